@@ -1,0 +1,125 @@
+# Everything a contributor runs. Needs git, make and Python 3.11 or newer; the rest is installed into .venv.
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+# The first of these that is new enough and can make a virtual environment. Name another: make PYTHON=/path/to/python3
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
+	"$$python" -c '$(USABLE)' >/dev/null 2>&1 && echo "$$python" && break; done)
+USABLE = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+SEEDS ?= 10000
+KILLS ?= 2000
+UV_VERSION = 0.13.7
+
+# A relative path, so that a folder with a space in its name works.
+RUN = .venv/bin/python
+READY = .venv/.ready
+BENCHES = store
+
+##@ Start
+
+.PHONY: help
+help: ## Show this list
+	@colour=; [ -t 1 ] && [ -z "$$NO_COLOR" ] && colour=1; awk -v colour="$$colour" ' \
+		BEGIN { bold = colour ? "\033[1m" : ""; cyan = colour ? "\033[36m" : ""; plain = colour ? "\033[0m" : ""; \
+			print "Penstock: make TARGET" } \
+		/^##@ / { print "\n" bold substr($$0, 5) plain } \
+		/^[a-z-]+:.*## / { split($$0, part, /:.*## /); printf "  %s%-12s%s %s\n", cyan, part[1], plain, part[2] }' Makefile
+
+.PHONY: demo
+demo: $(READY) ## Run a small example pipeline (until the App Store job is here)
+	@$(RUN) examples/first_pipeline.py
+
+##@ Prove
+
+.PHONY: test
+test: lint types ## Lint, types and every test: what has to pass before a commit
+	@$(RUN) -m pytest
+
+.PHONY: check
+check: lint types ## Lint, types and the rules of the house, in seconds: no behaviour is tested
+	@$(RUN) -m pytest -q tests/test_tidy.py
+
+.PHONY: lint
+lint: $(READY) ## Ruff: rules and format
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+
+.PHONY: types
+types: $(READY) ## Mypy, strict, over src, tests, bench and examples
+	@$(RUN) -m mypy --strict
+
+.PHONY: crash
+crash: $(READY) ## Kill workers at random moments, KILLS=2000 times, and count what was lost or done twice
+	@PENSTOCK_KILLS=$(KILLS) $(RUN) -m pytest tests/crash
+
+.PHONY: simulate
+simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories
+	@$(RUN) -m tests.simulation --seeds $(SEEDS)
+
+##@ Measure
+
+.PHONY: bench
+bench: $(addprefix bench-,$(BENCHES)) ## Run every benchmark, one after the other
+
+.PHONY: bench-store
+bench-store: $(READY) ## How fast the store sends, claims and settles
+	@$(RUN) bench/store.py
+
+##@ Keep
+
+.PHONY: format
+format: $(READY) ## Put imports and layout right
+	@$(RUN) -m ruff check --fix-only --quiet .
+	@$(RUN) -m ruff format .
+
+.PHONY: lock
+lock: ## Remake requirements/dev.lock from pyproject.toml (UPGRADE=1 also takes newer versions)
+	@$(CHECK_PYTHON); "$$python" -m venv build/uv
+	@$(PIP_CACHE); build/uv/bin/$(PIP) install uv==$(UV_VERSION)
+	@build/uv/bin/python -m uv --no-cache pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --exclude-newer "7 days" --custom-compile-command "make lock" \
+		--quiet $(if $(UPGRADE),--upgrade) --output-file requirements/dev.lock
+	@echo "requirements/dev.lock is up to date."
+
+.PHONY: dist
+dist: $(READY) ## Build the wheel and the source archive into dist/
+	@rm -rf dist
+	@$(RUN) -m hatchling build -d dist
+
+.PHONY: clean
+clean: ## Remove everything that was made here, .venv too
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+# pip complains on every call about a home it cannot write to.
+PIP_CACHE = if [ ! -w "$${XDG_CACHE_HOME:-$${HOME:-/}}" ]; then export PIP_NO_CACHE_DIR=1; fi
+PIP = python -m pip --disable-pip-version-check -qq
+
+CHECK_PYTHON = python='$(PYTHON)'; \
+	if [ -z "$$python" ]; then \
+		echo "Penstock needs Python 3.11 or newer with its venv module; no python3.11 to python3.14 or python3 here has it." >&2; \
+		echo "Install one (Debian, Ubuntu: apt install python3 python3-venv) or name it: make PYTHON=/path/to/python3" >&2; \
+		exit 1; \
+	fi; \
+	if ! "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+		echo "Penstock needs Python 3.11 or newer; '$$python' is not. Name another: make PYTHON=/path/to/python3" >&2; \
+		exit 1; \
+	fi; \
+	if ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
+		echo "'$$python' cannot make a virtual environment. Install its venv module (Debian, Ubuntu: apt install python3-venv)." >&2; \
+		exit 1; \
+	fi
+
+# The stamp comes last: an install that was interrupted is taken up again by the next make.
+$(READY): pyproject.toml requirements/dev.lock
+	@$(CHECK_PYTHON); echo "Installing into .venv with $$("$$python" --version)"; "$$python" -m venv .venv
+	@$(PIP_CACHE); .venv/bin/$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP_CACHE); .venv/bin/$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $(READY)

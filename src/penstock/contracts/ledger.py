@@ -1,0 +1,183 @@
+"""The ledger: where units of work become one commit, and where due rows are claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from penstock.model.errors import NotYetCommitted, PenstockError
+from penstock.model.message import Delivery, NewMessage
+from penstock.model.outcome import Settlement
+from penstock.model.usage import Measure
+
+Bindable = None | int | float | str | bytes
+
+
+class Transaction(Protocol):
+    """What a function given to `atomically` works with: reads and writes inside the commit itself."""
+
+    def rows(self, sql: str, given: object = None, /, **named: object) -> list[Any]: ...
+    def first(self, sql: str, given: object = None, /, **named: object) -> Any: ...
+    def value(self, sql: str, given: object = None, /, **named: object) -> Any: ...
+    def column(self, sql: str, given: object = None, /, **named: object) -> list[Any]: ...
+    def write(self, sql: str, given: object = None, /, **named: object) -> int: ...
+
+
+Line = tuple[str, int]  # where in the user's code a call was made
+
+
+class Write:
+    """One statement of a unit, and the handle that `db.write` returns."""
+
+    __slots__ = ("_changes", "_unit", "expect", "line", "parameters", "sql")
+
+    def __init__(
+        self, unit: SealedUnit, sql: str, parameters: dict[str, Bindable], expect: int | None, line: Line
+    ) -> None:
+        self._unit = unit
+        self.sql = sql
+        self.parameters = parameters
+        self.expect = expect
+        self.line = line
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """How many rows it changed. Known once its unit has committed."""
+        if not self._unit.committed:
+            raise NotYetCommitted
+        return self._changes
+
+    def note(self, changes: int) -> None:
+        self._changes = changes
+
+
+class WriteMany:
+    """One statement run for many rows; counts as one call of its unit."""
+
+    __slots__ = ("_changes", "_unit", "line", "rows", "sql")
+
+    def __init__(self, unit: SealedUnit, sql: str, rows: list[dict[str, Bindable]], line: Line) -> None:
+        self._unit = unit
+        self.sql = sql
+        self.rows = rows
+        self.line = line
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        if not self._unit.committed:
+            raise NotYetCommitted
+        return self._changes
+
+    def note(self, changes: int) -> None:
+        self._changes = changes
+
+
+class Atomic:
+    """A function run inside the commit. It may run more than once; only the last run counts."""
+
+    __slots__ = ("_result", "_unit", "function", "line")
+
+    def __init__(self, unit: SealedUnit, function: Callable[[Transaction], object], line: Line) -> None:
+        self._unit = unit
+        self.function = function
+        self.line = line
+        self._result: Any = None
+
+    @property
+    def result(self) -> Any:
+        """What the function returned. Known once its unit has committed."""
+        if not self._unit.committed:
+            raise NotYetCommitted
+        return self._result
+
+    def note(self, result: object) -> None:
+        self._result = result
+
+
+Call = Write | WriteMany | Atomic
+
+
+class OnceKey(NamedTuple):
+    """Names a piece of work that is saved at most once: `scope` is the consumed message, or empty outside one."""
+
+    scope: bytes
+    key: str
+
+
+class SealedUnit:
+    """Everything one unit of work wants committed, all or nothing. Once handed to the ledger it does not change."""
+
+    __slots__ = ("calls", "committed", "delivery", "once", "once_result", "repeated", "sends", "settlement", "task")
+
+    def __init__(self, delivery: Delivery | None, task: str) -> None:
+        self.delivery = delivery  # the fence: the unit commits only while this delivery is still ours
+        self.task = task
+        self.settlement: Settlement | None = None
+        self.calls: list[Call] = []
+        self.sends: list[NewMessage] = []
+        self.once: OnceKey | None = None
+        self.once_result = b"null"
+        self.committed = False
+        self.repeated = False  # its key was saved before: what it collected is dropped
+
+    def finished(self, error: Exception | None) -> None:
+        """Told exactly once what became of the unit, on the event loop."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether it adds to the database, rather than only settling what is there."""
+        return bool(self.calls or self.sends or self.once)
+
+
+class Want(NamedTuple):
+    """Room for so many messages of a queue, each leased for so long."""
+
+    queue: str
+    limit: int
+    lease_micros: int
+
+
+@dataclass(slots=True)
+class Committed:
+    """What a group commit did."""
+
+    number: int
+    claimed: list[Delivery] = field(default_factory=list)
+    next_due: dict[str, int | None] = field(default_factory=dict)  # per queue that gave less than was wanted
+    next_lapse: int | None = None
+    measures: list[tuple[str, Measure]] = field(default_factory=list)
+
+
+class StaleUnits(PenstockError):
+    """Some units of the group have lost their fence; nothing was committed."""
+
+    stale: list[SealedUnit]
+
+
+class RepeatedUnits(PenstockError):
+    """Some units of the group carry a key that was saved before; nothing was committed."""
+
+    repeated: list[SealedUnit]
+
+
+class NotCommitted(PenstockError):
+    """The commit failed for a reason of the store, and it is certain that nothing of it was saved."""
+
+
+class Ledger(Protocol):
+    """Lives in one thread. Each method is one transaction."""
+
+    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
+        """Commits all units and claims for all wants, or nothing.
+
+        Raises StaleUnits or RepeatedUnits naming what to leave out, NotCommitted when the store is to blame,
+        and whatever a user's statement raised.
+        """
+        ...
+
+    def find_once(self, once: OnceKey) -> bytes | None:
+        """The result stored under this key, if it was saved."""
+        ...

@@ -1,0 +1,50 @@
+"""Being alive: a lock that the operating system or the server lets go when its holder dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+
+class Departed(NamedTuple):
+    """A worker that is gone. `started` lists the rows whose handlers may have begun; None if nobody can tell."""
+
+    worker: int
+    started: list[int] | None
+
+
+class Presence(Protocol):
+    """This process's lock, and a look at its neighbours'."""
+
+    @property
+    def path(self) -> Path:
+        """The file that holds the list of running handlers and outlives the process."""
+        ...
+
+    @property
+    def cells(self) -> memoryview:
+        """The list of running handlers, in memory shared with whoever looks after this process."""
+        ...
+
+    def departed(self) -> list[Departed]:
+        """Neighbours that have died and whose rows nobody has returned yet. The caller now holds their locks."""
+        ...
+
+    def forget(self, worker: int) -> None:
+        """The rows of this departed worker were returned: remove what is left of it."""
+        ...
+
+    def leave(self) -> None: ...
+
+
+class Bell(Protocol):
+    """Wakes other processes on the same database. A hint: losing one costs a second, never a message."""
+
+    def ring(self, queues: Collection[str]) -> None: ...
+
+    def listen(self, heard: Callable[[set[str]], None]) -> None:
+        """Calls `heard` on the running event loop with the queues that somebody rang for; empty means any."""
+        ...
+
+    def close(self) -> None: ...

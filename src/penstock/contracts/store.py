@@ -1,0 +1,79 @@
+"""A store: one database that holds everything that waits, and the user's tables beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from penstock.contracts.ledger import Bindable, Ledger
+from penstock.contracts.presence import Bell, Presence
+from penstock.contracts.workers import Workers
+from penstock.model.forecast import Sample
+from penstock.model.migration import Migration
+from penstock.model.usage import Measure
+
+
+class Rows(NamedTuple):
+    """What a read gave: column names, values, and what it cost."""
+
+    columns: tuple[str, ...]
+    values: list[tuple[Any, ...]]
+    measure: Measure
+
+
+class Reader(Protocol):
+    """A connection that only reads. Lives in one thread."""
+
+    def read(self, sql: str, parameters: dict[str, Bindable], *, rows_max: int) -> Rows:
+        """At most `rows_max + 1` rows, so that the caller can tell that there were more."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Upkeep(Protocol):
+    """What keeps a database healthy for months. Lives in the writer's thread."""
+
+    def migrate(self, migrations: Sequence[Migration], *, now: int) -> list[str]: ...
+    def applied(self) -> list[tuple[str, str]]: ...
+    def keep_counts(self, tables: Sequence[str]) -> None: ...
+    def add_usage(self, month: str, measures: Sequence[tuple[str, Measure]], *, now: int) -> None: ...
+    def prune(self, *, now: int, limit: int) -> int:
+        """Removes at most `limit` engine records that nobody can ask for any more; how many it removed."""
+        ...
+
+    def size_bytes(self) -> int: ...
+    def sample_size(self, *, now: int) -> list[Sample]:
+        """Notes today's size; one sample a day so far, oldest first."""
+        ...
+
+    def look_around(self) -> bool:
+        """Whether another process has committed since the last call; reads no row. Also catches up on what could not be
+        done at a commit: a checkpoint that a reader held back, a reserve to refill."""
+        ...
+
+
+class Writer(Protocol):
+    """The one connection of a process that writes. Lives in one thread."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def workers(self) -> Workers: ...
+    @property
+    def upkeep(self) -> Upkeep: ...
+    def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Opens connections; holds none itself."""
+
+    @property
+    def dialect(self) -> str: ...
+    @property
+    def location(self) -> str: ...
+
+    def open_writer(self, *, now: int) -> Writer: ...
+    def open_reader(self) -> Reader: ...
+    def presence(self, worker: int) -> Presence: ...
+    def bell(self, worker: int) -> Bell: ...

@@ -1,0 +1,51 @@
+"""Worker processes as the store knows them: who is there, what they hold, who is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.model.queue import QueueSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What became of the rows that a worker held."""
+
+    released: int = 0
+    suspected: int = 0
+    charged: int = 0
+    dead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    id: int
+    host: str
+    pid: int
+    started_at: int
+
+
+class Workers(Protocol):
+    """Lives in the writer's thread. Each method is one transaction."""
+
+    @property
+    def me(self) -> int:
+        """The number this process writes under."""
+        ...
+
+    def register_queues(self, queues: Sequence[QueueSettings]) -> None: ...
+
+    def return_rows(
+        self, worker: int, *, started: Collection[int] | None, charged: Collection[int] = (), now: int
+    ) -> Returned:
+        """Gives back what a dead worker held. `started` are the rows that may have begun (None: all of them);
+        `charged` are those to blame for their own overrun."""
+        ...
+
+    def retire(self, worker: int, *, now: int) -> None:
+        """Removes a worker that holds nothing, keeping what it counted."""
+        ...
+
+    def listed(self) -> list[WorkerRow]: ...

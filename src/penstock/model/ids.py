@@ -1,0 +1,49 @@
+"""Ids that sort by time: UUIDv7 for what is new, UUIDv8 for what follows from something else."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from hashlib import blake2b
+from random import Random
+
+_COUNTER_MAX = 0xFFF  # the 12 bits after the version; a 4,096th id in one millisecond borrows the next one
+_VERSION_7 = 0x7 << 76
+_VARIANT = 0x2 << 62
+
+
+class IdSource:
+    """Makes ids that never repeat and never run backwards within a process."""
+
+    def __init__(self, now: Callable[[], int], random: Random) -> None:
+        self._now = now
+        self._bits = random.getrandbits
+        self._millisecond = 0
+        self._counter = 0
+
+    def new(self) -> bytes:
+        millisecond = self._now() // 1000
+        if millisecond > self._millisecond:
+            self._millisecond = millisecond
+            self._counter = 0
+        elif self._counter < _COUNTER_MAX:
+            self._counter += 1
+        else:
+            self._millisecond += 1
+            self._counter = 0
+        high = (self._millisecond & 0xFFFFFFFFFFFF) << 80 | self._counter << 64
+        return (high | _VERSION_7 | _VARIANT | self._bits(62)).to_bytes(16, "big")
+
+
+def derived(parent: bytes, *parts: str) -> bytes:
+    """The id of something that `parent` led to. The same parts give the same id, and it sorts beside its parent."""
+    digest = blake2b("\x1f".join(parts).encode(), key=parent, digest_size=10).digest()
+    return parent[:6] + bytes((0x80 | digest[0] & 0x0F, digest[1], 0x80 | digest[2] & 0x3F)) + digest[3:]
+
+
+def as_text(id: bytes) -> str:
+    return str(uuid.UUID(bytes=id))
+
+
+def from_text(text: str) -> bytes:
+    return uuid.UUID(text).bytes

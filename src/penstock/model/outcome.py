@@ -1,0 +1,95 @@
+"""What a handler answers, and the settlement that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.model.errors import Permanent, StorageFull, Throttled, Unavailable
+from penstock.model.retry import Retry
+
+_STORAGE_FULL_WAIT_SECONDS = 10.0  # long enough for somebody to free space, short enough to go on by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Returned by a handler: deliver this again after so many seconds. No attempt is charged."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Returned by a handler: this message can never succeed. It becomes a dead letter with this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The error that a settlement records."""
+
+    error_class: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The message is finished and its row goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The message goes back and is due after so many seconds."""
+
+    seconds: float
+    charged: bool = True
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """The message becomes a dead letter. `reason` is one word that groups, `failure` tells the story."""
+
+    reason: str
+    failure: Failure | None = None
+    charged: bool = True
+
+
+Settlement = Done | Again | Dead
+
+DONE = Done()
+HANDED_BACK = Again(0.0, charged=False)
+
+ERROR_TEXT_MAX = 2_000  # characters of an error that are kept; the rest is in the log
+
+
+def settle(outcome: object, *, attempt: int, retry: Retry) -> Settlement:
+    """The settlement that a handler's answer, or its exception, leads to."""
+    match outcome:
+        case None:
+            return DONE
+        case Later(seconds):
+            return Again(max(0.0, seconds), charged=False)
+        case Discard(reason):
+            return Dead("discarded", Failure("Discard", reason[:ERROR_TEXT_MAX]))
+        case Throttled() | Unavailable():
+            wait = retry.delay_seconds(attempt) if outcome.retry_after is None else max(0.0, outcome.retry_after)
+            return Again(wait, charged=False, failure=describe(outcome))
+        case StorageFull():
+            return Again(_STORAGE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
+        case Permanent():
+            return Dead("permanent", describe(outcome))
+        case BaseException() if retry.exhausted(attempt):
+            return Dead("exhausted", describe(outcome))
+        case BaseException():
+            return Again(retry.delay_seconds(attempt), failure=describe(outcome))
+        case _:
+            return DONE
+
+
+def describe(error: BaseException) -> Failure:
+    text = str(error) or type(error).__name__
+    notes = getattr(error, "__notes__", None)
+    if notes:
+        text = "\n".join([text, *notes])
+    return Failure(type(error).__qualname__, text[:ERROR_TEXT_MAX])

@@ -1,0 +1,29 @@
+"""What statements cost: measured values that add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the executions of one SQL text cost. `rows_read` is an estimate that is never too low; the rest is exact."""
+
+    sql: str
+    executions: int
+    rows_read: int
+    rows_written: int
+    pages: int
+    steps: int
+    seconds: float
+
+    def plus(self, other: Measure) -> Measure:
+        return Measure(
+            self.sql,
+            self.executions + other.executions,
+            self.rows_read + other.rows_read,
+            self.rows_written + other.rows_written,
+            self.pages + other.pages,
+            self.steps + other.steps,
+            self.seconds + other.seconds,
+        )

@@ -1,0 +1,159 @@
+"""The committer: drains every pending unit into one transaction, with the claims of whoever is hungry."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from penstock.contracts.clock import Clock
+from penstock.contracts.faults import Faults
+from penstock.contracts.ledger import Committed, Ledger, NotCommitted, SealedUnit, Want
+from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
+from penstock.model.usage import Measure
+from penstock.runtime.groups import GroupResult, commit_group
+from penstock.runtime.lanes import Lane
+
+GROUP_UNITS_MAX = 2_000  # bounds the time of one transaction, and what a single bad unit makes us repeat
+RETRY_SECONDS = (0.05, 0.5, 2.0, 5.0)  # after an I/O error whose truth is known: nothing was saved
+FULL_RETRY_SECONDS = 1.0
+
+
+class Claims(Protocol):
+    """Who wants rows when a group is formed, and who is told what it brought."""
+
+    def wants(self, now: int) -> list[Want]: ...
+    def sweep_due(self, now: int) -> bool: ...
+    def learned(self, wants: list[Want], committed: Committed, sent: dict[str, int], now: int) -> None: ...
+
+
+class Committer:
+    def __init__(
+        self,
+        lane: Lane,
+        ledger: Ledger,
+        clock: Clock,
+        faults: Faults,
+        claims: Claims,
+        *,
+        on_cost: Callable[[str, Measure], None],
+        on_trouble: Callable[[Exception], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lane = lane
+        self._ledger = ledger
+        self._clock = clock
+        self._faults = faults
+        self._claims = claims
+        self._on_cost = on_cost
+        self._on_trouble = on_trouble
+        self._pending: list[SealedUnit] = []
+        self._busy = False
+        self._scheduled = False
+        self._failures = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.broken: Exception | None = None
+
+    def put(self, unit: SealedUnit) -> None:
+        """The unit is sealed: from here on it has one outcome, told to `unit.finished`."""
+        if self.broken is not None:
+            unit.finished(self.broken)
+            return
+        self._pending.append(unit)
+        self._idle.clear()
+        if not self._busy and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self.start)
+
+    def start(self) -> None:
+        """Forms a group now, if none is under way. What comes in meanwhile rides in the next one."""
+        self._scheduled = False
+        if self._busy or self.broken is not None:
+            return
+        now = self._clock.now()
+        units = self._pending[:GROUP_UNITS_MAX]
+        wants = self._claims.wants(now)
+        sweep = self._claims.sweep_due(now)
+        if not units and not wants and not sweep:
+            self._idle.set()
+            return
+        del self._pending[:GROUP_UNITS_MAX]
+        self._busy = True
+        self._idle.clear()
+        work = partial(commit_group, self._ledger, units, wants, now=now, sweep=sweep)
+        self._lane.submit(work, partial(self._answered, wants))
+
+    async def drained(self) -> None:
+        """Returns when nothing is pending and nothing is under way."""
+        while self._busy or self._pending:
+            self._idle.clear()
+            await self._idle.wait()
+
+    def _answered(self, wants: list[Want], result: GroupResult | None, error: BaseException | None) -> None:
+        self._busy = False
+        if error is not None:
+            raise error  # our own mistake: let the worker fall over
+        assert result is not None
+        self._faults.at("commit.known")
+        self._tell(wants, result)
+        if result.trouble is not None:
+            self._cope(result.left, result.trouble)
+            return
+        self._failures = 0
+        if self._pending:
+            self.start()
+        elif not self._busy:
+            self._idle.set()
+
+    def _tell(self, wants: list[Want], result: GroupResult) -> None:
+        sent: dict[str, int] = {}
+        for unit in result.saved:
+            unit.committed = True
+            for message in unit.sends:
+                sent[message.queue] = min(message.due, sent.get(message.queue, message.due))
+            unit.finished(None)
+        for unit in result.repeated:
+            unit.repeated = True
+            unit.finished(None)
+        for unit, error in result.failed:
+            unit.finished(error)
+        for committed in result.commits:
+            for task, measure in committed.measures:
+                self._on_cost(task, measure)
+        if result.commits:
+            # Wants ride in the last commit of a group that had to be divided.
+            self._claims.learned(wants, result.commits[-1], sent, self._clock.now())
+
+    # -- when the store is to blame ---------------------------------------------------------------
+
+    def _cope(self, left: list[SealedUnit], trouble: Exception) -> None:
+        self._on_trouble(trouble)
+        if isinstance(trouble, StorageFull):
+            self._without_space(left, trouble)
+        elif isinstance(trouble, NotCommitted) and self._failures < len(RETRY_SECONDS):
+            self._pending[:0] = left
+            self._loop.call_later(RETRY_SECONDS[self._failures], self.start)
+            self._failures += 1
+        else:
+            self._break(left, trouble)
+
+    def _without_space(self, units: list[SealedUnit], error: StorageFull) -> None:
+        """Settling goes on from the reserve; whatever would grow the database is refused."""
+        settling = [unit for unit in units if not unit.grows]
+        for unit in units:
+            if unit.grows:
+                unit.finished(error)
+        self._pending[:0] = settling
+        # If even settling alone found no space, wait for some; otherwise try it again at once without the rest.
+        self._loop.call_later(FULL_RETRY_SECONDS if len(settling) == len(units) else 0, self.start)
+
+    def _break(self, units: list[SealedUnit], error: Exception) -> None:
+        """Nothing can be written any more: everybody who waits is told, and the process is to stop."""
+        known = error if isinstance(error, StoreError) else StoreUnavailable(f"The database failed: {error}")
+        self.broken = known
+        for unit in [*units, *self._pending]:
+            unit.finished(known)
+        self._pending.clear()
+        self._idle.set()

@@ -1,0 +1,176 @@
+"""The due loop: knows when the next row is due, asks for it then, and sleeps in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
+
+from penstock.contracts.clock import Clock
+from penstock.contracts.ledger import Committed, Want
+from penstock.model.message import Delivery
+
+NOW = 0  # a due time that has always passed: look at the next opportunity
+
+
+class Source(Protocol):
+    """Something that runs rows of one queue."""
+
+    @property
+    def queue(self) -> str: ...
+    @property
+    def lease_micros(self) -> int: ...
+    def room(self) -> int:
+        """How many more rows it would take now."""
+        ...
+
+    def take(self, deliveries: list[Delivery], *, full: bool) -> None: ...
+
+
+class DueLoop:
+    """Has no task: it is called when something happened, and sets one timer for the earliest due row."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        may_sweep: Callable[[], bool],
+        start: Callable[[], None],
+        ring: Callable[[Collection[str]], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._clock = clock
+        self._may_sweep = may_sweep
+        self._start = start
+        self._ring = ring
+        self._sources: dict[str, Source] = {}
+        self._next_due: dict[str, int | None] = {}
+        self._news: set[str] = set()
+        self._next_lapse: int | None = NOW
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0
+        self._first = 0
+        self.stopped = True
+
+    def begin(self, sources: Iterable[Source]) -> None:
+        self.stopped = False
+        for source in sources:
+            self._sources[source.queue] = source
+            self._next_due[source.queue] = NOW
+        self._start()
+
+    def stop(self) -> None:
+        self.stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # -- asked by the committer when it forms a group -----------------------------------------------
+
+    def wants(self, now: int) -> list[Want]:
+        if self.stopped:
+            return []
+        self._news.clear()
+        wanted = []
+        for name in self._rotated():
+            due = self._next_due[name]
+            if due is not None and due <= now:
+                source = self._sources[name]
+                room = source.room()
+                if room > 0:
+                    wanted.append(Want(name, room, source.lease_micros))
+        return wanted
+
+    def sweep_due(self, now: int) -> bool:
+        if self.stopped or self._next_lapse is None or self._next_lapse > now:
+            return False
+        return self._may_sweep()
+
+    def _rotated(self) -> list[str]:
+        """Each queue is asked for first in turn, so that none always gets the room that is left."""
+        names = list(self._sources)
+        if len(names) > 1:
+            self._first = (self._first + 1) % len(names)
+            return names[self._first :] + names[: self._first]
+        return names
+
+    # -- told what happened --------------------------------------------------------------------------
+
+    def learned(self, wants: list[Want], committed: Committed, sent: dict[str, int], now: int) -> None:
+        if wants:
+            self._next_lapse = committed.next_lapse
+            self._deal(wants, committed)
+        elsewhere = []
+        for queue, due in sent.items():
+            if queue in self._next_due:
+                if not any(want.queue == queue for want in wants):
+                    self._sooner(queue, due)
+                after = self._next_due[queue]
+                if after is not None and after <= now:
+                    elsewhere.append(queue)
+            else:
+                elsewhere.append(queue)
+        if elsewhere:
+            self._ring(elsewhere)
+        self.arm()
+
+    def _deal(self, wants: list[Want], committed: Committed) -> None:
+        by_queue: dict[str, list[Delivery]] = {}
+        for delivery in committed.claimed:
+            by_queue.setdefault(delivery.queue, []).append(delivery)
+        for want in wants:
+            full = want.queue not in committed.next_due
+            # News that came while the claim was under way may be about a row it could not see yet: look again.
+            again = full or want.queue in self._news
+            self._next_due[want.queue] = NOW if again else committed.next_due[want.queue]
+            claimed = by_queue.get(want.queue)
+            if claimed:
+                self._sources[want.queue].take(claimed, full=full)
+
+    def _sooner(self, queue: str, due: int) -> None:
+        known = self._next_due[queue]
+        if known is None or due < known:
+            self._next_due[queue] = due
+
+    def look(self, queues: set[str] | None = None) -> None:
+        """Somebody says that there may be work in these queues; None or empty means in any."""
+        if self.stopped:
+            return
+        for name in queues & self._sources.keys() if queues else self._sources:
+            self._news.add(name)
+            self._next_due[name] = NOW
+        self._start()
+
+    def freed(self, queue: str) -> None:
+        """A source has room again."""
+        due = self._next_due.get(queue)
+        if not self.stopped and due is not None and due <= self._clock.now():
+            self._start()
+
+    def arm(self) -> None:
+        """Sets the timer for the earliest moment at which a look may bring something."""
+        if self.stopped:
+            return
+        now = self._clock.now()
+        earliest = self._next_lapse
+        for name, due in self._next_due.items():
+            if due is None or (due <= now and self._sources[name].room() <= 0):
+                continue
+            if earliest is None or due < earliest:
+                earliest = due
+        if earliest is not None and earliest <= now and self._next_lapse == earliest and not self.sweep_due(now):
+            earliest = now + 1_000_000  # a lapsed lease that may not be swept yet, after a jump of the clock
+        if self._timer is not None:
+            if earliest == self._timer_at:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if earliest is not None:
+            self._timer_at = earliest
+            self._timer = self._loop.call_later(max(0, earliest - now) / 1_000_000, self._ring_the_alarm)
+
+    def _ring_the_alarm(self) -> None:
+        self._timer = None
+        self._start()
+        if self._timer is None:
+            self.arm()

@@ -1,0 +1,205 @@
+"""The engine: one open database with its committer, readers, due loop and clock. Everything else hangs on it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+from penstock.contracts.ledger import Bindable, OnceKey
+from penstock.contracts.presence import Bell, Presence
+from penstock.contracts.store import Reader, Rows, Store, Writer
+from penstock.model.errors import StorageFull
+from penstock.model.ids import IdSource
+from penstock.model.limits import Limits
+from penstock.model.sweep import SweepHold
+from penstock.runtime import lanes
+from penstock.runtime.clock import HostClock, Jump
+from penstock.runtime.committer import Committer
+from penstock.runtime.dueloop import DueLoop
+from penstock.runtime.events import ClockJumped, Events, RowsReturned, StorageRanFull, StoreFailed
+from penstock.runtime.gate import Gate
+from penstock.runtime.meterbook import MeterBook
+from penstock.runtime.surroundings import Surroundings
+
+READERS = 4  # queries that run at the same time; SQLite gains nothing from more on a small machine
+SWITCH_SECONDS = 0.0005  # beside busy Python code a commit would otherwise wait 5 ms for each turn of the interpreter
+
+
+class Engine:
+    def __init__(
+        self,
+        app: object,
+        store: Store,
+        events: Events,
+        limits: Limits,
+        surroundings: Surroundings,
+        *,
+        lease_longest: float,
+    ) -> None:
+        self.app = app
+        self.store = store
+        self.events = events
+        self.limits = limits
+        self.surroundings = surroundings
+        self.clock = surroundings.clock
+        self.faults = surroundings.faults
+        self.ids = IdSource(self.clock.now, surroundings.random)
+        self._hold = SweepHold(lease_longest)
+        self.writer: Writer
+        self.presence: Presence
+        self.committer: Committer
+        self.due: DueLoop
+        self.gate: Gate
+        self.meter: MeterBook
+        self._bell: Bell
+        self._writing: lanes.Lane
+        self._readers: list[_ReaderLane] = []
+        self._full_told = False
+        self.is_open = False
+
+    async def open(self) -> None:
+        if not self.surroundings.in_place:
+            sys.setswitchinterval(SWITCH_SECONDS)
+        self._writing = self.surroundings.lane("writer")
+        try:
+            self.writer = await self.in_writer(partial(self.store.open_writer, now=self.clock.now()))
+        except BaseException:
+            self._writing.close()
+            raise
+        me = self.writer.workers.me
+        self.presence = self.store.presence(me)
+        self._bell = self.surroundings.bell(self.store, me)
+        self.gate = Gate()
+        self.due = DueLoop(self.clock, may_sweep=self._may_sweep, start=self._start, ring=self._ring)
+        self.meter = MeterBook(self)
+        self.committer = Committer(
+            self._writing,
+            self.writer.ledger,
+            self.clock,
+            self.faults,
+            self.due,
+            on_cost=self.meter.add,
+            on_trouble=self._in_trouble,
+        )
+        self._readers = [
+            _ReaderLane(self.surroundings, self.store) for _ in range(1 if self.surroundings.in_place else READERS)
+        ]
+        if isinstance(self.clock, HostClock):
+            self.clock.on_jump = self._jumped
+        self.is_open = True
+
+    async def close(self) -> None:
+        """Commits what is pending, gives back what is held, and leaves no trace of this process but its counts."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self.due.stop()
+        await self.meter.flush()
+        await self.committer.drained()
+        self._bell.close()
+        if self.committer.broken is None:
+            await self.in_writer(partial(self.writer.workers.retire, self.writer.workers.me, now=self.clock.now()))
+        await self.in_writer(self.writer.close)
+        self.presence.leave()
+        for reader in self._readers:
+            await reader.close()
+        self._writing.close()
+
+    # -- the lanes ------------------------------------------------------------------------------------
+
+    async def in_writer(self, work: Callable[[], Any]) -> Any:
+        """Does something in the writer's thread, between two groups."""
+        return await lanes.run(self._writing, work)
+
+    def submit(self, work: Callable[[], Any], answer: lanes.Answer) -> None:
+        self._writing.submit(work, answer)
+
+    async def read(self, task: str, sql: str, bound: dict[str, Bindable], *, rows_max: int) -> Rows:
+        reader = min(self._readers, key=_ReaderLane.waiting)
+        rows = await reader.read(sql, bound, rows_max)
+        self.meter.add(task, rows.measure)
+        return rows
+
+    async def find_once(self, once: OnceKey) -> bytes | None:
+        found = await self.in_writer(partial(self.writer.ledger.find_once, once))
+        return found if found is None else bytes(found)
+
+    # -- being woken -----------------------------------------------------------------------------------
+
+    def listen(self) -> None:
+        self._bell.listen(self.due.look)
+
+    def _start(self) -> None:
+        self.committer.start()
+
+    def _ring(self, queues: Collection[str]) -> None:
+        self._bell.ring(queues)
+
+    async def return_departed(self) -> None:
+        """Gives back at once what dead neighbours held."""
+        for departed in self.presence.departed():
+            work = partial(
+                self.writer.workers.return_rows, departed.worker, started=departed.started, now=self.clock.now()
+            )
+            returned = await self.in_writer(work)
+            self.presence.forget(departed.worker)
+            if returned.released or returned.suspected or returned.charged or returned.dead:
+                self.events.emit(
+                    RowsReturned(
+                        departed.worker, returned.released, returned.suspected, returned.charged, returned.dead
+                    )
+                )
+                self.due.look()
+
+    # -- trouble ---------------------------------------------------------------------------------------
+
+    def _may_sweep(self) -> bool:
+        return self._hold.allows(self.clock.monotonic())
+
+    def _jumped(self, jump: Jump) -> None:
+        self._hold = self._hold.jumped(jump.by_seconds, at=self.clock.monotonic())
+        self.events.emit(ClockJumped(jump.by_seconds))
+
+    def _in_trouble(self, trouble: Exception) -> None:
+        if isinstance(trouble, StorageFull):
+            if not self._full_told:
+                self.events.emit(StorageRanFull(self.store.location))
+            self._full_told = True
+        else:
+            self.events.emit(StoreFailed(self.store.location, str(trouble)))
+
+
+class _ReaderLane:
+    """A lane with its own read connection, opened when it is first needed."""
+
+    def __init__(self, surroundings: Surroundings, store: Store) -> None:
+        self._surroundings = surroundings
+        self._store = store
+        self._lane: lanes.Lane | None = None
+        self._reader: Reader | None = None
+        self._waiting = 0
+
+    def waiting(self) -> int:
+        return self._waiting
+
+    async def read(self, sql: str, bound: dict[str, Bindable], rows_max: int) -> Rows:
+        if self._lane is None:
+            self._lane = self._surroundings.lane("reader")
+        self._waiting += 1
+        try:
+            return await lanes.run(self._lane, lambda: self._opened().read(sql, bound, rows_max=rows_max))
+        finally:
+            self._waiting -= 1
+
+    def _opened(self) -> Reader:
+        if self._reader is None:
+            self._reader = self._store.open_reader()
+        return self._reader
+
+    async def close(self) -> None:
+        if self._lane is not None:
+            if self._reader is not None:
+                await lanes.run(self._lane, self._reader.close)
+            self._lane.close()

@@ -1,0 +1,142 @@
+"""What happens in the engine, as typed events. Logs, metrics and tests subscribe; the engine knows none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from penstock.model.outcome import Settlement
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEvent:
+    """`name` is noun.past-verb. `level`: error wakes a person, warning will if it goes on, info is a life-cycle change."""
+
+    name: ClassVar[str] = ""
+    level: ClassVar[str] = "info"
+
+    def facts(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSettled(EngineEvent):
+    name: ClassVar[str] = "message.settled"
+    level: ClassVar[str] = "debug"
+    queue: str
+    id: str
+    type: str
+    attempt: int
+    settlement: Settlement
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFailed(EngineEvent):
+    name: ClassVar[str] = "message.failed"
+    level: ClassVar[str] = "warning"
+    queue: str
+    id: str
+    type: str
+    attempt: int
+    error: str
+    will_retry: bool
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseWasLost(EngineEvent):
+    name: ClassVar[str] = "lease.lost"
+    level: ClassVar[str] = "warning"
+    queue: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowsReturned(EngineEvent):
+    name: ClassVar[str] = "rows.returned"
+    level: ClassVar[str] = "warning"
+    worker: int
+    released: int
+    suspected: int
+    charged: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarted(EngineEvent):
+    name: ClassVar[str] = "worker.started"
+    worker: int
+    database: str
+    queues: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStopped(EngineEvent):
+    name: ClassVar[str] = "worker.stopped"
+    worker: int
+    handed_back: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockJumped(EngineEvent):
+    name: ClassVar[str] = "clock.jumped"
+    level: ClassVar[str] = "warning"
+    by_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRanFull(EngineEvent):
+    name: ClassVar[str] = "storage.filled"
+    level: ClassVar[str] = "error"
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFailed(EngineEvent):
+    name: ClassVar[str] = "store.failed"
+    level: ClassVar[str] = "error"
+    database: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScanWasSlow(EngineEvent):
+    name: ClassVar[str] = "scan.slowed"
+    level: ClassVar[str] = "warning"
+    task: str
+    sql: str
+    rows_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeWatched(EngineEvent):
+    name: ClassVar[str] = "size.crossed"
+    level: ClassVar[str] = "warning"
+    database: str
+    bytes: int
+    cap_bytes: int | None
+    days_left: float | None
+
+
+class Events:
+    """Calls each subscriber in turn, on the thread that emits. A subscriber that raises is dropped, never the engine."""
+
+    def __init__(self) -> None:
+        self._everyone: list[Callable[[EngineEvent], None]] = []
+        self._by_class: dict[type[EngineEvent], list[Callable[[Any], None]]] = {}
+
+    def subscribe(self, subscriber: Callable[[Any], None], to: type[EngineEvent] | None = None) -> Callable[[], None]:
+        """Starts telling `subscriber`; call what comes back to stop."""
+        subscribers = self._everyone if to is None else self._by_class.setdefault(to, [])
+        subscribers.append(subscriber)
+        return lambda: subscribers.remove(subscriber) if subscriber in subscribers else None
+
+    def wanted(self, kind: type[EngineEvent]) -> bool:
+        """Whether anybody listens: what happens per message is only put into words then."""
+        return bool(self._everyone) or bool(self._by_class.get(kind))
+
+    def emit(self, event: EngineEvent) -> None:
+        for subscriber in [*self._everyone, *self._by_class.get(type(event), ())]:
+            subscriber(event)

@@ -1,0 +1,44 @@
+"""The gate: lets handlers run side by side, and a suspect run alone with nothing else in the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+
+class Gate:
+    """A row whose worker died is delivered alone, so that a second death is its own and nobody else's."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.running = 0
+        self._one = asyncio.Lock()
+        self._quiet = asyncio.Event()
+        self._reopened: list[Callable[[], None]] = []
+
+    def leave(self) -> None:
+        self.running -= 1
+        if self.running == 0:
+            self._quiet.set()
+
+    async def quiet(self) -> None:
+        """Returns when no handler runs."""
+        while self.running:
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    def when_reopened(self, callback: Callable[[], None]) -> None:
+        self._reopened.append(callback)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        async with self._one:
+            self.closed = True
+            try:
+                await self.quiet()
+                yield
+            finally:
+                self.closed = False
+                for callback in self._reopened:
+                    callback()

@@ -1,0 +1,79 @@
+"""One bad unit never harms another: a group that fails is halved until the bad unit is alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.contracts.ledger import (
+    Committed,
+    Ledger,
+    NotCommitted,
+    RepeatedUnits,
+    SealedUnit,
+    StaleUnits,
+    Want,
+)
+from penstock.model.errors import LeaseLost, StoreError
+
+
+@dataclass(slots=True)
+class GroupResult:
+    """What became of each unit. `trouble` is the store's failure, if it had one; `left` are the units it kept from
+    having an outcome."""
+
+    commits: list[Committed] = field(default_factory=list)
+    saved: list[SealedUnit] = field(default_factory=list)
+    repeated: list[SealedUnit] = field(default_factory=list)
+    failed: list[tuple[SealedUnit, Exception]] = field(default_factory=list)
+    left: list[SealedUnit] = field(default_factory=list)
+    trouble: Exception | None = None
+
+
+def commit_group(
+    ledger: Ledger, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool
+) -> GroupResult:
+    result = GroupResult()
+    try:
+        _commit(ledger, list(units), wants, now, sweep, result)
+    except Exception as error:
+        told = [*result.saved, *result.repeated, *(unit for unit, _ in result.failed)]
+        result.left = without(list(units), told)
+        result.trouble = error
+    return result
+
+
+def _commit(
+    ledger: Ledger, units: list[SealedUnit], wants: Sequence[Want], now: int, sweep: bool, result: GroupResult
+) -> None:
+    while True:
+        try:
+            result.commits.append(ledger.commit(units, wants, now=now, sweep=sweep))
+        except StaleUnits as error:
+            result.failed += [(unit, LeaseLost()) for unit in error.stale]
+            units = without(units, error.stale)
+        except RepeatedUnits as error:
+            result.repeated += error.repeated
+            units = without(units, error.repeated)
+        except (StoreError, NotCommitted):
+            raise
+        except Exception as error:
+            if not units:
+                raise
+            if len(units) > 1:
+                middle = len(units) // 2
+                _commit(ledger, units[:middle], (), now, False, result)
+                units = units[middle:]
+            else:
+                result.failed.append((units[0], error))
+                units = []
+        else:
+            result.saved += units
+            return
+        if not units and not wants and not sweep:
+            return
+
+
+def without(units: list[SealedUnit], left_out: Sequence[SealedUnit]) -> list[SealedUnit]:
+    gone = {id(unit) for unit in left_out}
+    return [unit for unit in units if id(unit) not in gone]

@@ -1,0 +1,65 @@
+"""Lanes: work on a database done one piece at a time, in a thread of its own or, under virtual time, in place."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+Answer = Callable[[Any, BaseException | None], None]
+
+
+class Lane(Protocol):
+    """Does work in the order it was submitted and answers on the event loop."""
+
+    def submit(self, work: Callable[[], Any], answer: Answer) -> None: ...
+    def close(self) -> None: ...
+
+
+async def run(lane: Lane, work: Callable[[], T]) -> T:
+    """Does `work` in the lane and waits for its result. The work is done even if nobody waits for it any more."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    lane.submit(work, partial(_resolve, future))
+    return await future
+
+
+def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+class ThreadLane:
+    """A daemon thread: a program that forgets to close its app can still end."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._work: SimpleQueue[tuple[Callable[[], Any], Answer] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=f"penstock-{name}", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[], Any], answer: Answer) -> None:
+        self._work.put((work, answer))
+
+    def _serve(self) -> None:
+        while (item := self._work.get()) is not None:
+            work, answer = item
+            try:
+                result, error = work(), None
+            except BaseException as raised:
+                result, error = None, raised
+            try:
+                self._loop.call_soon_threadsafe(answer, result, error)
+            except RuntimeError:
+                return  # the loop is closed: nobody is left to answer
+
+    def close(self) -> None:
+        self._work.put(None)
+        self._thread.join()

@@ -1,0 +1,141 @@
+"""Slots: how many handlers run at once, which of them is on the processor, and who has run too long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+from penstock.contracts import running
+
+
+class SlotNumbers:
+    """The numbers of one worker's slots, shared by all its queues. Each names a place in the list of running handlers."""
+
+    def __init__(self) -> None:
+        self._free = list(range(running.SLOTS_MAX - 1, -1, -1))
+
+    def take(self) -> int | None:
+        return self._free.pop() if self._free else None
+
+    def give(self, number: int) -> None:
+        self._free.append(number)
+
+    def left(self) -> int:
+        return len(self._free)
+
+
+class Slot:
+    __slots__ = ("number", "overdue", "started", "task")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.task: asyncio.Task[Any] | None = None
+        self.started = 0.0
+        self.overdue = False
+
+
+class SlotPool:
+    """The slots of one queue. One timer watches the wall limit of all of them."""
+
+    def __init__(self, numbers: SlotNumbers, parallel: int, wall_seconds: float) -> None:
+        self._numbers = numbers
+        self._parallel = parallel
+        self._wall = wall_seconds
+        self._loop = asyncio.get_running_loop()
+        self._running: dict[int, Slot] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self.wall_micros = int(wall_seconds * 1_000_000)
+        self.busy = 0  # slots that are taken, whether or not a handler runs in them yet
+        self.starting = 0  # taken, but their task has not had its first turn
+
+    def left(self) -> int:
+        return self._numbers.left()
+
+    def take(self) -> Slot | None:
+        number = self._numbers.take() if self.busy < self._parallel else None
+        if number is None:
+            return None
+        self.busy += 1
+        self.starting += 1
+        return Slot(number)
+
+    def started(self) -> None:
+        self.starting -= 1
+
+    def give(self, slot: Slot) -> None:
+        self.busy -= 1
+        self._numbers.give(slot.number)
+
+    def begin(self, slot: Slot) -> float:
+        slot.started = self._loop.time()
+        slot.overdue = False
+        self._running[slot.number] = slot
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._wall, self._watch)
+        return slot.started
+
+    def end(self, slot: Slot) -> float:
+        del self._running[slot.number]
+        return self._loop.time()
+
+    def cancel_all(self) -> None:
+        for slot in list(self._running.values()):
+            if slot.task is not None:
+                slot.task.cancel()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _watch(self) -> None:
+        """Cancels who is over the limit, then sleeps until the next one could be."""
+        self._timer = None
+        now = self._loop.time()
+        earliest: float | None = None
+        for slot in self._running.values():
+            ends = slot.started + self._wall
+            if ends <= now + 0.001:
+                if not slot.overdue and slot.task is not None:
+                    slot.overdue = True
+                    slot.task.cancel()
+            elif earliest is None or ends < earliest:
+                earliest = ends
+        if earliest is not None:
+            self._timer = self._loop.call_at(earliest, self._watch)
+
+
+class Stepped:
+    """Awaits a coroutine and notes, in memory that outlives the process, whenever it is the one on the processor.
+
+    So a process that died or stopped answering names the handler that was to blame, even if it held the interpreter.
+    """
+
+    __slots__ = ("_cells", "_coroutine", "_mark")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object], cells: memoryview, slot: int) -> None:
+        self._coroutine = coroutine
+        self._cells = cells
+        self._mark = slot + 1
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        coroutine, cells, mark = self._coroutine, self._cells, self._mark
+        step, value = coroutine.send, None
+        try:
+            while True:
+                cells[running.CURRENT] = mark
+                try:
+                    awaited = step(value)
+                finally:
+                    cells[running.CURRENT] = 0
+                try:
+                    value = yield awaited
+                    step = coroutine.send
+                except GeneratorExit:
+                    coroutine.close()
+                    raise
+                except BaseException as error:
+                    step, value = coroutine.throw, error
+        except StopIteration as stop:
+            return stop.value

@@ -1,0 +1,154 @@
+"""The unit of work: what a handler writes and sends is collected here and committed with its settlement."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from penstock.contracts.ledger import Call, Line, OnceKey, SealedUnit
+from penstock.model.errors import NoUnit, UnitClosed, UnitTooLarge
+from penstock.model.ids import derived
+from penstock.model.message import Delivery, NewMessage
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+
+CALLS_MAX = 1_000
+BYTES_MAX = 4_000_000
+
+current_unit: ContextVar[Unit | None] = ContextVar("penstock_unit", default=None)
+
+
+class Unit(SealedUnit):
+    """Open while its handler runs. `key` makes the ids of what it sends the same on every attempt."""
+
+    __slots__ = ("_bytes", "closed", "engine", "key", "sent")
+
+    def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
+        super().__init__(delivery, task)
+        self.engine = engine
+        self.key = key
+        self.closed = False
+        self.sent = 0
+        self._bytes = 0
+
+    def add(self, call: Call, size_bytes: int) -> None:
+        self._grow(size_bytes)
+        if len(self.calls) >= CALLS_MAX:
+            raise UnitTooLarge(
+                f"A unit of work holds at most {CALLS_MAX:,} calls. Use `db.write_many`, which is one call, or save "
+                "midway with `async with app.unit():`.",
+                calls=len(self.calls) + 1,
+            )
+        self.calls.append(call)
+
+    def send(self, message: NewMessage) -> None:
+        self._grow(len(message.body))
+        self.sends.append(message)
+
+    def _grow(self, size_bytes: int) -> None:
+        if self.closed:
+            raise UnitClosed
+        self._bytes += size_bytes
+        if self._bytes > BYTES_MAX:
+            raise UnitTooLarge(
+                f"A unit of work holds at most {BYTES_MAX:,} bytes; this call would make it {self._bytes:,}. Save "
+                "midway with `async with app.unit():`.",
+                bytes=self._bytes,
+            )
+
+    def next_id(self, type_name: str) -> bytes:
+        """A re-run of the same delivery gives the same ids in the same order; elsewhere ids are fresh."""
+        self.sent += 1
+        if self.delivery is None or self.key is None:
+            return self.engine.ids.new()
+        return derived(self.delivery.id, self.delivery.handler, self.key, type_name, str(self.sent))
+
+
+class AwaitedUnit(Unit):
+    """A unit that somebody waits for at its end: `async with app.unit()`."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
+        super().__init__(engine, delivery, task, key)
+        self.outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def finished(self, error: Exception | None) -> None:
+        if self.outcome.done():
+            return
+        if error is None:
+            self.outcome.set_result(None)
+        else:
+            self.outcome.set_exception(error)
+
+    async def settled(self) -> None:
+        """Waits for the commit. A cancellation in between waits too: once sealed, a unit has one outcome."""
+        cancelled: asyncio.CancelledError | None = None
+        while not self.outcome.done():
+            try:
+                await asyncio.shield(self.outcome)
+            except asyncio.CancelledError as error:
+                cancelled = error
+            except Exception:
+                break
+        if cancelled is not None:
+            if not self.outcome.cancelled():
+                self.outcome.exception()  # looked at, so that nobody is told it was forgotten
+            raise cancelled
+        self.outcome.result()
+
+
+@asynccontextmanager
+async def open_unit(engine: Engine, key: str | None) -> AsyncIterator[AwaitedUnit]:
+    """A unit that commits at the end of its block, under the fence of the message that is being handled, if any."""
+    outer = current_unit.get()
+    if outer is not None and outer.engine is not engine:
+        outer = None
+    if outer is not None and outer.closed:
+        raise UnitClosed
+    delivery = None if outer is None else outer.delivery
+    unit = AwaitedUnit(engine, delivery, "" if outer is None else outer.task, key)
+    if key is not None:
+        unit.once = once_key(engine, key)
+        unit.repeated = await engine.find_once(unit.once) is not None
+    before = current_unit.set(unit)
+    try:
+        yield unit
+    finally:
+        current_unit.reset(before)
+        unit.closed = True
+    if not unit.repeated and (unit.grows or delivery is not None):
+        engine.committer.put(unit)
+        await unit.settled()
+
+
+def once_key(engine: Engine, key: str) -> OnceKey:
+    """Keys belong to the message that is being handled; outside one they belong to the database."""
+    unit = current_unit.get()
+    consumed = unit.delivery if unit is not None and unit.engine is engine else None
+    return OnceKey(b"" if consumed is None else consumed.id + consumed.handler.encode(), key)
+
+
+def joined(engine_of: object) -> Unit:
+    """The unit that a joining verb belongs to."""
+    unit = current_unit.get()
+    if unit is None:
+        raise NoUnit
+    if unit.closed:
+        raise UnitClosed
+    if unit.engine.app is not engine_of:
+        raise NoUnit(
+            "The unit of work here belongs to another app. One commit covers one database: open `async with "
+            "other_app.unit():` for the other one."
+        )
+    return unit
+
+
+def caller(depth: int = 2) -> Line:
+    frame = sys._getframe(depth)
+    return frame.f_code.co_filename, frame.f_lineno

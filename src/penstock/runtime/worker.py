@@ -1,0 +1,186 @@
+"""A worker: runs what is due until it is told to stop, then finishes or hands back what it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from penstock.contracts import running
+from penstock.model.errors import PenstockError, StoreError
+from penstock.model.ids import as_text
+from penstock.model.message import Delivery
+from penstock.model.outcome import Again, Settlement
+from penstock.model.queue import QueueSettings
+from penstock.runtime.dueloop import Source
+from penstock.runtime.engine import Engine
+from penstock.runtime.events import LeaseWasLost, MessageFailed, MessageSettled, WorkerStarted, WorkerStopped
+from penstock.runtime.retention import Retention
+from penstock.runtime.slots import Slot, SlotNumbers
+from penstock.runtime.unit import Unit
+
+GRACE_SECONDS = 25.0  # what running handlers get to finish after a stop; under the 30 s that most supervisors wait
+CANCELLED_SECONDS = 5.0  # what a cancelled handler gets to clean up
+BEAT_SECONDS = 1.0  # a sign of life while handlers run; whoever looks after the process gives up after ten
+
+
+class Consuming(Source, Protocol):
+    def give_back_waiting(self) -> int: ...
+    def cancel_running(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Worker:
+    def __init__(self, engine: Engine, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        self._engine = engine
+        self._grace_seconds = grace_seconds
+        self._loop = asyncio.get_running_loop()
+        self._tasks: asyncio.TaskGroup
+        self._consumers: Sequence[Consuming] = ()
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._beat: asyncio.TimerHandle | None = None
+        self._retention = Retention(engine)
+        self._tell_settled = False
+        self.stopping = False
+        self.slots = SlotNumbers()
+        self.cells = engine.presence.cells
+
+    async def run(self, consumers: Sequence[Consuming], queues: Sequence[QueueSettings]) -> None:
+        """Returns after `stop`, when everything is settled or given back. Raises if the store is beyond help."""
+        engine = self._engine
+        self._consumers = consumers
+        await engine.in_writer(partial(engine.writer.workers.register_queues, queues))
+        await engine.return_departed()
+        engine.listen()
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                self._started()
+                ticking = self._tasks.create_task(self._tick()) if engine.surroundings.tick_seconds else None
+                keeping = self._tasks.create_task(self._retention.run())
+                await self._stop.wait()
+                handed_back = await self._drain()
+                keeping.cancel()
+                if ticking is not None:
+                    ticking.cancel()
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
+        finally:
+            if self._beat is not None:
+                self._beat.cancel()
+            for consumer in consumers:
+                consumer.close()
+        if engine.committer.broken is not None:
+            raise engine.committer.broken
+        engine.events.emit(WorkerStopped(engine.writer.workers.me, handed_back))
+
+    def stop(self) -> None:
+        """Claims nothing more. A second call cuts the grace short."""
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+
+    def _started(self) -> None:
+        engine = self._engine
+        names = [consumer.queue for consumer in self._consumers]
+        engine.events.emit(WorkerStarted(engine.writer.workers.me, engine.store.location, names))
+        self._tell_settled = engine.events.wanted(MessageSettled)
+        self._give_sign()
+        engine.due.begin(self._consumers)
+
+    async def _drain(self) -> int:
+        self.stopping = True
+        engine = self._engine
+        engine.due.stop()
+        engine.faults.at("drain.begun")
+        handed_back = sum(consumer.give_back_waiting() for consumer in self._consumers)
+        await self._until_quiet(self._grace_seconds)
+        if engine.gate.running:
+            handed_back += engine.gate.running
+            for consumer in self._consumers:
+                consumer.cancel_running()
+            await self._until_quiet(CANCELLED_SECONDS)
+        await engine.committer.drained()
+        return handed_back
+
+    async def _until_quiet(self, seconds: float) -> None:
+        """Waits for the running handlers, for so long at most, or until somebody is in a hurry."""
+        waiting = [self._loop.create_task(self._engine.gate.quiet()), self._loop.create_task(self._hurry.wait())]
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    def spawn(self, work: Coroutine[Any, Any, None], slot: Slot | None = None) -> None:
+        """Runs something that this worker waits for. A slot learns which task is its own, so that it can be cancelled."""
+        task = self._tasks.create_task(work)
+        if slot is not None:
+            slot.task = task
+
+    # -- signs of life and looks around -----------------------------------------------------------------
+
+    def _give_sign(self) -> None:
+        self.cells[running.BEAT] = int(self._engine.clock.monotonic() * 1_000_000)
+        if self._engine.surroundings.tick_seconds:
+            self._beat = self._loop.call_later(BEAT_SECONDS, self._give_sign)
+
+    async def _tick(self) -> None:
+        """Behind the wake-ups, a look once a second that reads no row: for lost hints, and neighbours that died."""
+        engine = self._engine
+        upkeep = engine.writer.upkeep
+        assert engine.surroundings.tick_seconds is not None
+        while not self._stop.is_set():
+            await asyncio.sleep(engine.surroundings.tick_seconds)
+            if engine.committer.broken is not None:
+                self.stop()
+                return
+            await engine.return_departed()
+            changed = await engine.in_writer(upkeep.look_around)
+            if changed:
+                engine.due.look()
+            else:
+                engine.due.arm()
+
+    # -- telling ----------------------------------------------------------------------------------------
+
+    def tell_settled(self, unit: Unit) -> None:
+        if self._tell_settled and unit.delivery is not None and unit.settlement is not None:
+            self._engine.events.emit(_settled(unit.delivery, unit.settlement))
+
+    def tell_failure(self, delivery: Delivery, error: Exception, settlement: Settlement) -> None:
+        event = MessageFailed(
+            delivery.queue,
+            as_text(delivery.id),
+            delivery.type,
+            delivery.attempt,
+            f"{type(error).__qualname__}: {error}",
+            isinstance(settlement, Again),
+            as_text(delivery.correlation_id),
+        )
+        self._engine.events.emit(event)
+
+    def tell_lost(self, delivery: Delivery) -> None:
+        self._engine.events.emit(LeaseWasLost(delivery.queue, as_text(delivery.id)))
+
+
+def _settled(delivery: Delivery, settlement: Settlement) -> MessageSettled:
+    return MessageSettled(
+        delivery.queue,
+        as_text(delivery.id),
+        delivery.type,
+        delivery.attempt,
+        settlement,
+        as_text(delivery.correlation_id),
+    )
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """One failure is enough to tell: the first that is not a consequence."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            return _first(error)
+        if isinstance(error, StoreError | PenstockError):
+            return error
+    return group.exceptions[0]

@@ -1,0 +1,125 @@
+"""Opens connections that all behave alike, and says in words what SQLite says in codes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from penstock.model.errors import StorageFull, StoreCorrupt, StoreError, StoreUnavailable
+
+BUSY_MILLISECONDS = 30_000  # what a writer outside Penstock may hold the file before we give up
+STATEMENTS_CACHED = 512  # prepared once, bound many times
+SYNCHRONOUS = {
+    "full": "pragma synchronous = full",  # nothing that was acknowledged is lost, not even with the power
+    "normal": "pragma synchronous = normal",  # the last commits may be lost with the power, never by a crash
+    "off": "pragma synchronous = off",
+}
+
+_ENGINE_PREFIX = "penstock_"
+_CHANGES = {apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE}
+_FORBIDDEN = {
+    apsw.SQLITE_TRANSACTION,
+    apsw.SQLITE_SAVEPOINT,
+    apsw.SQLITE_ATTACH,
+    apsw.SQLITE_DETACH,
+    apsw.SQLITE_PRAGMA,
+}
+_DEFINITIONS = {apsw.SQLITE_CREATE_TRIGGER, apsw.SQLITE_DROP_TRIGGER, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_DROP_INDEX}
+
+
+class Guard:
+    """Denies users' statements the engine's tables. SQLite asks it once, when a text is prepared."""
+
+    def __init__(self) -> None:
+        self.on_duty = False
+
+    def __call__(
+        self, operation: int, one: str | None, two: str | None, database: str | None, trigger: str | None
+    ) -> int:
+        if not self.on_duty or (trigger is not None and trigger.startswith(_ENGINE_PREFIX)):
+            return apsw.SQLITE_OK
+        if operation in _FORBIDDEN:
+            return apsw.SQLITE_DENY
+        if operation in _CHANGES and (one or "").lower().startswith(_ENGINE_PREFIX):
+            return apsw.SQLITE_DENY
+        if operation in _DEFINITIONS and (two or "").lower().startswith(_ENGINE_PREFIX):
+            return apsw.SQLITE_DENY
+        return apsw.SQLITE_OK
+
+    @contextmanager
+    def users(self) -> Iterator[None]:
+        self.on_duty = True
+        try:
+            yield
+        finally:
+            self.on_duty = False
+
+
+def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = False) -> apsw.Connection:
+    _refuse_unusable(path, read_only=read_only)
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    with translated(path):
+        connection = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=STATEMENTS_CACHED)
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        for pragma in (
+            "pragma journal_mode = wal",
+            SYNCHRONOUS[synchronous],
+            "pragma foreign_keys = on",
+            "pragma temp_store = memory",
+            "pragma trusted_schema = off",
+            "pragma cache_size = -16000",
+            "pragma query_only = on" if read_only else "pragma wal_autocheckpoint = 0",
+        ):
+            connection.execute(pragma).fetchall()
+        if not read_only and str(connection.pragma("journal_mode")).lower() != "wal":
+            raise StoreUnavailable(
+                f"{path} cannot use write-ahead logging here; put it on a local disk.", path=str(path)
+            )
+    return connection
+
+
+def _refuse_unusable(path: Path, *, read_only: bool) -> None:
+    folder = path.parent
+    if not folder.is_dir():
+        raise StoreUnavailable(
+            f"The folder {folder} does not exist; make it, or name another database.", path=str(path)
+        )
+    if path.is_dir():
+        raise StoreUnavailable(f"{path} is a folder; a database is a file.", path=str(path))
+    if not read_only and not os.access(folder, os.W_OK):
+        raise StoreUnavailable(
+            f"The folder {folder} cannot be written; SQLite keeps its log beside {path.name}. Change its rights or "
+            "name another database.",
+            path=str(path),
+        )
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turns what the file system did into an error a person can act on. Errors of a statement pass through."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise StorageFull(f"The disk that holds {path} is full; nothing was saved. Free some space.") from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreCorrupt(
+            f"{path} is damaged or not a database ({error}). Stop all workers, keep the file, and restore the last "
+            "backup (`penstock restore`).",
+            path=str(path),
+        ) from error
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreUnavailable(
+            f"{path} has been locked by another program for {BUSY_MILLISECONDS // 1000} s. End that program's "
+            "transaction; nothing was lost.",
+            path=str(path),
+        ) from error
+    except apsw.ReadOnlyError as error:
+        raise StoreUnavailable(f"{path} cannot be written ({error}). Change its rights.", path=str(path)) from error
+    except apsw.CantOpenError as error:
+        raise StoreUnavailable(f"{path} cannot be opened ({error}).", path=str(path)) from error
+    except apsw.IOError as error:
+        raise StoreError(f"The disk failed under {path} ({error}).", path=str(path)) from error

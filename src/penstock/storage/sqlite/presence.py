@@ -1,0 +1,94 @@
+"""Liveness by lock: a file that a worker holds locked and maps; the system lets go of the lock when it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from pathlib import Path
+
+from penstock.contracts import running
+from penstock.contracts.presence import Departed
+
+
+def path_of(database: Path, worker: int) -> Path:
+    return Path(f"{database}-worker-{worker}")
+
+
+def started_in(database: Path, worker: int) -> list[int] | None:
+    """The rows that a worker, alive or dead, may have begun; None where its list cannot be read."""
+    try:
+        content = path_of(database, worker).read_bytes()
+    except OSError:
+        return None
+    if len(content) != running.BYTES:
+        return None
+    return running.may_have_started(memoryview(content).cast("q"))
+
+
+class SqlitePresence:
+    def __init__(self, database: Path, worker: int) -> None:
+        self._database = database
+        self._path = path_of(database, worker)
+        self._held: dict[int, int] = {}
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        os.ftruncate(self._file, running.BYTES)
+        self._map = mmap.mmap(self._file, running.BYTES)
+        self._cells = memoryview(self._map).cast("q")
+        running.clear(self._cells, os.getpid())
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    @property
+    def cells(self) -> memoryview:
+        return self._cells
+
+    def departed(self) -> list[Departed]:
+        found = []
+        prefix = f"{self._database.name}-worker-"
+        for entry in os.scandir(self._database.parent):
+            if not entry.name.startswith(prefix) or entry.name == self._path.name:
+                continue
+            number = entry.name.removeprefix(prefix)
+            if number.isdigit() and self._take(Path(entry.path), int(number)):
+                found.append(Departed(int(number), started_in(self._database, int(number))))
+        return found
+
+    def _take(self, path: Path, worker: int) -> bool:
+        if worker in self._held:
+            return True
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Between the look and the lock its last holder may have tidied up and removed the file.
+            if os.stat(path).st_ino == os.fstat(file).st_ino and os.fstat(file).st_size > 0:
+                self._held[worker] = file
+                return True
+        except OSError:
+            pass
+        os.close(file)
+        return False
+
+    def forget(self, worker: int) -> None:
+        path_of(self._database, worker).unlink(missing_ok=True)
+        if worker in self._held:
+            os.close(self._held.pop(worker))
+
+    def leave(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self.vanish()
+
+    def vanish(self) -> None:
+        """Lets go as a death would: the file stays behind for others to find."""
+        self._cells.release()
+        self._map.close()
+        os.close(self._file)
+        for file in self._held.values():
+            os.close(file)
+        self._held.clear()

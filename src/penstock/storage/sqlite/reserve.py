@@ -1,0 +1,46 @@
+"""Space set aside beside the database, so that work can still be settled when the disk is full."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+RESERVE_BYTES = 8_000_000  # thousands of settlements, each a few pages of log
+RESERVE_SHARE = 0.1  # never more than this share of what is free
+CHUNK = bytes(65_536)
+
+
+class Reserve:
+    def __init__(self, database: Path, bytes_kept: int = RESERVE_BYTES) -> None:
+        self._path = Path(f"{database}-reserve")
+        self._bytes = bytes_kept
+        self.released = False
+
+    def refill(self) -> bool:
+        """Sets the space aside again; false while the disk has none to spare."""
+        try:
+            wanted = min(self._bytes, int(shutil.disk_usage(self._path.parent).free * RESERVE_SHARE))
+            if self._path.exists() and self._path.stat().st_size >= wanted > 0:
+                self.released = False
+            elif wanted >= len(CHUNK):
+                self._allocate(wanted)
+                self.released = False
+        except OSError:
+            self.release()
+        return not self.released
+
+    def release(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self.released = True
+
+    def _allocate(self, wanted: int) -> None:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, wanted)
+            else:
+                for _ in range(wanted // len(CHUNK)):
+                    os.write(descriptor, CHUNK)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,92 @@
+"""Gives back rows that a dead or stopped worker held, inside a transaction that is already open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.contracts.workers import Returned
+from penstock.model.crash import HeldRow, Verdict, verdict
+from penstock.model.outcome import Dead
+from penstock.model.queue import QueueSettings
+from penstock.model.retry import Retry
+from penstock.storage.sqlite.session import Session
+from penstock.storage.statements import load
+
+SQL = load("penstock.storage.sqlite", "workers.sql")
+LEDGER = load("penstock.storage.sqlite", "ledger.sql")
+FOREVER = 2**62
+
+
+@dataclass(slots=True)
+class ReturnedRows:
+    released: int = 0
+    suspected: int = 0
+    charged: int = 0
+    dead_by_queue: dict[str, int] = field(default_factory=dict)
+
+    def counts(self) -> Returned:
+        return Returned(self.released, self.suspected, self.charged, sum(self.dead_by_queue.values()))
+
+
+def return_rows(
+    session: Session,
+    worker: int,
+    *,
+    started: Collection[int] | None,
+    charged: Collection[int] = (),
+    lapsed_by: int = FOREVER,
+    now: int,
+    number: int,
+) -> ReturnedRows:
+    returned = ReturnedRows()
+    rules = _rules(session)
+    for row in _held(session, worker, lapsed_by):
+        crashes_max, retry = rules.get(row.queue, _DEFAULT_RULES)
+        judged = verdict(row, started=started, charged=charged, crashes_max=crashes_max, retry=retry)
+        _carry_out(session, row, judged, now, number)
+        if isinstance(judged.settlement, Dead):
+            returned.dead_by_queue[row.queue] = returned.dead_by_queue.get(row.queue, 0) + 1
+        elif judged.settlement.charged:
+            returned.charged += 1
+        elif judged.crashed:
+            returned.suspected += 1
+        else:
+            returned.released += 1
+    return returned
+
+
+def _held(session: Session, worker: int, lapsed_by: int) -> Iterator[HeldRow]:
+    """In pages: each page is empty of the rows before it, because they were given back."""
+    while page := session.connection.execute(SQL["held"], {"worker": worker, "lapsed_by": lapsed_by}).fetchall():
+        yield from map(HeldRow._make, page)
+
+
+def _carry_out(session: Session, row: HeldRow, judged: Verdict, now: int, number: int) -> None:
+    settlement = judged.settlement
+    failure = settlement.failure
+    facts: dict[str, Any] = {
+        "seq": row.seq,
+        "token": row.token,
+        "now": now,
+        "crashed": judged.crashed,
+        "charged": int(settlement.charged),
+        "error_class": failure.error_class if failure else None,
+        "error_message": failure.message if failure else None,
+    }
+    if isinstance(settlement, Dead):
+        session.connection.execute(LEDGER["bury"], facts | {"reason": settlement.reason})
+        session.connection.execute(LEDGER["remove"], {"seq": row.seq, "token": row.token})
+    else:
+        due = now + int(settlement.seconds * 1_000_000)
+        again = {"number": number, "due": due, "failed": int(settlement.charged)}
+        session.connection.execute(SQL["put_back"], facts | again)
+
+
+_DEFAULT_RULES = (QueueSettings("default").crashes_max, Retry())
+
+
+def _rules(session: Session) -> dict[str, tuple[int, Retry]]:
+    rows: list[Any] = session.connection.execute(SQL["queue_rules"]).fetchall()
+    return {name: (crashes_max, Retry(retries, first, longest)) for name, crashes_max, retries, first, longest in rows}

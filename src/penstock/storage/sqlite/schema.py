@@ -1,0 +1,57 @@
+"""The engine's schema has a version: made when missing, brought up to date under a lock, refused when newer."""
+
+from __future__ import annotations
+
+from penstock.model.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt
+from penstock.storage.sqlite.session import Session
+from penstock.storage.statements import load
+
+VERSION = 1
+OLDEST_READ = 1
+
+SQL = load("penstock.storage.sqlite", "schema.sql")
+APPLICATION_ID = 0x50454E53  # "PENS": tells a Penstock database from any other SQLite file
+
+
+def ensure(session: Session) -> None:
+    with session.turn, session.errors():
+        found = int(session.connection.pragma("user_version"))
+        check(found, str(session.settings.path))
+        if found == VERSION:
+            return
+        session.begin()
+        try:
+            for statement in SQL.values():
+                session.connection.execute(statement)
+            session.connection.pragma("user_version", VERSION)
+            session.connection.pragma("application_id", APPLICATION_ID)
+            session.connection.execute("commit")
+        except BaseException:
+            session.rollback()
+            raise
+
+
+def check(found: int, location: str) -> None:
+    if found > VERSION:
+        raise SchemaTooNew(
+            f"{location} has schema {found}; this Penstock knows {VERSION}. Upgrade Penstock; nothing was changed.",
+            found=found,
+            known=VERSION,
+        )
+    if 0 < found < OLDEST_READ:
+        raise SchemaTooOld(
+            f"{location} has schema {found}; this Penstock reads {OLDEST_READ} to {VERSION}. Upgrade in smaller steps.",
+            found=found,
+            known=VERSION,
+        )
+
+
+def quick_check(session: Session) -> None:
+    """A damaged file is refused before anything is written to it."""
+    answer = session.connection.execute("pragma quick_check(1)").fetchall()
+    if answer != [("ok",)]:
+        raise StoreCorrupt(
+            f"{session.settings.path} is damaged: {answer[0][0]}. Keep the file, and restore the last backup "
+            "(`penstock restore`).",
+            path=str(session.settings.path),
+        )

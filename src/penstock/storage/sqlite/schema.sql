@@ -1,0 +1,192 @@
+-- The engine's tables. Everything that waits is a row with a due time (microseconds, UTC).
+-- `worker` is who holds the row, null while it waits; while it is held, `due` is the end of the lease.
+-- `token` changes on every claim and release: together with `seq` it fences every commit.
+
+-- name: create_facts
+create table if not exists penstock_facts (
+  name text primary key,
+  value any
+) strict, without rowid;
+
+-- name: create_tokens
+create table if not exists penstock_tokens (
+  one integer primary key check (one = 1),
+  last integer not null
+) strict;
+
+-- name: first_token
+insert into penstock_tokens (one, last)
+values (1, 0)
+on conflict do nothing;
+
+-- name: create_messages
+create table if not exists penstock_messages (
+  seq integer primary key,
+  id blob not null,
+  handler text not null,
+  queue text not null,
+  priority integer not null,
+  due integer not null,
+  token integer not null default 0,
+  worker integer,
+  attempts integer not null default 0,
+  crashes integer not null default 0,
+  type text not null,
+  source text not null,
+  correlation_id blob not null,
+  causation_id blob,
+  hops integer not null,
+  sent_at integer not null,
+  checksum integer not null,
+  body blob not null,
+  first_failed_at integer,
+  last_failed_at integer,
+  error_class text,
+  error_message text,
+  unique (id, handler)
+) strict;
+
+-- name: index_waiting
+create index if not exists penstock_messages_waiting
+on penstock_messages (queue, priority, due)
+where worker is null;
+
+-- name: index_leased
+create index if not exists penstock_messages_leased
+on penstock_messages (due)
+where worker is not null;
+
+-- name: create_dead
+create table if not exists penstock_dead (
+  seq integer primary key,
+  id blob not null,
+  handler text not null,
+  queue text not null,
+  priority integer not null,
+  type text not null,
+  source text not null,
+  correlation_id blob not null,
+  causation_id blob,
+  hops integer not null,
+  sent_at integer not null,
+  checksum integer not null,
+  body blob not null,
+  attempts integer not null,
+  crashes integer not null,
+  reason text not null,
+  error_class text,
+  error_message text,
+  first_failed_at integer,
+  failed_at integer not null,
+  replay_count integer not null default 0,
+  replayed_at integer,
+  resolution text
+) strict;
+
+-- name: index_dead
+create index if not exists penstock_dead_unresolved
+on penstock_dead (queue, failed_at)
+where resolution is null;
+
+-- name: create_queues
+create table if not exists penstock_queues (
+  name text primary key,
+  paused integer not null default 0,
+  retries integer not null,
+  retry_first_seconds real not null,
+  retry_longest_seconds real not null,
+  wall_seconds real not null,
+  crashes_max integer not null
+) strict, without rowid;
+
+-- name: create_workers
+create table if not exists penstock_workers (
+  id integer primary key autoincrement,
+  host text not null,
+  pid integer not null,
+  started_at integer not null,
+  number integer not null default 0
+) strict;
+
+-- name: create_counters
+create table if not exists penstock_counters (
+  queue text not null,
+  worker integer not null,
+  sent integer not null default 0,
+  acked integer not null default 0,
+  dead integer not null default 0,
+  purged integer not null default 0,
+  expired integer not null default 0,
+  primary key (queue, worker)
+) strict, without rowid;
+
+-- name: create_once
+create table if not exists penstock_once (
+  scope blob not null,
+  key text not null,
+  result blob not null,
+  saved_at integer not null,
+  primary key (scope, key)
+) strict, without rowid;
+
+-- name: index_once
+create index if not exists penstock_once_saved
+on penstock_once (saved_at);
+
+-- name: create_migrations
+create table if not exists penstock_migrations (
+  name text primary key,
+  checksum text not null,
+  applied_at integer not null
+) strict, without rowid;
+
+-- name: create_counts
+create table if not exists penstock_counts (
+  name text primary key,
+  total integer not null
+) strict, without rowid;
+
+-- name: create_usage
+create table if not exists penstock_usage (
+  month text not null,
+  task text not null,
+  statement text not null,
+  executions integer not null,
+  rows_read integer not null,
+  rows_written integer not null,
+  pages integer not null,
+  steps integer not null,
+  micros integer not null,
+  primary key (month, task, statement)
+) strict, without rowid;
+
+-- name: create_sizes
+create table if not exists penstock_sizes (
+  day text primary key,
+  at integer not null,
+  bytes integer not null
+) strict, without rowid;
+
+-- name: view_dead_messages
+create view if not exists dead_messages as
+select
+  seq as id,
+  lower(hex(id)) as event_id,
+  queue,
+  queue || '-dlq' as dlq,
+  type,
+  source,
+  cast(body as text) as payload,
+  attempts,
+  crashes,
+  datetime(failed_at / 1000000, 'unixepoch') as failed_at,
+  datetime(first_failed_at / 1000000, 'unixepoch') as first_failed_at,
+  datetime(replayed_at / 1000000, 'unixepoch') as replayed_at,
+  resolution,
+  lower(hex(correlation_id)) as correlation_id,
+  lower(hex(causation_id)) as causation_id,
+  error_class,
+  error_message,
+  replay_count,
+  reason
+from penstock_dead;

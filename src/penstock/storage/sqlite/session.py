@@ -1,0 +1,81 @@
+"""The writer's connection with all that belongs to it: turn, guard, reserve, checkpoints. Lives in one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from penstock.storage.sqlite.checkpoint import Checkpointer
+from penstock.storage.sqlite.connection import Guard, connect, translated
+from penstock.storage.sqlite.meter import Meter
+from penstock.storage.sqlite.reserve import RESERVE_BYTES, Reserve
+from penstock.storage.sqlite.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a SQLite database is opened."""
+
+    path: Path
+    synchronous: str = "full"
+    vfs: str | None = None
+    reserve_bytes: int = RESERVE_BYTES
+    metered: bool = True
+
+
+class Session:
+    def __init__(self, settings: Settings, started_in: Callable[[int], list[int] | None]) -> None:
+        self.settings = settings
+        self.started_in = started_in
+        self.worker = 0
+        self.guard = Guard()
+        self._connect()
+        self.turn = Turn(settings.path)
+        self.reserve = Reserve(settings.path, settings.reserve_bytes)
+        self.reserve.refill()
+
+    def _connect(self) -> None:
+        settings = self.settings
+        self.connection = connect(settings.path, synchronous=settings.synchronous, vfs=settings.vfs)
+        self.connection.authorizer = self.guard
+        self.checkpointer = Checkpointer(self.connection, settings.path)
+        self.meter = Meter(self.connection) if settings.metered else None
+        self.cursor: apsw.Cursor = self.connection.cursor()
+
+    def errors(self) -> AbstractContextManager[None]:
+        return translated(self.settings.path)
+
+    def value(self, sql: str, bindings: dict[str, Any] | None = None) -> Any:
+        """The first column of the only row; None where there is no row. The statement is run to its end."""
+        rows = self.connection.execute(sql, bindings).fetchall()
+        return rows[0][0] if rows else None
+
+    def begin(self) -> None:
+        self.connection.execute("begin immediate")
+
+    def rollback(self) -> None:
+        if self.connection.in_transaction:
+            try:
+                self.connection.execute("rollback")
+            except apsw.Error:
+                self.reopen()
+
+    def reopen(self) -> None:
+        """After an I/O error nothing in memory can be trusted: a fresh connection reads the truth from the file."""
+        self._forget_connection()
+        self._connect()
+
+    def _forget_connection(self) -> None:
+        try:
+            self.connection.close(True)
+        except apsw.Error:
+            self.connection.close(True)
+
+    def close(self) -> None:
+        self.connection.close(True)
+        self.turn.close()

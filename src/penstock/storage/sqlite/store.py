@@ -1,0 +1,80 @@
+"""The SQLite store: opens the writer, readers, presence and bell of one database file."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from penstock.contracts.faults import Faults, NoFaults
+from penstock.contracts.store import Reader, Writer
+from penstock.model.errors import BadConfig
+from penstock.storage.sqlite import schema
+from penstock.storage.sqlite.bell import SocketBell
+from penstock.storage.sqlite.connection import SYNCHRONOUS
+from penstock.storage.sqlite.ledger import SqliteLedger
+from penstock.storage.sqlite.presence import SqlitePresence, started_in
+from penstock.storage.sqlite.reader import SqliteReader
+from penstock.storage.sqlite.reserve import RESERVE_BYTES
+from penstock.storage.sqlite.session import Session, Settings
+from penstock.storage.sqlite.upkeep import SqliteUpkeep
+from penstock.storage.sqlite.workers import SqliteWorkers
+
+CHECKED_AT_OPEN_BYTES = 50_000_000  # a larger file is not read through at every start; `penstock doctor` does it
+
+
+class SqliteWriter:
+    def __init__(self, settings: Settings, faults: Faults, *, now: int) -> None:
+        self._session = Session(settings, partial(started_in, settings.path))
+        try:
+            if settings.path.stat().st_size < CHECKED_AT_OPEN_BYTES:
+                with self._session.errors():
+                    schema.quick_check(self._session)
+            schema.ensure(self._session)
+            self.ledger = SqliteLedger(self._session, faults)
+            self.workers = SqliteWorkers(self._session, faults, now=now)
+            self.upkeep = SqliteUpkeep(self._session)
+        except BaseException:
+            self._session.close()
+            raise
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class SqliteStore:
+    dialect = "sqlite"
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        synchronous: str = "full",
+        vfs: str | None = None,
+        reserve_bytes: int = RESERVE_BYTES,
+        metered: bool = True,
+        faults: Faults | None = None,
+    ) -> None:
+        if synchronous not in SYNCHRONOUS:
+            raise BadConfig(
+                f"synchronous is {synchronous!r}; it can be {', '.join(SYNCHRONOUS)}.",
+                field="synchronous",
+                value=synchronous,
+            )
+        self._settings = Settings(Path(path).absolute(), synchronous, vfs, reserve_bytes, metered)
+        self._faults = faults or NoFaults()
+
+    @property
+    def location(self) -> str:
+        return str(self._settings.path)
+
+    def open_writer(self, *, now: int) -> Writer:
+        return SqliteWriter(self._settings, self._faults, now=now)
+
+    def open_reader(self) -> Reader:
+        return SqliteReader(self._settings)
+
+    def presence(self, worker: int) -> SqlitePresence:
+        return SqlitePresence(self._settings.path, worker)
+
+    def bell(self, worker: int) -> SocketBell:
+        return SocketBell(self._settings.path, worker)

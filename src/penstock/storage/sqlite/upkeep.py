@@ -1,0 +1,148 @@
+"""Upkeep of a SQLite database: migrations, kept counts, usage, sizes, pruning, and catching up with the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import apsw
+
+from penstock.model.errors import BadMigration
+from penstock.model.forecast import Sample
+from penstock.model.migration import Migration
+from penstock.model.statement import one_line
+from penstock.model.times import day_of, month_of
+from penstock.model.upsert import quoted
+from penstock.model.usage import Measure
+from penstock.storage.sqlite.session import Session
+from penstock.storage.statements import load
+
+SQL = load("penstock.storage.sqlite", "upkeep.sql")
+
+ONCE_KEPT_DAYS = 15
+USAGE_KEPT_DAYS = 400
+SIZES_KEPT_DAYS = 400
+DAY_MICROS = 86_400_000_000
+
+
+class SqliteUpkeep:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._version = int(session.connection.pragma("data_version"))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[apsw.Connection]:
+        session = self._session
+        with session.turn:
+            try:
+                with session.errors():
+                    session.begin()
+                    yield session.connection
+                    session.connection.execute("commit")
+            except BaseException:
+                session.rollback()
+                raise
+            session.checkpointer.after_commit()
+
+    # -- migrations -------------------------------------------------------------------------------
+
+    def applied(self) -> list[tuple[str, str]]:
+        return list(self._session.connection.execute(SQL["applied"]))
+
+    def migrate(self, migrations: Sequence[Migration], *, now: int) -> list[str]:
+        """Each file is one transaction; somebody who migrates at the same time waits, then finds nothing to do."""
+        done = []
+        for migration in migrations:
+            with self._transaction() as connection:
+                if migration.name in dict(connection.execute(SQL["applied"])):
+                    continue
+                for statement in migration.statements:
+                    self._run(migration, statement)
+                note = {"name": migration.name, "checksum": migration.checksum, "now": now}
+                connection.execute(SQL["note_migration"], note)
+            done.append(migration.name)
+        return done
+
+    def _run(self, migration: Migration, statement: str) -> None:
+        with self._session.guard.users():
+            try:
+                self._session.connection.execute(statement).fetchall()
+            except (apsw.SQLError, apsw.ConstraintError, apsw.AuthError, apsw.MismatchError) as error:
+                raise BadMigration(
+                    f"{migration.name}: {error}. The statement was: {one_line(statement)}. Nothing of this file was "
+                    "applied.",
+                    name=migration.name,
+                    statement=statement,
+                ) from error
+
+    # -- counts that are kept, not counted ----------------------------------------------------------
+
+    def keep_counts(self, tables: Sequence[str]) -> None:
+        for table in tables:
+            checked = quoted(table)
+            with self._transaction() as connection:
+                if connection.execute(SQL["count_kept"], {"name": table}).fetchone() is not None:
+                    continue
+                connection.execute(SQL["start_count"], {"name": table})
+                for statement in kept_count_statements(table, checked):
+                    connection.execute(statement)
+
+    # -- usage and size -----------------------------------------------------------------------------
+
+    def add_usage(self, month: str, measures: Sequence[tuple[str, Measure]], *, now: int) -> None:
+        with self._transaction() as connection:
+            for task, measure in measures:
+                added = {
+                    "month": month,
+                    "task": task,
+                    "statement": one_line(measure.sql, 500),
+                    "executions": measure.executions,
+                    "rows_read": measure.rows_read,
+                    "rows_written": measure.rows_written,
+                    "pages": measure.pages,
+                    "steps": measure.steps,
+                    "micros": int(measure.seconds * 1_000_000),
+                }
+                connection.execute(SQL["add_usage"], added)
+
+    def size_bytes(self) -> int:
+        return int(self._session.value(SQL["page_count"])) + self._session.checkpointer.log_bytes()
+
+    def sample_size(self, *, now: int) -> list[Sample]:
+        size = self.size_bytes()
+        with self._transaction() as connection:
+            connection.execute(SQL["note_size"], {"day": day_of(now), "at": now, "bytes": size})
+            return [Sample(*row) for row in connection.execute(SQL["sizes"])]
+
+    # -- bounded retention --------------------------------------------------------------------------
+
+    def prune(self, *, now: int, limit: int) -> int:
+        with self._transaction() as connection:
+            before = connection.total_changes()
+            connection.execute(SQL["prune_once"], {"before": now - ONCE_KEPT_DAYS * DAY_MICROS, "limit": limit})
+            connection.execute(SQL["prune_usage"], {"before": month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)})
+            connection.execute(SQL["prune_sizes"], {"before": day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)})
+            return connection.total_changes() - before
+
+    def look_around(self) -> bool:
+        session = self._session
+        if session.checkpointer.overgrown:
+            with session.turn:
+                session.checkpointer.run()
+        if session.reserve.released:
+            session.reserve.refill()
+        version = int(session.connection.pragma("data_version"))
+        changed = version != self._version
+        self._version = version
+        return changed
+
+
+def kept_count_statements(table: str, checked: str) -> list[str]:
+    """Triggers that keep a table's count right inside the transactions that change it. Names are validated before."""
+    name = table.replace("'", "''")
+    add = "update penstock_counts set total = total {} 1 where name = '{}'; end"
+    return [
+        f"update penstock_counts set total = (select count(*) from {checked}) where name = '{name}'",
+        f"create trigger penstock_count_{table}_added after insert on {checked} begin " + add.format("+", name),
+        f"create trigger penstock_count_{table}_removed after delete on {checked} begin " + add.format("-", name),
+    ]

@@ -1,0 +1,64 @@
+-- What keeps a database healthy for months.
+
+-- name: applied
+select name, checksum
+from penstock_migrations
+order by name;
+
+-- name: note_migration
+insert into penstock_migrations (name, checksum, applied_at)
+values (:name, :checksum, :now);
+
+-- name: add_usage
+insert into penstock_usage (month, task, statement, executions, rows_read, rows_written, pages, steps, micros)
+values (:month, :task, :statement, :executions, :rows_read, :rows_written, :pages, :steps, :micros)
+on conflict (month, task, statement) do update
+set executions = executions + excluded.executions,
+  rows_read = rows_read + excluded.rows_read,
+  rows_written = rows_written + excluded.rows_written,
+  pages = pages + excluded.pages,
+  steps = steps + excluded.steps,
+  micros = micros + excluded.micros;
+
+-- name: prune_once
+delete from penstock_once
+where (scope, key) in (
+  select scope, key
+  from penstock_once
+  where saved_at < :before
+  order by saved_at
+  limit :limit
+);
+
+-- name: prune_usage
+delete from penstock_usage
+where month < :before;
+
+-- name: prune_sizes
+delete from penstock_sizes
+where day < :before;
+
+-- name: note_size
+insert into penstock_sizes (day, at, bytes)
+values (:day, :at, :bytes)
+on conflict (day) do update
+set at = excluded.at,
+  bytes = excluded.bytes;
+
+-- name: sizes
+select at, bytes
+from penstock_sizes
+order by day;
+
+-- name: page_count
+select page_count * page_size
+from pragma_page_count, pragma_page_size;
+
+-- name: count_kept
+select total
+from penstock_counts
+where name = :name;
+
+-- name: start_count
+insert into penstock_counts (name, total)
+values (:name, 0);

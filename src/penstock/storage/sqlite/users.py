@@ -1,0 +1,150 @@
+"""Users' statements inside a commit: in order, each with its outcome, its line in the user's code and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from penstock.contracts.ledger import Atomic, Bindable, SealedUnit, Write, WriteMany
+from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
+from penstock.model.parameters import bind
+from penstock.model.row import Row, row_type
+from penstock.model.statement import one_line, readable, writable
+from penstock.model.usage import Measure
+from penstock.storage.sqlite.session import Session
+
+# What the file system did is nobody's statement's fault; the session translates these for the whole group.
+_OF_THE_STORE = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.CantOpenError,
+    apsw.ReadOnlyError,
+)
+
+
+def run_calls(session: Session, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
+    busy = [unit for unit in units if unit.calls]
+    if not busy:
+        return
+    run = _Run(session, measures)
+    with session.guard.users():
+        for unit in busy:
+            for call in unit.calls:
+                run.call(unit.task, call)
+    run.close()
+
+
+class _Run:
+    """Runs calls one after another; equal statements in a row are measured together, since measuring has a price."""
+
+    def __init__(self, session: Session, measures: list[tuple[str, Measure]]) -> None:
+        self._session = session
+        self._execute = session.cursor.execute
+        self._changes = session.connection.changes
+        self._measures = measures
+        self._open: tuple[str, str] | None = None
+
+    def call(self, task: str, call: Write | WriteMany | Atomic) -> None:
+        try:
+            if type(call) is Write:
+                self._measure(task, call.sql)
+                self._execute(call.sql, call.parameters)
+                changes = self._changes()
+                call.note(changes)
+                if call.expect is not None and changes != call.expect:
+                    raise LostUpdate(
+                        f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
+                        expected=call.expect,
+                        changed=changes,
+                    )
+            elif type(call) is WriteMany:
+                self._measure(task, call.sql)
+                before = self._session.connection.total_changes()
+                self._session.cursor.executemany(call.sql, call.rows)
+                call.note(self._session.connection.total_changes() - before)
+            elif type(call) is Atomic:
+                self.close()
+                call.note(call.function(SqliteTransaction(self._session, self._measures, task)))
+        except _OF_THE_STORE:
+            raise
+        except Exception as error:
+            raise located(error, call) from error
+
+    def _measure(self, task: str, sql: str) -> None:
+        if self._open != (task, sql):
+            self.close()
+            if self._session.meter is not None:
+                self._session.meter.begin(sql)
+                self._open = (task, sql)
+
+    def close(self) -> None:
+        if self._open is not None and self._session.meter is not None:
+            task, sql = self._open
+            self._open = None
+            self._measures.append((task, self._session.meter.end(sql)))
+
+
+def located(error: Exception, call: Write | WriteMany | Atomic) -> Exception:
+    """The error as the handler's own, pointing at the line that made the call."""
+    if isinstance(error, apsw.Error | apsw.SQLError | TypeError | OverflowError) and not isinstance(call, Atomic):
+        named: Exception = StatementFailed(
+            f"The database refused a statement: {error}. It was: {one_line(call.sql)}", sql=call.sql, cause=str(error)
+        )
+    elif isinstance(error, apsw.Error):
+        named = StatementFailed(f"The database refused a statement: {error}.", cause=str(error))
+    else:
+        named = error
+    file, number = call.line
+    if isinstance(named, PenstockError):
+        named.facts["line"] = call.line
+    named.add_note(f"called at {file}:{number}")
+    return named
+
+
+class SqliteTransaction:
+    """What a function given to `atomically` sees: the commit itself, with everything its unit wrote before it."""
+
+    def __init__(self, session: Session, measures: list[tuple[str, Measure]], task: str) -> None:
+        self._session = session
+        self._measures = measures
+        self._task = task
+
+    def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]:
+        bound = bind(readable(sql), given, named)
+        cursor, values = self._run(sql, bound)
+        if not values:
+            return []
+        made = row_type(tuple(column[0] for column in cursor.get_description()))
+        return [made(value) for value in values]
+
+    def first(self, sql: str, given: object = None, /, **named: object) -> Row | None:
+        found = self.rows(sql, given, **named)
+        return found[0] if found else None
+
+    def value(self, sql: str, given: object = None, /, **named: object) -> Any:
+        found = self.first(sql, given, **named)
+        return None if found is None else found[0]
+
+    def column(self, sql: str, given: object = None, /, **named: object) -> list[Any]:
+        return [row[0] for row in self.rows(sql, given, **named)]
+
+    def write(self, sql: str, given: object = None, /, **named: object) -> int:
+        self._run(sql, bind(writable(sql), given, named))
+        return self._session.connection.changes()
+
+    def _run(self, sql: str, bound: dict[str, Bindable]) -> tuple[apsw.Cursor, list[tuple[Any, ...]]]:
+        meter = self._session.meter
+        if meter is not None:
+            meter.begin(sql)
+        cursor = self._session.connection.cursor()
+        cursor.execute(sql, bound)
+        values = cursor.fetchall()
+        if meter is not None:
+            self._measures.append((self._task, meter.end(sql)))
+        return cursor, values

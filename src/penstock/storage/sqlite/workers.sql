@@ -1,0 +1,72 @@
+-- Worker processes and what they hold.
+
+-- name: enrol
+insert into penstock_workers (host, pid, started_at)
+values (:host, :pid, :now)
+returning id;
+
+-- name: listed
+select id, host, pid, started_at
+from penstock_workers
+order by id
+limit 10000;
+
+-- name: register_queue
+insert into penstock_queues (
+  name, retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max
+)
+values (:name, :retries, :first_seconds, :longest_seconds, :wall_seconds, :crashes_max)
+on conflict (name) do update
+set retries = excluded.retries,
+  retry_first_seconds = excluded.retry_first_seconds,
+  retry_longest_seconds = excluded.retry_longest_seconds,
+  wall_seconds = excluded.wall_seconds,
+  crashes_max = excluded.crashes_max;
+
+-- name: queue_rules
+select name, crashes_max, retries, retry_first_seconds, retry_longest_seconds
+from penstock_queues;
+
+-- Leased rows are few, and their index is tiny: it is walked whole.
+-- name: held
+select seq, token, queue, attempts, crashes
+from penstock_messages
+where worker is not null
+and due <= :lapsed_by
+and worker = :worker
+order by due
+limit 10000;
+
+-- name: put_back
+update penstock_messages
+set worker = null,
+  token = :number,
+  due = :due,
+  attempts = attempts + :charged,
+  crashes = crashes + :crashed,
+  first_failed_at = case when :failed then coalesce(first_failed_at, :now) else first_failed_at end,
+  last_failed_at = case when :failed then :now else last_failed_at end,
+  error_class = coalesce(:error_class, error_class),
+  error_message = coalesce(:error_message, error_message)
+where seq = :seq
+and token = :token;
+
+-- name: keep_counts
+insert into penstock_counters (queue, worker, sent, acked, dead, purged, expired)
+select queue, 0, sent, acked, dead, purged, expired
+from penstock_counters
+where worker = :worker
+on conflict (queue, worker) do update
+set sent = sent + excluded.sent,
+  acked = acked + excluded.acked,
+  dead = dead + excluded.dead,
+  purged = purged + excluded.purged,
+  expired = expired + excluded.expired;
+
+-- name: drop_counts
+delete from penstock_counters
+where worker = :worker;
+
+-- name: leave
+delete from penstock_workers
+where id = :worker;

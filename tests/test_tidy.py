@@ -1,0 +1,512 @@
+"""The architecture as a test: what may import what, how long a file may grow, and what no file may hold.
+
+A rule is a function from one file's text to the problems in it. Each is run over the tree below, and over a snippet
+that breaks it, because a rule that cannot fail guards nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+Rule = Callable[[str, str], Iterator[str]]
+
+# -- the layers: what each folder of src/penstock may import besides itself ----------------------------------------
+
+PURE = {"contracts", "model"}
+ENGINE = PURE | {"runtime"}
+CONCEPTS = {"queues", "objects", "control", "workflows", "cron", "connect", "gateway", "readiness"}
+USERS = {"data", "blobs", "metrics"}
+BACKENDS = {"storage", "storage.sqlite", "storage.postgres"}
+PUBLIC = ""  # penstock/__init__.py and the names in it
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "model": set(),
+    "contracts": {"model"},
+    "runtime": PURE,
+    **dict.fromkeys(CONCEPTS, ENGINE),
+    "control": ENGINE | {"objects"},  # a controller is an object whose alarm is the tick
+    "data": ENGINE,  # a write joins the current unit
+    "blobs": PURE,
+    "metrics": PURE,
+    "storage": PURE,
+    "storage.sqlite": PURE | {"storage"},
+    "storage.postgres": PURE | {"storage"},
+    "app": ENGINE | CONCEPTS | USERS | BACKENDS,
+    PUBLIC: ENGINE | CONCEPTS | USERS | {"app"},
+    "web": ENGINE | CONCEPTS | USERS | {"app", PUBLIC},
+    "cli": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "web", PUBLIC},
+    "testing": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "web", "cli", PUBLIC},
+    "__main__": {"cli"},
+}
+MAY_IMPORT_TESTING = {"src/penstock/cli/run.py"}  # `penstock run --virtual`
+
+DRIVERS = {"apsw", "psycopg", "psycopg_pool"}
+# Layers that may use only these libraries; the others may use any but a database driver.
+ONLY_LIBRARIES: dict[str, set[str]] = {
+    "model": {"msgspec"},
+    "contracts": set(),
+    "storage": set(),
+    "storage.sqlite": {"apsw", "msgspec"},
+    "storage.postgres": {"psycopg", "psycopg_pool", "msgspec"},
+}
+MAY_IMPORT_DRIVERS = {"app", "cli", "testing"}
+WAITS = {"asyncio", "concurrent", "multiprocessing", "select", "selectors", "socket", "subprocess", "threading"}
+
+# -- the other numbers and lists ------------------------------------------------------------------------------------
+
+FILE_LINES_MAX = 400  # a longer file holds two concepts
+ENGINE_LINES_MAX = 10_000  # one person can read the engine in a week
+
+AMBIENT = re.compile(
+    r"time\.(time|monotonic)(_ns)?"
+    r"|datetime\.(datetime|date)\.(now|utcnow|today)"
+    r"|random\.(?!Random$)\w+"
+    r"|uuid\.uuid[1467]"
+)
+MAY_READ_AMBIENT = ("src/penstock/runtime/clock.py", "src/penstock/testing/loop.py", "src/penstock/cli/")
+
+SQL_CALLS = {"execute", "executemany", "executescript"}
+# Files and batches have methods of these names too, so here the text has to look like SQL.
+SQL_CALLS_BY_LOOK = {"rows", "first", "value", "column", "write", "write_many"}
+SQL_START = re.compile(r"\s*(select|insert|update|delete|with|create|drop|alter|pragma|replace)\b", re.IGNORECASE)
+MAY_FORMAT_SQL: dict[str, str] = {}  # file: the reason, such as a pragma that takes no parameters
+
+SQL_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+SQL_NOISE = re.compile(SQL_COMMENT.pattern + r"|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"", re.DOTALL)
+SQL_CAPITALS = re.compile(r"\w*[A-Z]\w*")
+SQL_STAR = re.compile(r"\b(select|returning)(\s+(distinct|all))?\s+\*|\b[a-z_]\w*\.\*", re.IGNORECASE)
+SQL_NOW = re.compile(r"'now'|\bcurrent_(timestamp|time|date)\b|\bnow\s*\(\s*\)", re.IGNORECASE)
+SQL_NAME = re.compile(r"^-- name: *(.*?) *$", re.MULTILINE)
+
+VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "managers", "types", "misc"}
+
+TRACES = re.compile(
+    r"(?<![\w./~-])/(work|root|home)/"
+    r"|--(extra-)?index-url|--find-links"
+    r"|co-authored-by:|generated (with|by) \[",
+    re.IGNORECASE,
+)
+MAY_HOLD_TRACES = {"tests/test_tidy.py"}
+
+PYTHON = ("src/**/*.py", "tests/**/*.py", "bench/**/*.py", "examples/**/*.py")
+
+
+# -- the rules over the tree ----------------------------------------------------------------------------------------
+
+
+def test_layers_import_only_what_the_table_allows() -> None:
+    check(layers, files("src/penstock/**/*.py"))
+
+
+def test_the_systems_use_only_public_names() -> None:
+    check(public_names_only, files("src/penstock_systems/**/*.py"))
+
+
+def test_no_file_holds_two_concepts() -> None:
+    check(file_size, files("src/**/*.py"))
+
+
+def test_the_engine_stays_small_enough_to_read(note: Callable[[str], None]) -> None:
+    sizes = {path: line_count(path.read_text("utf-8")) for path in files("src/penstock/**/*.py")}
+    total = sum(sizes.values())
+    longest = max(sizes.values(), default=0)
+    note(f"src/penstock: {total:,} of {ENGINE_LINES_MAX:,} lines in {len(sizes)} files, the longest with {longest}")
+    assert not engine_size(total), engine_size(total)
+
+
+def test_time_and_chance_come_only_through_the_clock() -> None:
+    check(ambient, files("src/**/*.py", "examples/**/*.py"))
+
+
+def test_sql_is_never_put_together_from_strings() -> None:
+    check(formatted_sql, files("src/**/*.py", "examples/**/*.py"))
+
+
+def test_sql_files_are_lower_case_named_and_explicit() -> None:
+    check(sql_file, files("src/**/*.sql"))
+
+
+def test_every_module_opens_with_what_it_promises() -> None:
+    check(docstring, files(*PYTHON))
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    check(vague_name, files(*PYTHON))
+
+
+def test_no_file_tells_where_it_was_made() -> None:
+    check(traces, tracked_files())
+
+
+def test_nothing_prints_but_the_command_line() -> None:
+    check(forgotten_print, files("src/**/*.py"))
+
+
+# -- the rules ------------------------------------------------------------------------------------------------------
+
+
+class Imported(NamedTuple):
+    line: int
+    module: str
+    name: str | None
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.module}.{self.name}" if self.name else self.module
+
+
+def imports(text: str) -> Iterator[Imported]:
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import():
+                yield from (Imported(node.lineno, alias.name, None) for alias in node.names)
+            case ast.ImportFrom():
+                module = "." * node.level + (node.module or "")
+                yield from (Imported(node.lineno, module, alias.name) for alias in node.names)
+
+
+def layer_of(dotted: str) -> str:
+    """`penstock.storage.sqlite.ledger` is in `storage.sqlite`; `penstock.App` is a public name."""
+    parts = dotted.split(".")[1:]
+    return next((name for name in (".".join(parts[:2]), parts[0] if parts else "") if name in MAY_IMPORT), PUBLIC)
+
+
+def layers(path: str, text: str) -> Iterator[str]:
+    module = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    own = layer_of(module)
+    if own == PUBLIC and module != "penstock":
+        yield f"{path}: no layer of this name. Add it to MAY_IMPORT in tests/test_tidy.py with what it may import."
+        return
+    allowed = MAY_IMPORT[own] | {own}
+    for found in imports(text):
+        top = found.module.split(".")[0]
+        where = f"{path}:{found.line}"
+        if top == "":
+            yield f"{where}: write the import from the top, `from penstock...`, not with dots."
+        elif top == "penstock":
+            layer = layer_of(found.dotted)
+            if layer == "testing" and own != "testing" and path not in MAY_IMPORT_TESTING:
+                yield f"{where}: nothing imports penstock.testing. Move what both need one layer down."
+            elif layer not in allowed and layer != "testing":
+                names = ", ".join(sorted(allowed - {PUBLIC}))
+                yield (
+                    f"{where}: layer `{own or 'penstock'}` may not import `{found.dotted}`, only {names}. "
+                    "Depend on a contract and let app.py hand in the object."
+                )
+        elif top == "penstock_systems":
+            yield f"{where}: the engine does not know the systems built on it."
+        elif top in sys.stdlib_module_names:
+            if own == "model" and top in WAITS:
+                yield f"{where}: penstock.model holds pure rules; `{top}` waits. Do it in runtime."
+        elif own in ONLY_LIBRARIES:
+            if top not in ONLY_LIBRARIES[own]:
+                yield f"{where}: layer `{own}` may not use `{top}`; ONLY_LIBRARIES in tests/test_tidy.py says which."
+        elif top in DRIVERS and own not in MAY_IMPORT_DRIVERS:
+            yield f"{where}: only storage talks to `{top}`. Go through a contract."
+
+
+def public_names_only(path: str, text: str) -> Iterator[str]:
+    for found in imports(text):
+        public = found.module in {"penstock", "penstock.testing"} and layer_of(found.dotted) in {PUBLIC, "testing"}
+        if found.module.split(".")[0] == "penstock" and not public:
+            yield f"{path}:{found.line}: `{found.dotted}` is not public. Use `penstock` and `penstock.testing`."
+
+
+def file_size(path: str, text: str) -> Iterator[str]:
+    if (lines := line_count(text)) > FILE_LINES_MAX:
+        yield f"{path}: {lines} lines, more than {FILE_LINES_MAX}. It holds two concepts: find the second one's name."
+
+
+def engine_size(total: int) -> str | None:
+    if total <= ENGINE_LINES_MAX:
+        return None
+    return f"src/penstock has {total:,} lines, more than {ENGINE_LINES_MAX:,}. Delete something before adding."
+
+
+def ambient(path: str, text: str) -> Iterator[str]:
+    if path.startswith(MAY_READ_AMBIENT):
+        return
+    tree = ast.parse(text)
+    known = imported_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and AMBIENT.fullmatch(name := spelled(node, known)):
+            yield f"{path}:{node.lineno}: `{name}` cannot be repeated. Take the clock, or a Random, as an argument."
+        elif isinstance(node, ast.Call) and spelled(node.func, known) == "random.Random" and not node.args:
+            yield f"{path}:{node.lineno}: `Random()` without a seed cannot be repeated. Take a Random as an argument."
+
+
+def imported_names(tree: ast.AST) -> dict[str, str]:
+    """What each imported name stands for: after `from time import time as t`, `t` is `time.time`."""
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            known |= {alias.asname: alias.name for alias in node.names if alias.asname}
+            known |= {top: top for alias in node.names if not alias.asname for top in alias.name.split(".")[:1]}
+        elif isinstance(node, ast.ImportFrom):
+            known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return known
+
+
+def spelled(node: ast.AST, known: dict[str, str]) -> str:
+    match node:
+        case ast.Name(id=name):
+            return known.get(name, "")
+        case ast.Attribute(value=value, attr=attribute):
+            return f"{before}.{attribute}" if (before := spelled(value, known)) else ""
+    return ""
+
+
+def formatted_sql(path: str, text: str) -> Iterator[str]:
+    if path in MAY_FORMAT_SQL:
+        return
+    tree = ast.parse(text)
+    assigned = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and is_formatted(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        called = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        for argument in (*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "sql")):
+            value = assigned.get(argument.id, argument) if isinstance(argument, ast.Name) else argument
+            looks_like_sql = called in SQL_CALLS_BY_LOOK and SQL_START.match(literal_text(value))
+            if is_formatted(value) and (called in SQL_CALLS or looks_like_sql):
+                yield f"{path}:{call.lineno}: SQL put together from strings. Put it in a .sql file and pass parameters."
+
+
+def is_formatted(node: ast.expr) -> bool:
+    match node:
+        case ast.JoinedStr(values=parts):
+            return any(isinstance(part, ast.FormattedValue) for part in parts)
+        case ast.BinOp(left=left, op=ast.Mod() | ast.Add(), right=right):
+            return any(is_formatted(side) or is_text(side) for side in (left, right))
+        case ast.Call(func=ast.Attribute(attr="format" | "format_map")):
+            return True
+    return False
+
+
+def is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def literal_text(node: ast.expr) -> str:
+    return "".join(
+        part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    )
+
+
+def sql_file(path: str, text: str) -> Iterator[str]:
+    bare = SQL_NOISE.sub(blanked, text)
+    spoken = SQL_COMMENT.sub(blanked, text)
+    for pattern, searched, remedy in (
+        (SQL_CAPITALS, bare, "write SQL in lower case"),
+        (SQL_STAR, bare, "name the columns"),
+        (SQL_NOW, spoken, "take the time as `:now`, never from the database"),
+    ):
+        for found in pattern.finditer(searched):
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"{path}:{line}: `{found[0]}`: {remedy}."
+    if "/migrations/" not in path:
+        yield from unnamed_statements(path, text)
+
+
+def unnamed_statements(path: str, text: str) -> Iterator[str]:
+    before, *rest = SQL_NAME.split(text)
+    names, bodies = rest[::2], rest[1::2]
+    if statement_count(before):
+        yield f"{path}: a statement stands before the first `-- name:` line. Give it a name."
+    for name, body in zip(names, bodies, strict=True):
+        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+            yield f"{path}: `-- name: {name}` is no name. Write lower case words joined by `_`."
+        if (count := statement_count(body)) != 1:
+            yield f"{path}: `{name}` holds {count} statements. One statement a name."
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{path}: two statements are named `{name}`."
+
+
+def statement_count(text: str) -> int:
+    """How many statements there are, where the body of a trigger is not counted apart."""
+    count, statement = 0, ""
+    for piece in re.split("(?<=;)", SQL_NOISE.sub(blanked, text)):
+        statement += piece
+        if statement.strip() and sqlite3.complete_statement(statement):
+            count, statement = count + 1, ""
+    return count + bool(statement.strip())
+
+
+def blanked(noise: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", noise[0])
+
+
+def docstring(path: str, text: str) -> Iterator[str]:
+    tree = ast.parse(text)
+    if tree.body and not ast.get_docstring(tree):
+        yield f"{path}: open the file with one sentence, in a docstring, that says what it promises."
+
+
+def vague_name(path: str, text: str) -> Iterator[str]:
+    for part in path.removesuffix(".py").split("/"):
+        if part.strip("_") in VAGUE_NAMES:
+            yield f"{path}: `{part}` says nothing. Name the one concept it holds."
+
+
+def traces(path: str, text: str) -> Iterator[str]:
+    if path in MAY_HOLD_TRACES:
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        if found := TRACES.search(line):
+            yield f"{path}:{number}: `{found[0]}` belongs to one machine or one maker. Take it out."
+
+
+def forgotten_print(path: str, text: str) -> Iterator[str]:
+    if path.startswith("src/penstock/cli/"):
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"print", "breakpoint"}:
+            yield f"{path}:{node.lineno}: a forgotten {node.func.id}(). Emit an event, or take it out."
+
+
+# -- the rules can fail ---------------------------------------------------------------------------------------------
+
+RETRY = "src/penstock/model/retry.py"
+QUEUE = "src/penstock/queues/queue.py"
+LEDGER = "src/penstock/storage/sqlite/ledger.py"
+APP = "src/penstock/app.py"
+BRAND = "src/penstock_systems/brand/app.py"
+UNIT = "src/penstock/runtime/unit.py"
+DATA = "src/penstock/data/db.py"
+SQL = "src/penstock/storage/sqlite/a.sql"
+
+BAD: list[tuple[Rule, str, str]] = [
+    (layers, RETRY, "import penstock.runtime.clock"),
+    (layers, RETRY, "from penstock.contracts import store"),
+    (layers, RETRY, "import apsw"),
+    (layers, RETRY, "import asyncio"),
+    (layers, RETRY, "from . import errors"),
+    (layers, "src/penstock/contracts/store.py", "import msgspec"),
+    (layers, UNIT, "from penstock.queues.queue import Queue"),
+    (layers, UNIT, "def late() -> None:\n    from penstock import queues"),
+    (layers, QUEUE, "from penstock.objects import calls"),
+    (layers, QUEUE, "import penstock"),
+    (layers, QUEUE, "import apsw"),
+    (layers, "src/penstock/objects/calls.py", "from penstock.control import pace"),
+    (layers, "src/penstock/web/page.py", "from penstock.storage.sqlite import ledger"),
+    (layers, LEDGER, "from penstock.storage.postgres import ledger"),
+    (layers, LEDGER, "from penstock.runtime import clock"),
+    (layers, LEDGER, "import psycopg"),
+    (layers, APP, "from penstock.testing import TestApp"),
+    (layers, "src/penstock/cli/status.py", "from penstock.testing.loop import VirtualLoop"),
+    (layers, APP, "import penstock_systems"),
+    (layers, "src/penstock/novelty/idea.py", ""),
+    (public_names_only, BRAND, "from penstock.model import errors"),
+    (public_names_only, BRAND, "from penstock import storage"),
+    (public_names_only, BRAND, "import penstock.testing.loop"),
+    (file_size, APP, "\n" * (FILE_LINES_MAX + 1)),
+    (ambient, UNIT, "import time\nat = time.time()"),
+    (ambient, UNIT, "from time import monotonic as tick\nread = tick"),
+    (ambient, UNIT, "import datetime as dt\nat = dt.datetime.now(dt.UTC)"),
+    (ambient, UNIT, "from datetime import datetime\nat = datetime.utcnow()"),
+    (ambient, UNIT, "import random\nshare = random.random()"),
+    (ambient, UNIT, "from random import Random\nshare = Random().random()"),
+    (ambient, UNIT, "from uuid import uuid4\nid = uuid4()"),
+    (formatted_sql, DATA, 'tx.execute(f"select a from {table}")'),
+    (formatted_sql, DATA, 'db.write("update %s set a = 1" % table)'),
+    (formatted_sql, DATA, 'db.rows("select a from {}".format(table))'),
+    (formatted_sql, DATA, 'db.first(sql="select a from " + table)'),
+    (formatted_sql, DATA, 'sql = f"delete from {table}"\ndb.write(sql)'),
+    (sql_file, SQL, "-- name: a\nSELECT a from b;"),
+    (sql_file, SQL, "-- name: a\nselect * from b;"),
+    (sql_file, SQL, "-- name: a\nselect\n  *\nfrom b;"),
+    (sql_file, SQL, "-- name: a\nselect b.* from b;"),
+    (sql_file, SQL, "-- name: a\nselect a from b where at < current_timestamp;"),
+    (sql_file, SQL, "select a from b;"),
+    (sql_file, SQL, "-- name: a\nselect a from b;\nselect c from d;"),
+    (sql_file, SQL, "-- name: a\n-- name: b\nselect a from b;"),
+    (sql_file, SQL, "-- name: a\nselect 1;\n-- name: a\nselect 2;"),
+    (docstring, APP, "import ast"),
+    (vague_name, "src/penstock/runtime/_utils.py", ""),
+    (vague_name, "src/penstock/common/unit.py", ""),
+    (traces, "docs/start.md", "cd /" + "home/ada/penstock"),
+    (traces, "requirements/dev.lock", "--index-" + "url https://registry.example"),
+    (forgotten_print, APP, "print('here')"),
+]
+
+GOOD: list[tuple[Rule, str, str]] = [
+    (layers, RETRY, "import uuid\nimport msgspec\nfrom penstock.model.errors import Gone"),
+    (layers, "src/penstock/control/pace.py", "from penstock.objects.calls import Call"),
+    (layers, LEDGER, "import apsw\nfrom penstock.storage.statements import load"),
+    (layers, APP, "from penstock.storage.sqlite.store import Store"),
+    (layers, "src/penstock/__init__.py", "from penstock.app import App"),
+    (layers, "src/penstock/cli/run.py", "import penstock\nfrom penstock.testing.loop import VirtualLoop"),
+    (public_names_only, BRAND, "import penstock as ps\nfrom penstock.testing import TestApp"),
+    (file_size, APP, "\n" * FILE_LINES_MAX),
+    (ambient, UNIT, "import time\nfrom random import Random\nRandom(1); time.perf_counter()"),
+    (ambient, "src/penstock/runtime/clock.py", "import time\nat = time.time()"),
+    (formatted_sql, DATA, 'tx.execute("select a from b where c = :c", {"c": f"{c}"})'),
+    (formatted_sql, DATA, 'db.rows(PENDING, url=f"{shop}/a")'),
+    (formatted_sql, DATA, 'file.write(f"data: {line}")'),
+    (sql_file, SQL, "-- All.\n\n-- name: a\nselect count(*), 'A;' from b; -- Why; so.\n"),
+    (sql_file, SQL, "-- name: a\ncreate trigger a after insert on b begin delete from c; delete from d; end;"),
+    (traces, "docs/start.md", "https://shop.example/home/a and ~/work/ and ./home/"),
+    (forgotten_print, "src/penstock/cli/main.py", "print('here')"),
+]
+
+
+@pytest.mark.parametrize("rule, path, text", BAD)
+def test_a_rule_finds_what_breaks_it(rule: Rule, path: str, text: str) -> None:
+    assert list(rule(path, text))
+
+
+@pytest.mark.parametrize("rule, path, text", GOOD)
+def test_a_rule_lets_pass_what_keeps_it(rule: Rule, path: str, text: str) -> None:
+    assert list(rule(path, text)) == []
+
+
+def test_the_engine_can_grow_too_large() -> None:
+    assert engine_size(ENGINE_LINES_MAX) is None
+    assert engine_size(ENGINE_LINES_MAX + 1)
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def check(rule: Rule, paths: list[Path]) -> None:
+    problems = [problem for path in paths for problem in rule(shown(path), path.read_text("utf-8", errors="replace"))]
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
+
+
+def files(*patterns: str) -> list[Path]:
+    return sorted(path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file())
+
+
+def tracked_files() -> list[Path]:
+    """What git keeps or would keep on the next commit; where there is no git, all that is neither hidden nor made."""
+    command = ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return files(
+            "*", *(f"{folder}/**/*" for folder in ("src", "tests", "docs", "bench", "examples", "requirements"))
+        )
+    return sorted(path for name in listed.split("\0") if name and (path := ROOT / name).is_file())
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def line_count(text: str) -> int:
+    return len(text.splitlines())
