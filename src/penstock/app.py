@@ -54,6 +54,7 @@ class App:
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
         self.migrations = Path(migrations) if migrations is not None else beside / "migrations"
         self.worker: Worker | None = None
+        self._stop_asked = False
         self._engine: Engine | None = None
         self._opening: asyncio.Lock | None = None
 
@@ -108,13 +109,17 @@ class App:
 
     # -- running ----------------------------------------------------------------------------------------
 
-    async def run(self, *, grace_seconds: float | None = None) -> None:
-        """Runs every queue that has handlers, until `stop` or cancellation, then hands back what it holds."""
+    async def run(self, *, grace_seconds: float | None = None, until_idle: bool = False) -> None:
+        """Runs every queue that has handlers, until `stop` or cancellation, then hands back what it holds. With
+        `until_idle` it stops by itself once nothing is left that is due."""
         engine = await self.opened()
         worker = self.worker = Worker(engine, grace_seconds=grace_seconds or self.config.grace_seconds)
         served = [queue for queue in self.queues.values() if queue.handlers]
         consumers = [Consumer(worker, engine, queue) for queue in served]
-        running = asyncio.ensure_future(worker.run(consumers, [queue.settings for queue in self.queues.values()]))
+        if self._stop_asked:
+            worker.stop()
+        settings = [queue.settings for queue in self.queues.values()]
+        running = asyncio.ensure_future(worker.run(consumers, settings, until_idle=until_idle))
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -123,10 +128,12 @@ class App:
             raise
         finally:
             self.worker = None
+            self._stop_asked = False
             await self.close()
 
     def stop(self) -> None:
-        """Asks a running app to stop. A second call cuts the grace short."""
+        """Asks a running app to stop, or one that is about to run not to. A second call cuts the grace short."""
+        self._stop_asked = True
         if self.worker is not None:
             self.worker.stop()
 

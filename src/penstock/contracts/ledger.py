@@ -147,7 +147,8 @@ class Committed:
     number: int
     claimed: list[Delivery] = field(default_factory=list)
     next_due: dict[str, int | None] = field(default_factory=dict)  # per queue that gave less than was wanted
-    next_lapse: int | None = None
+    swept: int = 0  # rows whose lease had lapsed and that wait again
+    next_lapse: int | None = None  # known if anything was claimed or swept
     measures: list[tuple[str, Measure]] = field(default_factory=list)
 
 

@@ -8,10 +8,12 @@ from typing import NamedTuple, Protocol
 
 
 class Departed(NamedTuple):
-    """A worker that is gone. `started` lists the rows whose handlers may have begun; None if nobody can tell."""
+    """A worker that is gone. `started` lists the rows whose handlers may have begun, None if nobody can tell; `blamed`
+    the row for which it was killed."""
 
     worker: int
     started: list[int] | None
+    blamed: list[int]
 
 
 class Presence(Protocol):

@@ -1,7 +1,8 @@
 """The list of running handlers: a few integers in shared memory that outlive the process that wrote them.
 
 Cell 0 is a mark, 1 the slot whose handler is on the processor right now (plus one), 2 the last sign of life of the
-event loop (monotonic microseconds), 3 the process id. Four cells a slot follow: kind, row, started, wall limit.
+event loop (monotonic microseconds), 3 the process id, 4 the row that made somebody kill the process. Four cells a slot
+follow: kind, row, started, wall limit.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MARK = 0x50454E53544F434B  # "PENSTOCK"
-CURRENT, BEAT, PID = 1, 2, 3
+CURRENT, BEAT, PID, BLAMED = 1, 2, 3, 4
 HEADER_CELLS = 8
 SLOT_CELLS = 4
 SLOTS_MAX = 1024  # handlers that one worker runs at the same time
@@ -31,18 +32,6 @@ def clear(cells: memoryview, pid: int) -> None:
     cells[PID] = pid
 
 
-def begin(cells: memoryview, slot: int, row: int, started_micros: int, wall_micros: int) -> None:
-    at = HEADER_CELLS + slot * SLOT_CELLS
-    cells[at + 1] = row
-    cells[at + 2] = started_micros
-    cells[at + 3] = wall_micros
-    cells[at] = KIND_MESSAGE  # last: a slot counts only once it is complete
-
-
-def end(cells: memoryview, slot: int) -> None:
-    cells[HEADER_CELLS + slot * SLOT_CELLS] = KIND_FREE
-
-
 def running(cells: memoryview) -> list[RunningHandler]:
     if cells[0] != MARK:
         return []
@@ -54,11 +43,21 @@ def running(cells: memoryview) -> list[RunningHandler]:
     return found
 
 
+def blamed(cells: memoryview) -> list[int]:
+    """The row whose handler could not be stopped and for which the process was killed."""
+    return [cells[BLAMED]] if cells[0] == MARK and cells[BLAMED] else []
+
+
+def on_processor(cells: memoryview) -> RunningHandler | None:
+    for handler in running(cells):
+        if handler.slot == cells[CURRENT] - 1:
+            return handler
+    return None
+
+
 def may_have_started(cells: memoryview) -> list[int] | None:
     """The rows to suspect after a death: the one on the processor if there was one, else all that were under way."""
     if cells[0] != MARK:
         return None
-    under_way = running(cells)
-    on_processor = cells[CURRENT] - 1
-    culprit = [handler.row for handler in under_way if handler.slot == on_processor]
-    return culprit or [handler.row for handler in under_way]
+    culprit = on_processor(cells)
+    return [handler.row for handler in ([culprit] if culprit else running(cells))]

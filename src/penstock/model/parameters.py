@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
 from math import isfinite
 from typing import Any, NoReturn, TypeAlias
 from uuid import UUID
@@ -23,7 +22,6 @@ Bindable: TypeAlias = int | float | str | bytes | None
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NUMBER_BYTES = 8  # what a number takes in a row at most
-_CACHED_CLASSES_MAX = 1_024  # more classes than a program writes rows of
 _NAMES_SHOWN = 10  # a message lists so many names, and says how many more there are
 
 
@@ -118,25 +116,19 @@ def _values(statement: Statement, given: object, named: Mapping[str, object]) ->
         return named
     if isinstance(given, Mapping):
         return {**given, **named}
-    fields = _fields(type(given))
-    if not fields:
+    if isinstance(given, msgspec.Struct):
+        fields: Container[str] = given.__struct_fields__
+    elif dataclasses.is_dataclass(given) and not isinstance(given, type):
+        fields = given.__dataclass_fields__
+    else:
         raise BadParameter(
             f"A {type(given).__qualname__} cannot be bound to {_quote(statement)}. Give a dict, a msgspec.Struct, a "
             "dataclass or keywords, one value for each :name.",
             value=given,
         )
-    values = {name: getattr(given, name) for name in statement.names if name in fields}
+    values = {name: getattr(given, name) for name in statement.names if name in fields and hasattr(given, name)}
     values.update(named)
     return values
-
-
-@lru_cache(_CACHED_CLASSES_MAX)
-def _fields(kind: type) -> frozenset[str]:
-    if issubclass(kind, msgspec.Struct):
-        return frozenset(kind.__struct_fields__)
-    if dataclasses.is_dataclass(kind):
-        return frozenset(field.name for field in dataclasses.fields(kind))
-    return frozenset()
 
 
 def _refuse_names(statement: Statement, values: Mapping[Any, Any]) -> NoReturn:

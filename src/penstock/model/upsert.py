@@ -17,15 +17,14 @@ Item = TypeVar("Item")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")  # PostgreSQL cuts longer names off without a word
 # Words that one of the databases takes for its own unless they are quoted.
 _RESERVED_WORDS = """
-    add all alter analyse analyze and any array as asc asymmetric authorization autoincrement between binary both
-    by case cast check collate collation column commit concurrently constraint create cross current_catalog
+    add all alter analyse analyze and any array as asc asymmetric authorization autoincrement between binary both by
+    case cast check collate collation column commit concurrently constraint create cross current_catalog
     current_date current_role current_schema current_time current_timestamp current_user default deferrable delete
-    desc distinct do drop else end escape except exists false fetch for foreign freeze from full grant group
-    having if ilike in index indexed initially inner insert intersect into is isnull join lateral leading left
-    like limit localtime localtimestamp natural not nothing notnull null offset on only or order outer overlaps
-    placing primary references returning right select session_user set similar some symmetric system_user table
-    tablesample then to trailing transaction true union unique update user using values variadic verbose when
-    where window with
+    desc distinct do drop else end escape except exists false fetch for foreign freeze from full grant group having
+    if ilike in index indexed initially inner insert intersect into is isnull join lateral leading left like limit
+    localtime localtimestamp natural not nothing notnull null offset on only or order outer overlaps placing primary
+    raise references returning right select session_user set similar some symmetric system_user table tablesample
+    then to trailing transaction true union unique update user using values variadic verbose when where window with
 """
 _RESERVED = frozenset(_RESERVED_WORDS.split())
 

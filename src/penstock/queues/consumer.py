@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.contracts import running
 from penstock.model.errors import LeaseLost, PenstockError, StoreError
 from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Settlement, describe, settle
@@ -38,16 +37,19 @@ class Consumer:
         self._engine = engine
         self._settings = queue.settings
         self._handlers = queue.handlers
+        self._cells = worker.cells
+        self._at = engine.faults.at
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Delivery] = deque()
         self._claimed_at = 0.0
         self._hand_back_timer: asyncio.TimerHandle | None = None
-        self._slots = SlotPool(worker.slots, queue.settings.parallel, queue.settings.wall_seconds)
+        self._slots = SlotPool(worker.slots, worker.cells, queue.settings.parallel, queue.settings.wall_seconds)
         self._ahead = 0
         self._asked = False  # the next claim is asked for once, at half of what this one brought
         self._finished = 0
         self._since = 0.0
         self.queue = queue.name
+        self.tells = worker.tells  # somebody wants to hear of every settlement
         self.lease_micros = int(queue.settings.lease_seconds * 1_000_000)
         engine.gate.when_reopened(self._go_on)
 
@@ -92,27 +94,29 @@ class Consumer:
     # -- running handlers -------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """Starts as many slots as there is work for. A slot ends when nothing is left, so none waits for a wake-up."""
-        while self._slots.starting < len(self._waiting) and not self._engine.gate.closed:
-            slot = self._slots.take()
-            if slot is None:
-                return
+        """Starts one slot; it starts the next if there is more to do. A slot ends when nothing is left, so none ever waits
+        for a wake-up, and handlers that do not wait need only one."""
+        if self._slots.starting or not self._waiting or self._engine.gate.closed:
+            return
+        slot = self._slots.take()
+        if slot is not None:
             self._worker.spawn(self._serve(slot), slot)
 
     async def _serve(self, slot: Slot) -> None:
         self._slots.started()
-        waiting, gate = self._waiting, self._engine.gate
-        breathe_at = self._loop.time() + YIELD_SECONDS
+        waiting, gate, time = self._waiting, self._engine.gate, self._loop.time
+        breathe_at = time() + YIELD_SECONDS
         try:
             while waiting and not gate.closed and not self._worker.stopping:
                 delivery = waiting.popleft()
-                finished_at = await self._run(slot, delivery)
+                self._go_on()
+                await self._run(slot, delivery)
                 if not self._asked and len(waiting) <= self._ahead // 2:
                     self._asked = True
                     self._engine.due.freed(self.queue)
-                if finished_at >= breathe_at:
+                if time() >= breathe_at:
                     await asyncio.sleep(0)
-                    breathe_at = self._loop.time() + YIELD_SECONDS
+                    breathe_at = time() + YIELD_SECONDS
         finally:
             self._slots.give(slot)
             self._engine.due.freed(self.queue)
@@ -130,48 +134,49 @@ class Consumer:
             finally:
                 self._slots.give(slot)
 
-    async def _run(self, slot: Slot, delivery: Delivery) -> float:
-        engine, cells = self._engine, self._worker.cells
+    async def _run(self, slot: Slot, delivery: Delivery) -> None:
+        self._at("handler.before")
         handler = self._handlers.get(delivery.type)
         if handler is None or delivery.checksum != checksum(delivery.id, delivery.body):
             self._refuse(delivery, handler)
-            return self._loop.time()
-        engine.faults.at("handler.before")
-        unit = MessageUnit(engine, delivery, handler.name, self)
-        before = current_unit.set(unit)
-        gate = engine.gate
-        gate.running += 1
-        started = self._slots.begin(slot)
-        running.begin(cells, slot.number, delivery.seq, int(started * 1e6), self._slots.wall_micros)
-        outcome: object
+            return
         try:
             payload = handler.decode(delivery.body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            self._put(delivery, Dead("malformed", describe(error), charged=False))
+            return
+        unit = MessageUnit(self._engine, delivery, handler.name, "")
+        unit.consumer = self
+        before = current_unit.set(unit)
+        gate = self._engine.gate
+        gate.running += 1
+        self._slots.begin(slot, delivery.seq)
+        outcome: object
+        try:
             if handler.takes_message:
-                outcome = await Stepped(handler.function(payload, Message(delivery)), cells, slot.number)
+                outcome = await Stepped(handler.function(payload, Message(delivery)), self._cells, slot.mark)
             else:
-                outcome = await Stepped(handler.function(payload), cells, slot.number)
-        except msgspec.MsgspecError as error:
-            outcome = Dead("malformed", describe(error))
+                outcome = await Stepped(handler.function(payload), self._cells, slot.mark)
         except asyncio.CancelledError:
             outcome = self._cancelled(slot)
         except Exception as error:
             outcome = error
         finally:
             current_unit.reset(before)
-            running.end(cells, slot.number)
-            finished = self._slots.end(slot)
-            gate.leave()
+            self._slots.end(slot)
+            gate.running -= 1
+            if gate.watched:
+                gate.left()
         if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit):
             slot.task.uncancel()  # it finished in spite of being cancelled
-        engine.faults.at("handler.after")
+        self._at("handler.after")
         unit.closed = True
         if outcome is None:
             unit.settlement = DONE
         else:
             self._settle(unit, outcome)
         self._finished += 1
-        engine.committer.put(unit)
-        return finished
+        self._engine.committer.put(unit)
 
     def _cancelled(self, slot: Slot) -> object:
         """Cancelled for its wall limit, for a stop, or from within by its own code: each is told apart."""
@@ -217,7 +222,8 @@ class Consumer:
         elif isinstance(error, StoreError) and self._engine.committer.broken is not None:
             pass  # nothing can be written any more; the lease or the next start returns the row
         else:
-            again = MessageUnit(self._engine, delivery, unit.task, self)
+            again = MessageUnit(self._engine, delivery, unit.task, "")
+            again.consumer = self
             again.closed = True
             self._settle(again, error)
             self._engine.committer.put(again)
@@ -231,7 +237,8 @@ class Consumer:
             self._put(delivery, Dead("corrupt", failure, charged=False))
 
     def _put(self, delivery: Delivery, settlement: Settlement) -> None:
-        unit = MessageUnit(self._engine, delivery, self.queue, self)
+        unit = MessageUnit(self._engine, delivery, self.queue, "")
+        unit.consumer = self
         unit.closed = True
         unit.settlement = settlement
         self._engine.committer.put(unit)
@@ -246,6 +253,10 @@ class Consumer:
         while self._waiting:
             self._give_back(self._waiting.popleft())
         return count
+
+    def holds(self) -> bool:
+        """Whether it has claimed anything that is not settled or given back."""
+        return bool(self._waiting) or self._slots.busy > 0
 
     def cancel_running(self) -> None:
         self._slots.cancel_all()
@@ -267,16 +278,14 @@ class Consumer:
 
 
 class MessageUnit(Unit):
-    """The unit of one delivery. Its consumer hears what became of it."""
+    """The unit of one delivery. Its consumer hears what became of it, unless that is only what everybody expects."""
 
-    __slots__ = ("_consumer",)
-
-    def __init__(self, engine: Engine, delivery: Delivery, task: str, consumer: Consumer) -> None:
-        super().__init__(engine, delivery, task, "")
-        self._consumer = consumer
+    __slots__ = ("consumer",)
+    consumer: Consumer
 
     def finished(self, error: Exception | None) -> None:
-        self._consumer.finished(self, error)
+        if error is not None or self.consumer.tells:
+            self.consumer.finished(self, error)
 
 
 def _keeps_effects(outcome: object) -> bool:

@@ -20,6 +20,9 @@ SLEW_MOST: Final = 0.001
 # The clock waits for a wall that was set back at this speed: no lease lasts longer than 4/3 of its time.
 SPEED_LEAST: Final = 0.75
 
+# This soon after a look at both clocks the wall is believed alone: so small a step is no jump.
+TRUSTED: Final = 10_000
+
 # Two sources read this close together belong to one moment; a paused process reads them further apart.
 READING_SECONDS_MOST: Final = 0.001
 READINGS_MOST: Final = 5
@@ -46,57 +49,59 @@ class HostClock:
     def __init__(
         self,
         *,
-        wall: Callable[[], int] | Callable[[], float] = time.time_ns,
+        wall: Callable[[], float] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
         on_jump: Callable[[Jump], None] | None = None,
     ) -> None:
         self.monotonic = monotonic
         self.on_jump = on_jump
-        self._wall: Callable[[], int] = wall if isinstance(wall(), int) else lambda: int(wall())
+        self._wall = wall
         self._lock = threading.Lock()
-        # Where and when the clock last agreed with the wall; while it waits for the wall, where it was left behind.
-        self._left, self._left_at = self._read()
-        # By how much the clock is ahead of a wall that was set back; None while the two agree.
-        self._ahead: float | None = None
+        # What both clocks showed at the last look.
+        self._seen, self._seen_at = self._read()
+        self._last = self._seen
+        self._trusted_until = self._seen + TRUSTED
+        # The slowest the clock may run is a line from here; while it waits for the wall it runs along that line.
+        self._line, self._line_at = self._seen, self._seen_at
 
     def now(self) -> int:
         with self._lock:
-            # The wall first: a pause between the two lines then looks like a wall set back, and is read again.
-            wall = self._wall() // 1000
-            steady = self.monotonic()
-            moved = wall - self._left
-            passed = (steady - self._left_at) * SECOND
-            # Fast enough (the wall is read in whole microseconds) and no jump: the common case, kept short.
-            if moved > SPEED_LEAST * passed - 1 and -JUMP_LEAST <= moved - passed <= JUMP_LEAST and self._ahead is None:
-                self._left = wall
-                self._left_at = steady
+            wall = int(self._wall()) // 1000
+            if self._last <= wall < self._trusted_until:
+                self._last = wall
                 return wall
-            now, jump = self._catch_up()
+            jump = self._look()
+            now = self._last
         if jump is not None:
             self._tell(jump)
         return now
 
-    def _catch_up(self) -> tuple[int, Jump | None]:
+    def _look(self) -> Jump | None:
         wall, steady = self._read()
-        passed = (steady - self._left_at) * SECOND
-        slowest = self._left + int(SPEED_LEAST * passed)
-        by = wall - (slowest if self._ahead is not None else self._left + passed)
-        jumped = abs(by) > JUMP_LEAST + SLEW_MOST * passed
-        if wall >= slowest:
-            self._left, self._left_at, self._ahead = wall, steady, None
-            return wall, Jump(wall, by / SECOND) if jumped else None
-        # While the clock waits the distance only shrinks; if it grew, the wall was set back once more.
-        if self._ahead is not None:
-            by += self._ahead
-            jumped = by < -JUMP_LEAST
-        self._ahead = slowest - wall
-        return slowest, Jump(slowest, by / SECOND) if jumped else None
+        passed = (steady - self._seen_at) * SECOND
+        by = wall - self._seen - passed
+        self._seen, self._seen_at = wall, steady
+
+        slowest = max(self._last, self._line + int((steady - self._line_at) * SECOND * SPEED_LEAST))
+        waiting = wall < slowest
+        if not waiting:
+            self._line, self._line_at = wall, steady
+        elif self._trusted_until:
+            # The wall fell behind just now. The line stays put from here on: moved at every look, it would lose the
+            # fractions of a microsecond, and a clock read in a tight loop would stand still.
+            self._line, self._line_at = slowest, steady
+        self._trusted_until = 0 if waiting else wall + TRUSTED
+        self._last = max(wall, slowest)
+
+        # A wall set forward to where this clock has been waiting for it moves nothing.
+        by = min(by, max(wall - slowest, 0))
+        return Jump(self._last, by / SECOND) if abs(by) > JUMP_LEAST + SLEW_MOST * passed else None
 
     def _read(self) -> tuple[int, float]:
         """The wall in microseconds and the monotonic clock in seconds, of one moment."""
         for _ in range(READINGS_MOST):
             before = self.monotonic()
-            wall = self._wall() // 1000
+            wall = int(self._wall()) // 1000
             steady = self.monotonic()
             if steady - before <= READING_SECONDS_MOST:
                 break

@@ -11,6 +11,7 @@ from penstock.contracts.clock import Clock
 from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Committed, Ledger, NotCommitted, SealedUnit, Want
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
+from penstock.model.outcome import Again
 from penstock.model.usage import Measure
 from penstock.runtime.groups import GroupResult, commit_group
 from penstock.runtime.lanes import Lane
@@ -25,7 +26,9 @@ class Claims(Protocol):
 
     def wants(self, now: int) -> list[Want]: ...
     def sweep_due(self, now: int) -> bool: ...
-    def learned(self, wants: list[Want], committed: Committed, sent: dict[str, int], now: int) -> None: ...
+    def learned(
+        self, wants: list[Want], swept: bool, committed: Committed, waiting: dict[str, int], now: int
+    ) -> None: ...
 
 
 class Committer:
@@ -67,23 +70,25 @@ class Committer:
             self._scheduled = True
             self._loop.call_soon(self.start)
 
-    def start(self) -> None:
-        """Forms a group now, if none is under way. What comes in meanwhile rides in the next one."""
+    def start(self) -> bool:
+        """Forms a group now, if none is under way. What comes in meanwhile rides in the next one. Tells whether a group
+        is under way now, so that `learned` will follow."""
         self._scheduled = False
         if self._busy or self.broken is not None:
-            return
+            return self._busy
         now = self._clock.now()
         units = self._pending[:GROUP_UNITS_MAX]
         wants = self._claims.wants(now)
         sweep = self._claims.sweep_due(now)
         if not units and not wants and not sweep:
             self._idle.set()
-            return
+            return False
         del self._pending[:GROUP_UNITS_MAX]
         self._busy = True
         self._idle.clear()
         work = partial(commit_group, self._ledger, units, wants, now=now, sweep=sweep)
-        self._lane.submit(work, partial(self._answered, wants))
+        self._lane.submit(work, partial(self._answered, wants, sweep))
+        return True
 
     async def drained(self) -> None:
         """Returns when nothing is pending and nothing is under way."""
@@ -91,13 +96,15 @@ class Committer:
             self._idle.clear()
             await self._idle.wait()
 
-    def _answered(self, wants: list[Want], result: GroupResult | None, error: BaseException | None) -> None:
+    def _answered(
+        self, wants: list[Want], swept: bool, result: GroupResult | None, error: BaseException | None
+    ) -> None:
         self._busy = False
         if error is not None:
             raise error  # our own mistake: let the worker fall over
         assert result is not None
         self._faults.at("commit.known")
-        self._tell(wants, result)
+        self._tell(wants, swept, result)
         if result.trouble is not None:
             self._cope(result.left, result.trouble)
             return
@@ -107,12 +114,16 @@ class Committer:
         elif not self._busy:
             self._idle.set()
 
-    def _tell(self, wants: list[Want], result: GroupResult) -> None:
-        sent: dict[str, int] = {}
+    def _tell(self, wants: list[Want], swept: bool, result: GroupResult) -> None:
+        now = self._clock.now()
+        waiting: dict[str, int] = {}  # queues that have new rows, and when the first of those is due
         for unit in result.saved:
             unit.committed = True
             for message in unit.sends:
-                sent[message.queue] = min(message.due, sent.get(message.queue, message.due))
+                waiting[message.queue] = min(message.due, waiting.get(message.queue, message.due))
+            if type(unit.settlement) is Again and unit.delivery is not None:
+                due = now + int(unit.settlement.seconds * 1_000_000)
+                waiting[unit.delivery.queue] = min(due, waiting.get(unit.delivery.queue, due))
             unit.finished(None)
         for unit in result.repeated:
             unit.repeated = True
@@ -124,7 +135,7 @@ class Committer:
                 self._on_cost(task, measure)
         if result.commits:
             # Wants ride in the last commit of a group that had to be divided.
-            self._claims.learned(wants, result.commits[-1], sent, self._clock.now())
+            self._claims.learned(wants, swept, result.commits[-1], waiting, now)
 
     # -- when the store is to blame ---------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class DueLoop:
         clock: Clock,
         *,
         may_sweep: Callable[[], bool],
-        start: Callable[[], None],
+        start: Callable[[], bool],
         ring: Callable[[Collection[str]], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -96,12 +96,15 @@ class DueLoop:
 
     # -- told what happened --------------------------------------------------------------------------
 
-    def learned(self, wants: list[Want], committed: Committed, sent: dict[str, int], now: int) -> None:
-        if wants:
+    def learned(self, wants: list[Want], swept: bool, committed: Committed, waiting: dict[str, int], now: int) -> None:
+        """A group has committed. `waiting` names the queues it gave new rows to and when the first of them is due."""
+        if wants or swept:
             self._next_lapse = committed.next_lapse
             self._deal(wants, committed)
+        if committed.swept:
+            self._next_due = dict.fromkeys(self._next_due, NOW)
         elsewhere = []
-        for queue, due in sent.items():
+        for queue, due in waiting.items():
             if queue in self._next_due:
                 if not any(want.queue == queue for want in wants):
                     self._sooner(queue, due)
@@ -141,6 +144,11 @@ class DueLoop:
             self._next_due[name] = NOW
         self._start()
 
+    def expects_now(self) -> bool:
+        """Whether any queue may have something that is due."""
+        now = self._clock.now()
+        return any(due is not None and due <= now for due in self._next_due.values())
+
     def freed(self, queue: str) -> None:
         """A source has room again."""
         due = self._next_due.get(queue)
@@ -171,6 +179,5 @@ class DueLoop:
 
     def _ring_the_alarm(self) -> None:
         self._timer = None
-        self._start()
-        if self._timer is None:
+        if not self._start():
             self.arm()

@@ -131,8 +131,8 @@ class Engine:
     def listen(self) -> None:
         self._bell.listen(self.due.look)
 
-    def _start(self) -> None:
-        self.committer.start()
+    def _start(self) -> bool:
+        return self.committer.start()
 
     def _ring(self, queues: Collection[str]) -> None:
         self._bell.ring(queues)
@@ -141,7 +141,11 @@ class Engine:
         """Gives back at once what dead neighbours held."""
         for departed in self.presence.departed():
             work = partial(
-                self.writer.workers.return_rows, departed.worker, started=departed.started, now=self.clock.now()
+                self.writer.workers.return_rows,
+                departed.worker,
+                started=departed.started,
+                charged=departed.blamed,
+                now=self.clock.now(),
             )
             returned = await self.in_writer(work)
             self.presence.forget(departed.worker)
@@ -152,6 +156,7 @@ class Engine:
                     )
                 )
                 self.due.look()
+                self._bell.ring(())
 
     # -- trouble ---------------------------------------------------------------------------------------
 

@@ -80,6 +80,24 @@ class WorkerStopped(EngineEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerDied(EngineEvent):
+    name: ClassVar[str] = "worker.died"
+    level: ClassVar[str] = "error"
+    worker: int
+    pid: int
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWasKilled(EngineEvent):
+    name: ClassVar[str] = "worker.killed"
+    level: ClassVar[str] = "error"
+    worker: int
+    pid: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClockJumped(EngineEvent):
     name: ClassVar[str] = "clock.jumped"
     level: ClassVar[str] = "warning"

@@ -13,20 +13,25 @@ class Gate:
     def __init__(self) -> None:
         self.closed = False
         self.running = 0
+        self.watched = 0  # how many wait for quiet
         self._one = asyncio.Lock()
         self._quiet = asyncio.Event()
         self._reopened: list[Callable[[], None]] = []
 
-    def leave(self) -> None:
-        self.running -= 1
+    def left(self) -> None:
+        """A handler has ended while somebody waits for quiet."""
         if self.running == 0:
             self._quiet.set()
 
     async def quiet(self) -> None:
         """Returns when no handler runs."""
-        while self.running:
-            self._quiet.clear()
-            await self._quiet.wait()
+        self.watched += 1
+        try:
+            while self.running:
+                self._quiet.clear()
+                await self._quiet.wait()
+        finally:
+            self.watched -= 1
 
     def when_reopened(self, callback: Callable[[], None]) -> None:
         self._reopened.append(callback)

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Generator
 from typing import Any
 
 from penstock.contracts import running
+from penstock.contracts.running import CURRENT
 
 
 class SlotNumbers:
@@ -26,10 +27,14 @@ class SlotNumbers:
 
 
 class Slot:
-    __slots__ = ("number", "overdue", "started", "task")
+    """One place where a handler runs. `mark` names it while it is on the processor, `at` is where its cells begin."""
+
+    __slots__ = ("at", "mark", "number", "overdue", "started", "task")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.mark = number + 1
+        self.at = running.HEADER_CELLS + number * running.SLOT_CELLS
         self.task: asyncio.Task[Any] | None = None
         self.started = 0.0
         self.overdue = False
@@ -38,14 +43,15 @@ class Slot:
 class SlotPool:
     """The slots of one queue. One timer watches the wall limit of all of them."""
 
-    def __init__(self, numbers: SlotNumbers, parallel: int, wall_seconds: float) -> None:
+    def __init__(self, numbers: SlotNumbers, cells: memoryview, parallel: int, wall_seconds: float) -> None:
         self._numbers = numbers
+        self._cells = cells
         self._parallel = parallel
         self._wall = wall_seconds
+        self._wall_micros = int(wall_seconds * 1_000_000)
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, Slot] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self.wall_micros = int(wall_seconds * 1_000_000)
         self.busy = 0  # slots that are taken, whether or not a handler runs in them yet
         self.starting = 0  # taken, but their task has not had its first turn
 
@@ -67,17 +73,21 @@ class SlotPool:
         self.busy -= 1
         self._numbers.give(slot.number)
 
-    def begin(self, slot: Slot) -> float:
-        slot.started = self._loop.time()
+    def begin(self, slot: Slot, row: int) -> None:
+        slot.started = started = self._loop.time()
         slot.overdue = False
         self._running[slot.number] = slot
+        cells, at = self._cells, slot.at
+        cells[at + 1] = row
+        cells[at + 2] = int(started * 1_000_000)
+        cells[at + 3] = self._wall_micros
+        cells[at] = running.KIND_MESSAGE  # last: a slot counts only once it is complete
         if self._timer is None:
             self._timer = self._loop.call_later(self._wall, self._watch)
-        return slot.started
 
-    def end(self, slot: Slot) -> float:
+    def end(self, slot: Slot) -> None:
+        self._cells[slot.at] = running.KIND_FREE
         del self._running[slot.number]
-        return self._loop.time()
 
     def cancel_all(self) -> None:
         for slot in list(self._running.values()):
@@ -114,28 +124,27 @@ class Stepped:
 
     __slots__ = ("_cells", "_coroutine", "_mark")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, object], cells: memoryview, slot: int) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, object], cells: memoryview, mark: int) -> None:
         self._coroutine = coroutine
         self._cells = cells
-        self._mark = slot + 1
+        self._mark = mark
 
     def __await__(self) -> Generator[Any, Any, object]:
         coroutine, cells, mark = self._coroutine, self._cells, self._mark
         step, value = coroutine.send, None
-        try:
-            while True:
-                cells[running.CURRENT] = mark
-                try:
-                    awaited = step(value)
-                finally:
-                    cells[running.CURRENT] = 0
-                try:
-                    value = yield awaited
-                    step = coroutine.send
-                except GeneratorExit:
-                    coroutine.close()
-                    raise
-                except BaseException as error:
-                    step, value = coroutine.throw, error
-        except StopIteration as stop:
-            return stop.value
+        while True:
+            cells[CURRENT] = mark
+            try:
+                awaited = step(value)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                cells[CURRENT] = 0
+            try:
+                value = yield awaited
+                step = coroutine.send
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as error:
+                step, value = coroutine.throw, error

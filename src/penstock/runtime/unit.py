@@ -29,7 +29,16 @@ class Unit(SealedUnit):
     __slots__ = ("_bytes", "closed", "engine", "key", "sent")
 
     def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
-        super().__init__(delivery, task)
+        # Spelt out instead of calling up: one of these is made for every message.
+        self.delivery = delivery
+        self.task = task
+        self.settlement = None
+        self.calls = []
+        self.sends = []
+        self.once = None
+        self.once_result = b"null"
+        self.committed = False
+        self.repeated = False
         self.engine = engine
         self.key = key
         self.closed = False

@@ -22,12 +22,14 @@ from penstock.runtime.unit import Unit
 
 GRACE_SECONDS = 25.0  # what running handlers get to finish after a stop; under the 30 s that most supervisors wait
 CANCELLED_SECONDS = 5.0  # what a cancelled handler gets to clean up
+IDLE_LOOK_SECONDS = 0.02
 BEAT_SECONDS = 1.0  # a sign of life while handlers run; whoever looks after the process gives up after ten
 
 
 class Consuming(Source, Protocol):
     def give_back_waiting(self) -> int: ...
     def cancel_running(self) -> None: ...
+    def holds(self) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -42,12 +44,14 @@ class Worker:
         self._hurry = asyncio.Event()
         self._beat: asyncio.TimerHandle | None = None
         self._retention = Retention(engine)
-        self._tell_settled = False
+        self.tells = engine.events.wanted(MessageSettled)
         self.stopping = False
         self.slots = SlotNumbers()
         self.cells = engine.presence.cells
 
-    async def run(self, consumers: Sequence[Consuming], queues: Sequence[QueueSettings]) -> None:
+    async def run(
+        self, consumers: Sequence[Consuming], queues: Sequence[QueueSettings], *, until_idle: bool = False
+    ) -> None:
         """Returns after `stop`, when everything is settled or given back. Raises if the store is beyond help."""
         engine = self._engine
         self._consumers = consumers
@@ -57,13 +61,15 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 self._started()
-                ticking = self._tasks.create_task(self._tick()) if engine.surroundings.tick_seconds else None
-                keeping = self._tasks.create_task(self._retention.run())
+                beside = [self._tasks.create_task(self._retention.run())]
+                if engine.surroundings.tick_seconds:
+                    beside.append(self._tasks.create_task(self._tick()))
+                if until_idle:
+                    beside.append(self._tasks.create_task(self._stop_when_idle()))
                 await self._stop.wait()
                 handed_back = await self._drain()
-                keeping.cancel()
-                if ticking is not None:
-                    ticking.cancel()
+                for task in beside:
+                    task.cancel()
         except BaseExceptionGroup as group:
             raise _first(group) from group
         finally:
@@ -85,7 +91,6 @@ class Worker:
         engine = self._engine
         names = [consumer.queue for consumer in self._consumers]
         engine.events.emit(WorkerStarted(engine.writer.workers.me, engine.store.location, names))
-        self._tell_settled = engine.events.wanted(MessageSettled)
         self._give_sign()
         engine.due.begin(self._consumers)
 
@@ -112,6 +117,14 @@ class Worker:
         finally:
             for task in waiting:
                 task.cancel()
+
+    async def _stop_when_idle(self) -> None:
+        """Stops once nothing runs and nothing is due; what is due later stays for another time."""
+        engine = self._engine
+        while engine.gate.running or engine.due.expects_now() or any(each.holds() for each in self._consumers):
+            await asyncio.sleep(IDLE_LOOK_SECONDS)
+            await engine.committer.drained()
+        self.stop()
 
     def spawn(self, work: Coroutine[Any, Any, None], slot: Slot | None = None) -> None:
         """Runs something that this worker waits for. A slot learns which task is its own, so that it can be cancelled."""
@@ -146,7 +159,7 @@ class Worker:
     # -- telling ----------------------------------------------------------------------------------------
 
     def tell_settled(self, unit: Unit) -> None:
-        if self._tell_settled and unit.delivery is not None and unit.settlement is not None:
+        if self.tells and unit.delivery is not None and unit.settlement is not None:
             self._engine.events.emit(_settled(unit.delivery, unit.settlement))
 
     def tell_failure(self, delivery: Delivery, error: Exception, settlement: Settlement) -> None:

@@ -131,10 +131,12 @@ class SqliteLedger:
         self._send(units, tally, careful)
         self._at("commit.sent")
         if sweep:
-            self._sweep(number, now, tally)
+            committed.swept = self._sweep(number, now, tally)
         if wants:
             self._claim(wants, committed, now)
             self._at("commit.claimed")
+        if wants or sweep:
+            committed.next_lapse = self._session.value(SQL["next_lapse"])
         worker = self._session.worker
         for queue, (sent, acked, dead) in tally.by_queue.items():
             connection.execute(
@@ -275,20 +277,22 @@ class SqliteLedger:
                     break
             else:
                 committed.next_due[want.queue] = self._next_due(want.queue)
-        committed.next_lapse = self._session.value(SQL["next_lapse"])
 
     def _next_due(self, queue: str) -> int | None:
         dues = (self._session.value(SQL["next_due"], {"queue": queue, "priority": each}) for each in PRIORITIES)
         return min((due for due in dues if due is not None), default=None)
 
-    def _sweep(self, number: int, now: int, tally: _Tally) -> None:
+    def _sweep(self, number: int, now: int, tally: _Tally) -> int:
         """Returns rows whose lease has lapsed: their worker is stopped, cut off, or on another host and dead."""
         lapsed: list[Any] = self._session.connection.execute(SQL["lapsed"], {"now": now}).fetchall()
+        swept = 0
         for (worker,) in lapsed:
             started = self._session.started_in(worker)
             returned = return_rows(self._session, worker, started=started, lapsed_by=now, now=now, number=number)
+            swept += returned.released + returned.suspected + returned.charged
             for queue, count in returned.dead_by_queue.items():
                 tally.of(queue)[2] += count
+        return swept
 
 
 def _fence(token: int, seqs: list[int]) -> dict[str, Any]:

@@ -17,13 +17,16 @@ def path_of(database: Path, worker: int) -> Path:
 
 def started_in(database: Path, worker: int) -> list[int] | None:
     """The rows that a worker, alive or dead, may have begun; None where its list cannot be read."""
+    cells = cells_of(database, worker)
+    return None if cells is None else running.may_have_started(cells)
+
+
+def cells_of(database: Path, worker: int) -> memoryview | None:
     try:
         content = path_of(database, worker).read_bytes()
     except OSError:
         return None
-    if len(content) != running.BYTES:
-        return None
-    return running.may_have_started(memoryview(content).cast("q"))
+    return memoryview(content).cast("q") if len(content) == running.BYTES else None
 
 
 class SqlitePresence:
@@ -54,8 +57,14 @@ class SqlitePresence:
                 continue
             number = entry.name.removeprefix(prefix)
             if number.isdigit() and self._take(Path(entry.path), int(number)):
-                found.append(Departed(int(number), started_in(self._database, int(number))))
+                found.append(self._obituary(int(number)))
         return found
+
+    def _obituary(self, worker: int) -> Departed:
+        cells = cells_of(self._database, worker)
+        if cells is None:
+            return Departed(worker, None, [])
+        return Departed(worker, running.may_have_started(cells), running.blamed(cells))
 
     def _take(self, path: Path, worker: int) -> bool:
         if worker in self._held:

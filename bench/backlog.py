@@ -1,0 +1,104 @@
+"""What one claim of 100 costs over a small and over a huge backlog, half of it delayed."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from itertools import batched
+from pathlib import Path
+
+import apsw
+
+from penstock.contracts.ledger import SealedUnit, Want
+from penstock.contracts.store import Writer
+from penstock.model.message import PRIORITY_NORMAL, Delivery, checksum
+from penstock.model.outcome import HANDED_BACK
+from penstock.storage.sqlite.ledger import SEND_ONE
+from penstock.storage.sqlite.store import SqliteStore
+
+QUEUE = "listings"
+CLAIMED = 100
+LEASE_MICROS = 930_000_000
+HOUR_MICROS = 3_600_000_000
+ROWS_A_TRANSACTION = 100_000
+WARM_UP = 10  # claims that fill the caches and are not counted
+
+Sent = tuple[bytes, str, str, int, int, str, str, bytes, None, int, int, int, bytes]
+
+
+@dataclass(slots=True)
+class Backlog:
+    """A database with so many waiting rows, and the seconds that each claim of 100 over it took."""
+
+    rows: int
+    path: Path
+    seconds: list[float] = field(default_factory=list)
+
+
+def claim_costs(folder: Path, sizes: list[int], claims: int) -> list[Backlog]:
+    """Claims in turn over all backlogs, so that a slow minute of the disk slows them alike."""
+    backlogs = [Backlog(rows, folder / f"backlog-{rows}.db") for rows in sizes]
+    for backlog in backlogs:
+        load(backlog)
+    with ExitStack() as stack:
+        writers = [stack.enter_context(closing(_open(backlog.path))) for backlog in backlogs]
+        for number in range(claims + WARM_UP):
+            for backlog, writer in zip(backlogs, writers, strict=True):
+                seconds, claimed = _claim(writer)
+                assert len(claimed) == CLAIMED, f"{len(claimed)} rows claimed of {backlog.rows}"
+                if number >= WARM_UP:
+                    backlog.seconds.append(seconds)
+                _hand_back(writer, claimed)
+    return backlogs
+
+
+def load(backlog: Backlog) -> None:
+    """Fills a fresh file with the writer's own statement, unsynced: only the claims are measured."""
+    _open(backlog.path).close()
+    connection = apsw.Connection(str(backlog.path))
+    connection.pragma("journal_mode", "off")
+    connection.pragma("synchronous", "off")
+    for rows in batched(waiting(backlog.rows), ROWS_A_TRANSACTION):
+        with connection:
+            connection.executemany(SEND_ONE, rows)
+    connection.close()
+
+
+def waiting(count: int) -> Iterator[Sent]:
+    """Rows sent one after the other: every second one is due, the others at a random moment within the next day."""
+    now = _now()
+    first = (now // 1000 - count) << 80 | 0x7 << 76 | 0x2 << 62
+    chance = random.Random(count)
+    for number in range(count):
+        id = (first + (number << 80)).to_bytes(16, "big")
+        sent_at = now - (count - number)
+        due = sent_at if number % 2 else now + HOUR_MICROS + int(chance.random() * 23 * HOUR_MICROS)
+        body = b'{"number":%d,"url":"https://shop.example/flats/%08d","title":"Two rooms, quiet, no lift"}'
+        body %= (number, number)
+        type, source = "listing.found", "bench"
+        yield id, "", QUEUE, PRIORITY_NORMAL, due, type, source, id, None, 0, sent_at, checksum(id, body), body
+
+
+def _claim(writer: Writer) -> tuple[float, list[Delivery]]:
+    began = time.perf_counter()
+    committed = writer.ledger.commit([], [Want(QUEUE, CLAIMED, LEASE_MICROS)], now=_now(), sweep=False)
+    return time.perf_counter() - began, committed.claimed
+
+
+def _hand_back(writer: Writer, claimed: list[Delivery]) -> None:
+    """Outside the clock. The rows are due again behind all others, so the next claim finds fresh ones."""
+    units = [SealedUnit(delivery, "bench") for delivery in claimed]
+    for unit in units:
+        unit.settlement = HANDED_BACK
+    writer.ledger.commit(units, [], now=_now(), sweep=False)
+
+
+def _open(path: Path) -> Writer:
+    return SqliteStore(path).open_writer(now=_now())
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

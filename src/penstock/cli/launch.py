@@ -1,0 +1,70 @@
+"""Starts the processes of `penstock run`: one supervisor, and workers that each run the app in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+import msgspec
+
+from penstock.app import App
+from penstock.config import Config
+from penstock.model.limits import LOCAL
+from penstock.runtime.clock import HostClock
+from penstock.runtime.engine import Engine
+from penstock.runtime.events import Events
+from penstock.runtime.supervisor import Hello, Supervisor
+from penstock.runtime.surroundings import Surroundings
+from penstock.storage.sqlite.store import SqliteStore
+
+
+def supervise(
+    reference: str, *, workers: int, grace_seconds: float, until_idle: bool, config: Config, events: Events
+) -> int:
+    """Runs until a signal, or until the workers have ended by themselves. Gives the exit code."""
+    command = [sys.executable, "-m", "penstock.cli.worker", reference, "--grace", str(grace_seconds)]
+    if until_idle:
+        command.append("--until-idle")
+    clock = HostClock()
+
+    def open_engine(database: str) -> Engine:
+        store = SqliteStore(database, synchronous=config.synchronous)
+        return Engine(None, store, events, LOCAL, Surroundings(clock=clock), lease_longest=0.0)
+
+    async def main() -> int:
+        supervisor = Supervisor(
+            command,
+            workers=workers,
+            grace_seconds=grace_seconds,
+            clock=clock,
+            events=events,
+            open_engine=open_engine,
+        )
+        return await supervisor.run()
+
+    return asyncio.run(main())
+
+
+async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int | None, lifeline: int | None) -> None:
+    """One worker: runs the app until SIGTERM, or until its supervisor is gone."""
+    engine = await app.opened()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, app.stop)
+    if lifeline is None:
+        loop.add_signal_handler(signal.SIGINT, app.stop)
+    else:
+        # Ctrl-C reaches the whole group: the supervisor alone decides what it means.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        loop.add_reader(lifeline, _supervisor_gone, loop, lifeline, app)
+    if hello is not None:
+        said = Hello(engine.writer.workers.me, engine.store.location, str(engine.presence.path))
+        os.write(hello, msgspec.json.encode(said) + b"\n")
+        os.close(hello)
+    await app.run(grace_seconds=grace_seconds, until_idle=until_idle)
+
+
+def _supervisor_gone(loop: asyncio.AbstractEventLoop, lifeline: int, app: App) -> None:
+    loop.remove_reader(lifeline)
+    app.stop()

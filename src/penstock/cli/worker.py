@@ -1,0 +1,53 @@
+"""The worker process that a supervisor starts: `python -m penstock.cli.worker module:app`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from penstock.cli.launch import serve
+from penstock.cli.reference import load
+from penstock.logs import attach
+from penstock.model.errors import BadApp, BadConfig, PenstockError, StoreError
+
+EXIT_USAGE, EXIT_STORE, EXIT_FAILED = 2, 3, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="penstock.cli.worker", description=__doc__)
+    parser.add_argument("reference")
+    parser.add_argument("--hello", type=int)
+    parser.add_argument("--lifeline", type=int)
+    parser.add_argument("--grace", type=float, default=25.0)
+    parser.add_argument("--until-idle", action="store_true")
+    given = parser.parse_args(arguments)
+    try:
+        app = load(given.reference)
+        attach(app.events, app.config.log)
+        asyncio.run(
+            serve(
+                app,
+                grace_seconds=given.grace,
+                until_idle=given.until_idle,
+                hello=given.hello,
+                lifeline=given.lifeline,
+            )
+        )
+    except (BadApp, BadConfig) as error:
+        return _say(error, EXIT_USAGE)
+    except StoreError as error:
+        return _say(error, EXIT_STORE)
+    except PenstockError as error:
+        return _say(error, EXIT_FAILED)
+    return 0
+
+
+def _say(error: PenstockError, code: int) -> int:
+    sys.stderr.write(f"penstock: {error}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""The supervisor: starts workers, gives back at once what a dead one held, and kills one that can no longer stop itself.
+
+It runs no user code. What it knows of a worker it reads from the worker's memory-mapped list of running handlers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from penstock.contracts import running
+from penstock.contracts.clock import Clock
+from penstock.runtime.engine import Engine
+from penstock.runtime.events import Events, WorkerDied, WorkerWasKilled
+
+WATCH_SECONDS = 1.0
+OVERRUN_SECONDS = 5.0  # a handler that was cancelled at its wall limit gets this long to stop
+SILENCE_SECONDS = 10.0  # an event loop that gives no sign for so long is stuck in a handler
+QUICK_DEATH_SECONDS = 5.0
+RESTART_SECONDS_FIRST, RESTART_SECONDS_LONGEST = 0.05, 10.0
+STILLBORN_MAX = 3  # workers that die before they say hello: starting more cannot help
+KILL_AFTER_GRACE_SECONDS = 10.0
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """What a worker says once it is up."""
+
+    worker: int
+    database: str
+    presence: str
+
+
+@dataclass(slots=True)
+class Child:
+    process: asyncio.subprocess.Process
+    lifeline: int  # our end of a pipe: when we die it closes, and the worker stops by itself
+    started: float
+    hello: Hello | None = None
+    cells: memoryview | None = None
+    watched: asyncio.Task[None] | None = field(default=None)
+
+
+class Supervisor:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        workers: int,
+        grace_seconds: float,
+        clock: Clock,
+        events: Events,
+        open_engine: Callable[[str], Engine],
+    ) -> None:
+        self._command = list(command)
+        self._workers = workers
+        self._grace_seconds = grace_seconds
+        self._clock = clock
+        self._events = events
+        self._open_engine = open_engine
+        self._engine: Engine | None = None
+        self._opening = asyncio.Lock()
+        self._children: set[Child] = set()
+        self._stopping = 0
+        self._stillborn = 0
+        self._exit_code: int = 0
+
+    async def run(self) -> int:
+        """Returns the exit code: that of the first worker that failed for good, else 0."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        try:
+            async with asyncio.TaskGroup() as group:
+                watch = group.create_task(self._watch())
+                places = [group.create_task(self._keep_one_running()) for _ in range(self._workers)]
+                await asyncio.gather(*places)
+                watch.cancel()
+        finally:
+            if self._engine is not None:
+                await self._engine.return_departed()
+                await self._engine.close()
+        return self._exit_code
+
+    def stop(self) -> None:
+        """Asks all workers to stop; again, to hurry."""
+        self._stopping += 1
+        for child in self._children:
+            self._signal(child, signal.SIGTERM)
+        if self._stopping == 1:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._grace_seconds + KILL_AFTER_GRACE_SECONDS, self._kill_all)
+
+    def _kill_all(self) -> None:
+        for child in self._children:
+            self._signal(child, signal.SIGKILL)
+
+    # -- one place, always filled -------------------------------------------------------------------------
+
+    async def _keep_one_running(self) -> None:
+        quick_deaths = 0
+        while not self._stopping:
+            child = await self._start()
+            code = await self._until_it_ends(child)
+            if self._stopping or code == 0:
+                return
+            if code == 2 or (child.hello is None and self._stillborn >= STILLBORN_MAX):
+                if self._exit_code == 0:
+                    self._exit_code = code
+                self.stop()
+                return
+            lived = self._clock.monotonic() - child.started
+            quick_deaths = quick_deaths + 1 if lived < QUICK_DEATH_SECONDS else 0
+            await asyncio.sleep(min(RESTART_SECONDS_FIRST * 2**quick_deaths, RESTART_SECONDS_LONGEST))
+
+    async def _start(self) -> Child:
+        hello_out, hello_in = os.pipe()
+        lifeline_out, lifeline_in = os.pipe()
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            "--hello",
+            str(hello_in),
+            "--lifeline",
+            str(lifeline_out),
+            pass_fds=(hello_in, lifeline_out),
+        )
+        os.close(hello_in)
+        os.close(lifeline_out)
+        child = Child(process, lifeline_in, self._clock.monotonic())
+        self._children.add(child)
+        child.watched = asyncio.ensure_future(self._listen(child, hello_out))
+        return child
+
+    async def _listen(self, child: Child, pipe: int) -> None:
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "rb"))
+        line = await reader.readline()
+        transport.close()
+        if not line:
+            return
+        child.hello = msgspec.json.decode(line, type=Hello)
+        child.cells = _mapped(Path(child.hello.presence))
+        async with self._opening:
+            if self._engine is None:
+                engine = self._open_engine(child.hello.database)
+                await engine.open()
+                self._engine = engine
+
+    async def _until_it_ends(self, child: Child) -> int:
+        code = await child.process.wait()
+        if child.watched is not None:
+            await child.watched
+        self._children.discard(child)
+        os.close(child.lifeline)
+        if child.hello is None and code != 0:
+            self._stillborn += 1
+        if code != 0 and not (self._stopping and code == -signal.SIGTERM):
+            worker = child.hello.worker if child.hello else 0
+            self._events.emit(WorkerDied(worker, child.process.pid, code))
+        if self._engine is not None:
+            await self._engine.return_departed()
+        return code
+
+    # -- looking after the living ---------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            now = int(self._clock.monotonic() * 1_000_000)
+            for child in list(self._children):
+                if child.cells is not None and child.process.returncode is None:
+                    self._judge(child, child.cells, now)
+
+    def _judge(self, child: Child, cells: memoryview, now_micros: int) -> None:
+        culprit = overdue(cells, now_micros)
+        stuck = culprit is None and silent(cells, now_micros)
+        if culprit is None and not stuck:
+            return
+        if culprit is None:
+            culprit = running.on_processor(cells)
+        if culprit is not None:
+            cells[running.BLAMED] = culprit.row  # before the kill: whoever returns its rows reads it there
+        reason = "its event loop is stuck" if stuck else "a handler did not stop at its wall limit"
+        worker = child.hello.worker if child.hello else 0
+        self._events.emit(WorkerWasKilled(worker, child.process.pid, reason))
+        self._signal(child, signal.SIGKILL)
+
+    def _signal(self, child: Child, number: int) -> None:
+        if child.process.returncode is None:
+            try:
+                child.process.send_signal(number)
+            except ProcessLookupError:
+                pass
+
+
+def overdue(cells: memoryview, now_micros: int) -> running.RunningHandler | None:
+    """The handler that should have stopped longest ago, if one is past its wall limit and its time to clean up."""
+    slack = int(OVERRUN_SECONDS * 1_000_000)
+    late = [each for each in running.running(cells) if each.started_micros + each.wall_micros + slack < now_micros]
+    return min(late, key=lambda each: each.started_micros + each.wall_micros, default=None)
+
+
+def silent(cells: memoryview, now_micros: int) -> bool:
+    """Whether handlers are under way and the event loop has given no sign for too long."""
+    return cells[running.BEAT] + int(SILENCE_SECONDS * 1_000_000) < now_micros and bool(running.running(cells))
+
+
+def _mapped(path: Path) -> memoryview | None:
+    try:
+        with path.open("r+b") as file:
+            return memoryview(mmap.mmap(file.fileno(), running.BYTES)).cast("q")
+    except (OSError, ValueError):
+        return None  # it has already ended
