@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from itertools import batched
+from itertools import islice
 from pathlib import Path
 
 import apsw
 
+from bench.load import QUEUE, listing
+from bench.report import percentile
 from penstock.contracts.ledger import SealedUnit, Want
 from penstock.contracts.store import Writer
+from penstock.model.envelope import encode
 from penstock.model.message import PRIORITY_NORMAL, Delivery, checksum
 from penstock.model.outcome import HANDED_BACK
 from penstock.storage.sqlite.ledger import SEND_ONE
 from penstock.storage.sqlite.store import SqliteStore
 
-QUEUE = "listings"
 CLAIMED = 100
 LEASE_MICROS = 930_000_000
 HOUR_MICROS = 3_600_000_000
@@ -37,8 +39,16 @@ class Backlog:
     path: Path
     seconds: list[float] = field(default_factory=list)
 
+    @property
+    def p50_ms(self) -> float:
+        return 1000 * percentile(self.seconds, 0.5)
 
-def claim_costs(folder: Path, sizes: list[int], claims: int) -> list[Backlog]:
+    @property
+    def p99_ms(self) -> float:
+        return 1000 * percentile(self.seconds, 0.99)
+
+
+def claim_costs(folder: Path, sizes: Sequence[int], claims: int) -> list[Backlog]:
     """Claims in turn over all backlogs, so that a slow minute of the disk slows them alike."""
     backlogs = [Backlog(rows, folder / f"backlog-{rows}.db") for rows in sizes]
     for backlog in backlogs:
@@ -61,9 +71,10 @@ def load(backlog: Backlog) -> None:
     connection = apsw.Connection(str(backlog.path))
     connection.pragma("journal_mode", "off")
     connection.pragma("synchronous", "off")
-    for rows in batched(waiting(backlog.rows), ROWS_A_TRANSACTION):
+    rows = waiting(backlog.rows)
+    while portion := list(islice(rows, ROWS_A_TRANSACTION)):
         with connection:
-            connection.executemany(SEND_ONE, rows)
+            connection.executemany(SEND_ONE, portion)
     connection.close()
 
 
@@ -76,8 +87,7 @@ def waiting(count: int) -> Iterator[Sent]:
         id = (first + (number << 80)).to_bytes(16, "big")
         sent_at = now - (count - number)
         due = sent_at if number % 2 else now + HOUR_MICROS + int(chance.random() * 23 * HOUR_MICROS)
-        body = b'{"number":%d,"url":"https://shop.example/flats/%08d","title":"Two rooms, quiet, no lift"}'
-        body %= (number, number)
+        body = encode(listing(number))
         type, source = "listing.found", "bench"
         yield id, "", QUEUE, PRIORITY_NORMAL, due, type, source, id, None, 0, sent_at, checksum(id, body), body
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import apsw
 
-from bench.engine_loop import Listing, WatchedApp
+from bench.load import Listing
+from bench.watch import WatchedApp
 
 SETTLING_SECONDS = 2.0  # after the start, so that registering and the first look are over
+DELAYED = 1_000  # messages that wait for tomorrow: an idle app is not an empty one
 HEADER_ONLY = 'pragma "data_version"'  # looks at the first page's header, once each time it runs
 
 
@@ -40,11 +42,15 @@ def idle_cost(path: Path, seconds: float) -> Idle:
 
 async def _idle_cost(path: Path, seconds: float) -> Idle:
     app = WatchedApp(path)
+    listings = app.queue("listings", accepts=[Listing])
 
-    @app.queue("listings", accepts=[Listing]).on(Listing)
+    @listings.on(Listing)
     async def handle(_: Listing) -> None: ...
 
     engine = await app.opened()
+    async with app.unit():
+        for number in range(DELAYED):
+            listings.send(Listing(number=number, url="https://shop.example/flats/1", title="Later"), delay=86_400)
     connection = app.watched.opened.session.connection
     statements: Counter[str] = Counter()
 

@@ -9,11 +9,13 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 
+from bench.load import CREATE_RESULTS, QUEUE, SENT_TO, WRITE, Load
+
 BATCH = 100
-QUEUE, SENT_TO = "listings", "scored"
 LEASE_MICROS = 930_000_000
 
 CREATE = """
@@ -25,103 +27,84 @@ create table messages (
   body blob not null
 );
 create index messages_waiting on messages (queue, due) where lease is null;
-create table results (
-  number integer not null,
-  title text not null,
-  score real not null
-);
 """
 SEND = "insert into messages (queue, due, body) values (?, ?, ?)"
 CLAIM = """
-update messages set lease = :lease_end
+update messages
+set lease = :lease_end
 where id in (
-  select id from messages where queue = :queue and lease is null and due <= :now order by due limit :limit
+  select id
+  from messages
+  where queue = :queue
+  and lease is null
+  and due <= :now
+  order by due
+  limit :limit
 )
 returning id, body
 """
 DELETE = "delete from messages where id = ?"
-WRITE = "insert into results (number, title, score) values (:number, :title, :score)"
 
-Result = dict[str, int | str | float]
+Claimed = list[tuple[Any]]  # the ids, each in a row of its own as `executemany` takes them
 
 
-def connect(path: Path) -> apsw.Connection:
+def send_then_drain(path: Path, load: Load) -> tuple[float, float]:
+    """Seconds to send everything in transactions of 100, and to claim and delete it, 100 at a time."""
+    with closing(created(path)) as connection:
+        began = time.perf_counter()
+        _send_all(connection, load)
+        sent = time.perf_counter()
+        done = 0
+        while claimed := _claim(connection):
+            _delete(connection, claimed)
+            done += len(claimed)
+        drained = time.perf_counter()
+    assert done == load.count, f"{done} of {load.count} messages were delivered"
+    return sent - began, drained - sent
+
+
+def send_then_work(path: Path, load: Load) -> tuple[float]:
+    """Seconds to drain where each message also writes a row of the user's and sends a message, with its delete."""
+    with closing(created(path)) as connection:
+        _send_all(connection, load)
+        began = time.perf_counter()
+        done = 0
+        while claimed := _claim(connection):
+            share = slice(done, done + len(claimed))
+            due = _now()
+            connection.execute("begin immediate")
+            connection.executemany(WRITE, load.results[share])
+            connection.executemany(SEND, [(SENT_TO, due, body) for body in load.bodies_sent[share]])
+            connection.executemany(DELETE, claimed)
+            connection.execute("commit")
+            done += len(claimed)
+        seconds = time.perf_counter() - began
+    assert done == load.count, f"{done} of {load.count} messages were delivered"
+    return (seconds,)
+
+
+def send_while_draining(path: Path, load: Load) -> tuple[float]:
+    """Seconds to send, claim and delete everything, hundred after hundred: three transactions each."""
+    with closing(created(path)) as connection:
+        began = time.perf_counter()
+        for start in range(0, load.count, BATCH):
+            _send(connection, load.bodies[start : start + BATCH])
+            _delete(connection, _claim(connection))
+        return (time.perf_counter() - began,)
+
+
+def created(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(30_000)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
+    connection.execute(CREATE + CREATE_RESULTS)
     return connection
 
 
-def created(path: Path) -> apsw.Connection:
-    connection = connect(path)
-    connection.execute(CREATE)
-    return connection
-
-
-def enqueue(connection: apsw.Connection, bodies: Sequence[bytes]) -> float:
-    """Seconds to send all bodies in transactions of 100."""
-    began = time.perf_counter()
-    for start in range(0, len(bodies), BATCH):
-        _send(connection, bodies[start : start + BATCH])
-    return time.perf_counter() - began
-
-
-def drain(connection: apsw.Connection, count: int) -> float:
-    """Seconds to claim and delete `count` messages, 100 at a time, each in a transaction of its own."""
-    began = time.perf_counter()
-    done = 0
-    while claimed := _claim(connection):
-        _delete(connection, claimed)
-        done += len(claimed)
-    seconds = time.perf_counter() - began
-    assert done == count, f"{done} of {count} messages were delivered"
-    return seconds
-
-
-def drain_with_work(
-    connection: apsw.Connection, count: int, results: Sequence[Result], bodies: Sequence[bytes]
-) -> float:
-    """The same where each message also writes one row of the user's and sends one message, with its delete."""
-    began = time.perf_counter()
-    done = 0
-    while claimed := _claim(connection):
-        share = slice(done, done + len(claimed))
-        due = _now()
-        connection.execute("begin immediate")
-        connection.executemany(WRITE, results[share])
-        connection.executemany(SEND, [(SENT_TO, due, body) for body in bodies[share]])
-        connection.executemany(DELETE, claimed)
-        connection.execute("commit")
-        done += len(claimed)
-    seconds = time.perf_counter() - began
-    assert done == count, f"{done} of {count} messages were delivered"
-    return seconds
-
-
-def steady(connection: apsw.Connection, bodies: Sequence[bytes]) -> float:
-    """Seconds to send, claim and delete all bodies, hundred after hundred: three transactions each."""
-    began = time.perf_counter()
-    for start in range(0, len(bodies), BATCH):
-        _send(connection, bodies[start : start + BATCH])
-        _delete(connection, _claim(connection))
-    return time.perf_counter() - began
-
-
-def send_then_drain(path: Path, bodies: Sequence[bytes]) -> tuple[float, float]:
-    with closing(created(path)) as connection:
-        return enqueue(connection, bodies), drain(connection, len(bodies))
-
-
-def send_then_work(path: Path, bodies: Sequence[bytes], results: Sequence[Result], sent: Sequence[bytes]) -> float:
-    with closing(created(path)) as connection:
-        enqueue(connection, bodies)
-        return drain_with_work(connection, len(bodies), results, sent)
-
-
-def send_while_draining(path: Path, bodies: Sequence[bytes]) -> float:
-    with closing(created(path)) as connection:
-        return steady(connection, bodies)
+def _send_all(connection: apsw.Connection, load: Load) -> None:
+    for start in range(0, load.count, BATCH):
+        _send(connection, load.bodies[start : start + BATCH])
 
 
 def _send(connection: apsw.Connection, bodies: Sequence[bytes]) -> None:
@@ -131,16 +114,16 @@ def _send(connection: apsw.Connection, bodies: Sequence[bytes]) -> None:
     connection.execute("commit")
 
 
-def _claim(connection: apsw.Connection) -> list[tuple[int]]:
+def _claim(connection: apsw.Connection) -> Claimed:
     now = _now()
-    connection.execute("begin immediate")
     probe = {"queue": QUEUE, "now": now, "lease_end": now + LEASE_MICROS, "limit": BATCH}
+    connection.execute("begin immediate")
     claimed = connection.execute(CLAIM, probe).fetchall()
     connection.execute("commit")
-    return [(row[0],) for row in claimed]
+    return [(id,) for id, _ in claimed]
 
 
-def _delete(connection: apsw.Connection, claimed: Sequence[tuple[int]]) -> None:
+def _delete(connection: apsw.Connection, claimed: Claimed) -> None:
     connection.execute("begin immediate")
     connection.executemany(DELETE, claimed)
     connection.execute("commit")

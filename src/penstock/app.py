@@ -7,17 +7,17 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from penstock.blobs.folder import BlobFolder
 from penstock.config import Config
 from penstock.contracts.store import Store
 from penstock.data.database import Database
-from penstock.data.migrations import found_in
+from penstock.data.migrations import apply, found_in
 from penstock.model.errors import BadApp, BadConfig
 from penstock.model.limits import Limits
-from penstock.model.migration import Migration, plan
+from penstock.model.migration import Migration
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
 from penstock.queues.consumer import Consumer
@@ -86,6 +86,10 @@ class App:
         )
         self.queues[name] = Queue(self, settings, accepts)
         return self.queues[name]
+
+    def blobs(self, path: str | Path) -> BlobFolder:
+        """A folder of blobs: bytes under keys, each saved whole or not at all."""
+        return BlobFolder(path)
 
     @property
     def body_bytes_max(self) -> int:
@@ -191,9 +195,4 @@ class App:
         return found_in(self.migrations, dialect)
 
     async def _migrate(self, engine: Engine) -> list[str]:
-        upkeep = engine.writer.upkeep
-        pending = plan(self.migrations_found(engine.store.dialect), await engine.in_writer(upkeep.applied))
-        if not pending:
-            return []
-        done: list[str] = await engine.in_writer(partial(upkeep.migrate, pending, now=engine.clock.now()))
-        return done
+        return await apply(engine, self.migrations_found(engine.store.dialect), counts_kept=self.db.counts_kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
 from penstock.model.errors import NotYetCommitted, PenstockError
@@ -24,7 +25,14 @@ class Transaction(Protocol):
     def write(self, sql: str, given: object = None, /, **named: object) -> int: ...
 
 
-Line = tuple[str, int]  # where in the user's code a call was made
+Line = tuple[CodeType, int]  # where in the user's code a call was made: looked up only if somebody asks
+
+
+def where(line: Line) -> str:
+    """The file and line of a call."""
+    code, instruction = line
+    found = next((number for start, end, number in code.co_lines() if start <= instruction < end), None)
+    return f"{code.co_filename}:{found or code.co_firstlineno}"
 
 
 class Write:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.contracts.ledger import Atomic, Transaction, Write, WriteMany
+from penstock.contracts.ledger import Atomic, Line, Transaction, Write, WriteMany
+from penstock.data import archive, counts, inserts, overview, pruning
+from penstock.data.old import TimeUnit, old
 from penstock.data.pages import pages
+from penstock.data.usage import MonthUsage, month_usage
 from penstock.model.errors import TooManyRows
+from penstock.model.forecast import Forecast
 from penstock.model.limits import Limits
-from penstock.model.parameters import Json, bind, size_of
+from penstock.model.parameters import Json, bind, bind_sized
 from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line, readable, writable
+from penstock.model.times import older_than as text_before
 from penstock.model.times import text_of_micros
-from penstock.model.upsert import upsert
+from penstock.model.upsert import quoted, upsert
 from penstock.runtime.unit import caller, current_unit, joined
 
 if TYPE_CHECKING:
@@ -22,12 +29,22 @@ if TYPE_CHECKING:
 ROWS_MAX = 10_000  # what one read may bring into memory; `pages` reads more, a page at a time
 
 
+class Folder(Protocol):
+    """Where an archive goes: bytes under keys, saved whole or not at all."""
+
+    async def put(self, key: str, content: bytes) -> None: ...
+    async def get(self, key: str) -> bytes | None: ...
+    async def list(self, prefix: str = "") -> Sequence[str]: ...
+    async def delete(self, key: str) -> None: ...
+
+
 class Home(Protocol):
     """The app a database belongs to."""
 
     @property
     def limits(self) -> Limits: ...
     async def opened(self) -> Engine: ...
+    def blobs(self, path: str | Path) -> Folder: ...
 
 
 class Database:
@@ -35,13 +52,15 @@ class Database:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self.counts_kept: list[str] = []
 
     # -- reads ------------------------------------------------------------------------------------------
 
     async def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]:
         """All rows, at most 10,000. They see committed data, not what the current unit is about to write."""
-        statement = readable(sql)
-        bound = bind(statement, given, named)
+        limits = self._home.limits
+        statement = readable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
+        bound = bind(statement, given, named, row_bytes_max=limits.row_bytes_max)
         engine = await self._home.opened()
         unit = current_unit.get()
         found = await engine.read("" if unit is None else unit.task, sql, bound, rows_max=ROWS_MAX)
@@ -79,19 +98,31 @@ class Database:
     def write(self, sql: str, given: object = None, /, *, expect: int | None = None, **named: object) -> Write:
         """Joins the current unit. With `expect=1` the unit fails unless exactly one row was changed."""
         unit = joined(self._home)
-        bound = bind(writable(sql), given, named)
+        limits = self._home.limits
+        statement = writable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
+        bound, size = bind_sized(statement, given, named, row_bytes_max=limits.row_bytes_max)
         call = Write(unit, sql, bound, expect, caller())
-        unit.add(call, len(sql) + size_of(bound))
+        unit.add(call, len(sql) + size)
         return call
 
     def write_many(self, sql: str, rows: Iterable[object], /) -> WriteMany:
         """One statement for many rows. Joins the current unit as one call."""
+        return self._write_many(sql, rows, caller())
+
+    def _write_many(self, sql: str, rows: Iterable[object], line: Line) -> WriteMany:
         unit = joined(self._home)
-        statement = writable(sql)
-        bound = [bind(statement, row, {}) for row in rows]
-        call = WriteMany(unit, sql, bound, caller())
-        unit.add(call, len(sql) + sum(map(size_of, bound)))
+        limits = self._home.limits
+        statement = writable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
+        sized = [bind_sized(statement, row, {}, row_bytes_max=limits.row_bytes_max) for row in rows]
+        call = WriteMany(unit, sql, [bound for bound, _ in sized], line)
+        unit.add(call, len(sql) + sum(size for _, size in sized))
         return call
+
+    def insert_many(self, table: str, rows: Iterable[Mapping[str, object]], /) -> inserts.Inserted:
+        """Inserts rows, many to a statement, and leaves those alone that are there already. Rows may have different
+        columns. `.changes` of what comes back says how many were new."""
+        unit = joined(self._home)
+        return inserts.insert_many(unit, self._home.limits, table, list(rows), line=caller())
 
     def upsert(
         self,
@@ -106,9 +137,8 @@ class Database:
         `keep` are written only once. Rows may have different columns."""
         rows = [row] if isinstance(row, Mapping) else list(row)
         columns = list(dict.fromkeys(name for each in rows for name in each))
-        return self.write_many(
-            upsert(table, columns, key, keep=keep), [{name: each.get(name) for name in columns} for each in rows]
-        )
+        whole = ({name: each.get(name) for name in columns} for each in rows)
+        return self._write_many(upsert(table, columns, key, keep=keep), whole, caller())
 
     def atomically(self, function: Callable[[Transaction], object], /) -> Atomic:
         """Runs a short synchronous function inside the commit, where it sees what nobody else can change. It may run
@@ -117,6 +147,68 @@ class Database:
         call = Atomic(unit, function, caller())
         unit.add(call, 0)
         return call
+
+    # -- upkeep for months --------------------------------------------------------------------------------
+
+    async def prune(
+        self,
+        table: str,
+        /,
+        *,
+        column: str,
+        older_than: str | float | timedelta,
+        unit: TimeUnit = "text",
+        key: str | Sequence[str] | None = None,
+        chunk: int = 1_000,
+    ) -> int:
+        """Deletes the rows whose time lies longer back than `older_than` ("90d"), in portions that are commits of their
+        own, and says how many. `unit` is how the column keeps its times; an index on it makes this cheap."""
+        engine = await self._home.opened()
+        rows = old(table, column, older_than, unit, now=engine.clock.now())
+        return await pruning.prune(self, engine, rows, key=key, chunk=chunk)
+
+    async def archive(
+        self,
+        table: str,
+        /,
+        *,
+        column: str,
+        older_than: str | float | timedelta,
+        key: str | Sequence[str],
+        into: Folder | str | Path,
+        unit: TimeUnit = "text",
+        chunk: int = 500,
+    ) -> int:
+        """Moves old rows into JSON lines in a folder of blobs, and says how many. A row is deleted only once it is on the
+        disk, and only if it has not changed since. After a crash the next run goes on where this one stopped."""
+        engine = await self._home.opened()
+        rows = old(table, column, older_than, unit, now=engine.clock.now())
+        folder = self._home.blobs(into) if isinstance(into, str | Path) else into
+        return await archive.archive(self, engine, rows, key=key, into=folder, chunk=chunk)
+
+    def keep_count(self, table: str, /) -> None:
+        """From now on the table's count is kept by triggers, so that `count` reads one row. Say it where the app is put
+        together; the table is counted once, when the app is opened."""
+        quoted(table)
+        if table not in self.counts_kept:
+            self.counts_kept.append(table)
+
+    async def count(self, table: str, /) -> int:
+        """How many rows the table has: any number where the count is kept, else at most 10,000."""
+        return await counts.count(self, await self._home.opened(), table, self.counts_kept)
+
+    async def size(self) -> Forecast:
+        """How large the database is, how fast it grows, and when it reaches its cap if it has one."""
+        engine = await self._home.opened()
+        now = engine.clock.now()
+        size_bytes = await engine.in_writer(engine.writer.upkeep.size_bytes)
+        return await overview.size(self, size_bytes, cap_bytes=self._home.limits.database_bytes_max, now=now)
+
+    async def usage(self, month: str | None = None) -> MonthUsage:
+        """What a month has used so far, by task and by statement, and the bill for it. `month` is like "2026-11"."""
+        engine = await self._home.opened()
+        await engine.meter.flush()
+        return await month_usage(self, month, now=engine.clock.now())
 
     # -- values -------------------------------------------------------------------------------------------
 
@@ -127,3 +219,8 @@ class Database:
     async def now(self) -> str:
         """The current time in the one stored format, `YYYY-MM-DD HH:MM:SS` in UTC."""
         return text_of_micros((await self._home.opened()).clock.now())
+
+    async def ago(self, span: str | float | timedelta) -> str:
+        """The time so long ago, in the stored format: `where seen_at is null or seen_at < :stale` with `await
+        db.ago("14d")` finds what is stale or was never seen."""
+        return text_before(span, now=(await self._home.opened()).clock.now())

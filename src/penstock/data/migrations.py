@@ -1,11 +1,29 @@
-"""Reads the migrations that stand beside an app, in their order."""
+"""Reads the migrations that stand beside an app, in their order, and applies what is pending."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.model.errors import BadMigration
-from penstock.model.migration import Migration, for_dialect, read
+from penstock.model.migration import Migration, for_dialect, plan, read
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+
+
+async def apply(engine: Engine, found: Sequence[Migration], *, counts_kept: Sequence[str] = ()) -> list[str]:
+    """Applies what is pending, then sees to the counts that are kept of the tables; the names of what was applied."""
+    upkeep = engine.writer.upkeep
+    pending = plan(found, await engine.in_writer(upkeep.applied))
+    done: list[str] = []
+    if pending:
+        done = await engine.in_writer(partial(upkeep.migrate, pending, now=engine.clock.now()))
+    if counts_kept:
+        await engine.in_writer(partial(upkeep.keep_counts, counts_kept))
+    return done
 
 
 def found_in(folder: Path, dialect: str) -> list[Migration]:

@@ -37,7 +37,7 @@ class IdSource:
 
 def derived(parent: bytes, *parts: str) -> bytes:
     """The id of something that `parent` led to. The same parts give the same id, and it sorts beside its parent."""
-    digest = blake2b("\x1f".join(parts).encode(), key=parent, digest_size=10).digest()
+    digest = blake2b(parent + "\x1f".join(parts).encode(), digest_size=10).digest()
     return parent[:6] + bytes((0x80 | digest[0] & 0x0F, digest[1], 0x80 | digest[2] & 0x3F)) + digest[3:]
 
 

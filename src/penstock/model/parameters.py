@@ -54,6 +54,17 @@ def bind(
     row_bytes_max: int = LOCAL.row_bytes_max,
 ) -> dict[str, Bindable]:
     """The values to bind, by name. A keyword wins over a value of the same name in `given`."""
+    return bind_sized(statement, given, named, row_bytes_max=row_bytes_max)[0]
+
+
+def bind_sized(
+    statement: Statement,
+    given: object,
+    named: Mapping[str, object],
+    *,
+    row_bytes_max: int = LOCAL.row_bytes_max,
+) -> tuple[dict[str, Bindable], int]:
+    """The values to bind and the bytes they take."""
     values = given if type(given) is dict and not named else _values(statement, given, named)
     if len(values) != len(statement.names):
         _refuse_names(statement, values)
@@ -81,7 +92,7 @@ def bind(
             size=size,
             allowed=row_bytes_max,
         )
-    return bound
+    return bound, size
 
 
 def size_of(bound: Mapping[str, Bindable]) -> int:

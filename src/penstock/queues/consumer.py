@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from penstock.contracts.running import CURRENT
 from penstock.model.errors import LeaseLost, PenstockError, StoreError
 from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Settlement, describe, settle
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
     from penstock.runtime.worker import Worker
 
-AHEAD_MAX = 500  # claimed beyond the free slots when handlers are quick: larger claims gain nothing
+CLAIM_MAX = 500  # rows of one claim: larger ones gain nothing and hold the writer up
+AHEAD_MAX = 2 * CLAIM_MAX  # claimed beyond the free slots when handlers are quick: one claim to run, one under way
 AHEAD_SECONDS = 0.1  # and never more than this much work, so that neighbours get their share
 UNSTARTED_SECONDS = 30.0  # what could not begin within this time of its claim goes back
 YIELD_SECONDS = 0.002  # handlers that never wait still let the loop breathe this often
@@ -56,11 +58,12 @@ class Consumer:
     # -- asked by the due loop ------------------------------------------------------------------------
 
     def room(self) -> int:
+        """Asks again once half of what it may hold is gone, so that claims stay large and never run dry."""
         waiting = len(self._waiting)
-        free = self._settings.parallel - self._slots.busy - waiting
         if self._worker.stopping or waiting > self._ahead // 2:
             return 0
-        return max(0, min(free, self._slots.left()) + self._ahead)
+        free = min(self._settings.parallel - self._slots.busy, self._slots.left())
+        return max(0, min(free + self._ahead - waiting, CLAIM_MAX))
 
     def take(self, deliveries: list[Delivery], *, full: bool) -> None:
         self._engine.faults.at("claim.delivered")
@@ -110,7 +113,8 @@ class Consumer:
             while waiting and not gate.closed and not self._worker.stopping:
                 delivery = waiting.popleft()
                 self._go_on()
-                await self._run(slot, delivery)
+                if (rest := self._begin(slot, delivery)) is not None:
+                    await self._finish(slot, rest)
                 if not self._asked and len(waiting) <= self._ahead // 2:
                     self._asked = True
                     self._engine.due.freed(self.queue)
@@ -130,45 +134,74 @@ class Consumer:
             slot.task = asyncio.current_task()
             self._slots.started()
             try:
-                await self._run(slot, delivery)
+                if (rest := self._begin(slot, delivery)) is not None:
+                    await self._finish(slot, rest)
             finally:
                 self._slots.give(slot)
 
-    async def _run(self, slot: Slot, delivery: Delivery) -> None:
+    def _begin(self, slot: Slot, delivery: Delivery) -> Stepped | None:
+        """Runs a handler up to its first wait. Most of the cost of a message that never waits is here; what comes back
+        is the rest of one that does."""
         self._at("handler.before")
         handler = self._handlers.get(delivery.type)
         if handler is None or delivery.checksum != checksum(delivery.id, delivery.body):
             self._refuse(delivery, handler)
-            return
+            return None
         try:
             payload = handler.decode(delivery.body)
         except (msgspec.MsgspecError, ValueError) as error:
             self._put(delivery, Dead("malformed", describe(error), charged=False))
-            return
+            return None
         unit = MessageUnit(self._engine, delivery, handler.name, "")
         unit.consumer = self
-        before = current_unit.set(unit)
-        gate = self._engine.gate
-        gate.running += 1
+        slot.unit = unit
+        slot.outside = current_unit.set(unit)
+        self._engine.gate.running += 1
         self._slots.begin(slot, delivery.seq)
+        cells = self._cells
+        cells[CURRENT] = slot.mark
         outcome: object
         try:
-            if handler.takes_message:
-                outcome = await Stepped(handler.function(payload, Message(delivery)), self._cells, slot.mark)
-            else:
-                outcome = await Stepped(handler.function(payload), self._cells, slot.mark)
+            coroutine = (
+                handler.function(payload, Message(delivery)) if handler.takes_message else handler.function(payload)
+            )
+            awaited = coroutine.send(None)
+        except StopIteration as stop:
+            outcome = stop.value
+        except Exception as error:
+            outcome = error
+        else:
+            return Stepped(coroutine, awaited, cells, slot.mark)
+        finally:
+            cells[CURRENT] = 0
+        self._end(slot, outcome)
+        return None
+
+    async def _finish(self, slot: Slot, rest: Stepped) -> None:
+        outcome: object
+        try:
+            outcome = await rest
         except asyncio.CancelledError:
             outcome = self._cancelled(slot)
         except Exception as error:
             outcome = error
-        finally:
-            current_unit.reset(before)
-            self._slots.end(slot)
-            gate.running -= 1
-            if gate.watched:
-                gate.left()
+        except BaseException:
+            self._end(slot, HANDED_BACK)
+            raise
         if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit):
             slot.task.uncancel()  # it finished in spite of being cancelled
+        self._end(slot, outcome)
+
+    def _end(self, slot: Slot, outcome: object) -> None:
+        """The handler is done: its unit is sealed and goes to the committer with its settlement."""
+        unit = slot.unit
+        assert unit is not None
+        current_unit.reset(slot.outside)
+        self._slots.end(slot)
+        gate = self._engine.gate
+        gate.running -= 1
+        if gate.watched:
+            gate.left()
         self._at("handler.after")
         unit.closed = True
         if outcome is None:
@@ -176,6 +209,7 @@ class Consumer:
         else:
             self._settle(unit, outcome)
         self._finished += 1
+        self._at("unit.sealed")
         self._engine.committer.put(unit)
 
     def _cancelled(self, slot: Slot) -> object:
@@ -192,6 +226,7 @@ class Consumer:
             task.uncancel()
             return HANDED_BACK
         if task.cancelling():
+            self._end(slot, HANDED_BACK)
             raise asyncio.CancelledError
         return PenstockError("The handler was cancelled from within.")
 

@@ -128,7 +128,12 @@ class Queue:
         id = unit.next_id(name)
         now = unit.engine.clock.now()
         consumed = unit.delivery
-        return NewMessage(
+        if consumed is None:
+            correlation_id, causation_id, hops = id, None, 0
+        else:
+            correlation_id, causation_id, hops = consumed.correlation_id, consumed.id, consumed.hops + 1
+        # Made through the tuple itself: twice as quick as calling the class, and one is made for every message.
+        values = (
             id,
             "",
             self.name,
@@ -136,13 +141,14 @@ class Queue:
             now + int(delay * 1_000_000),
             name,
             self._home.name,
-            id if consumed is None else consumed.correlation_id,
-            None if consumed is None else consumed.id,
-            0 if consumed is None else consumed.hops + 1,
+            correlation_id,
+            causation_id,
+            hops,
             now,
             checksum(id, body),
             body,
         )
+        return tuple.__new__(NewMessage, values)
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"

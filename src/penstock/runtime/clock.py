@@ -20,8 +20,9 @@ SLEW_MOST: Final = 0.001
 # The clock waits for a wall that was set back at this speed: no lease lasts longer than 4/3 of its time.
 SPEED_LEAST: Final = 0.75
 
-# This soon after a look at both clocks the wall is believed alone: so small a step is no jump.
+# Both clocks this little on from the last look: the wall is believed as it is, for no jump can hide in so small a step.
 TRUSTED: Final = 10_000
+TRUSTED_SECONDS: Final = TRUSTED / SECOND
 
 # Two sources read this close together belong to one moment; a paused process reads them further apart.
 READING_SECONDS_MOST: Final = 0.001
@@ -67,7 +68,7 @@ class HostClock:
     def now(self) -> int:
         with self._lock:
             wall = int(self._wall()) // 1000
-            if self._last <= wall < self._trusted_until:
+            if self._last <= wall < self._trusted_until and self.monotonic() - self._seen_at < TRUSTED_SECONDS:
                 self._last = wall
                 return wall
             jump = self._look()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from penstock.model.outcome import Settlement
+
+_log = logging.getLogger("penstock.events")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +160,13 @@ class Events:
 
     def emit(self, event: EngineEvent) -> None:
         for subscriber in [*self._everyone, *self._by_class.get(type(event), ())]:
-            subscriber(event)
+            try:
+                subscriber(event)
+            except Exception:
+                self._drop(subscriber)
+                _log.exception("%r raised at %s and is not told of anything any more.", subscriber, event.name)
+
+    def _drop(self, subscriber: Callable[[Any], None]) -> None:
+        for subscribers in (self._everyone, *self._by_class.values()):
+            while subscriber in subscribers:
+                subscribers.remove(subscriber)

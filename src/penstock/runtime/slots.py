@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Generator
+from contextvars import Token
 from typing import Any
 
 from penstock.contracts import running
 from penstock.contracts.running import CURRENT
+from penstock.runtime.unit import Unit
 
 
 class SlotNumbers:
@@ -29,7 +31,7 @@ class SlotNumbers:
 class Slot:
     """One place where a handler runs. `mark` names it while it is on the processor, `at` is where its cells begin."""
 
-    __slots__ = ("at", "mark", "number", "overdue", "started", "task")
+    __slots__ = ("at", "mark", "number", "outside", "overdue", "started", "task", "unit")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -38,6 +40,8 @@ class Slot:
         self.task: asyncio.Task[Any] | None = None
         self.started = 0.0
         self.overdue = False
+        self.unit: Unit | None = None
+        self.outside: Token[Unit | None]
 
 
 class SlotPool:
@@ -117,29 +121,22 @@ class SlotPool:
 
 
 class Stepped:
-    """Awaits a coroutine and notes, in memory that outlives the process, whenever it is the one on the processor.
+    """Awaits the rest of a coroutine and notes, in memory that outlives the process, whenever it is the one on the processor.
 
     So a process that died or stopped answering names the handler that was to blame, even if it held the interpreter.
     """
 
-    __slots__ = ("_cells", "_coroutine", "_mark")
+    __slots__ = ("_awaited", "_cells", "_coroutine", "_mark")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, object], cells: memoryview, mark: int) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, object], awaited: Any, cells: memoryview, mark: int) -> None:
         self._coroutine = coroutine
+        self._awaited = awaited  # what it waits for first
         self._cells = cells
         self._mark = mark
 
     def __await__(self) -> Generator[Any, Any, object]:
-        coroutine, cells, mark = self._coroutine, self._cells, self._mark
-        step, value = coroutine.send, None
+        coroutine, cells, mark, awaited = self._coroutine, self._cells, self._mark, self._awaited
         while True:
-            cells[CURRENT] = mark
-            try:
-                awaited = step(value)
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                cells[CURRENT] = 0
             try:
                 value = yield awaited
                 step = coroutine.send
@@ -148,3 +145,10 @@ class Stepped:
                 raise
             except BaseException as error:
                 step, value = coroutine.throw, error
+            cells[CURRENT] = mark
+            try:
+                awaited = step(value)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                cells[CURRENT] = 0

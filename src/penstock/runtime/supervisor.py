@@ -108,7 +108,7 @@ class Supervisor:
         while not self._stopping:
             child = await self._start()
             code = await self._until_it_ends(child)
-            if self._stopping or code == 0:
+            if code == 0:
                 return
             if code == 2 or (child.hello is None and self._stillborn >= STILLBORN_MAX):
                 if self._exit_code == 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random, SystemRandom
+from os import urandom
+from random import Random
 
 from penstock.contracts.clock import Clock
 from penstock.contracts.faults import Faults, NoFaults
@@ -20,12 +21,17 @@ def _ring_through_the_store(store: Store, worker: int) -> Bell:
     return store.bell(worker)
 
 
+def _random() -> Random:
+    """Chance that no other process shares. Asking the system for every id would cost a system call each."""
+    return Random(urandom(32))
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the real world gives by default."""
 
     clock: Clock = field(default_factory=HostClock)
-    random: Random = field(default_factory=SystemRandom)
+    random: Random = field(default_factory=_random)
     faults: Faults = field(default_factory=NoFaults)
     lane: Callable[[str], Lane] = ThreadLane
     bell: Callable[[Store, int], Bell] = _ring_through_the_store

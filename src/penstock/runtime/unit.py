@@ -160,4 +160,4 @@ def joined(engine_of: object) -> Unit:
 
 def caller(depth: int = 2) -> Line:
     frame = sys._getframe(depth)
-    return frame.f_code.co_filename, frame.f_lineno
+    return frame.f_code, frame.f_lasti

@@ -144,7 +144,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._time
 
     def wall_ns(self) -> int:
-        # To whole microseconds, or a sum of float delays would be early by one.
+        # To the nearest microsecond: cut off, a float a hair below a due time would read as one too early.
         return (self._start + self.wall_offset + round(self._time * MICROS)) * 1000
 
     def random(self, concern: str) -> random.Random:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -80,6 +82,27 @@ def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = 
                 f"{path} cannot use write-ahead logging here; put it on a local disk.", path=str(path)
             )
     return connection
+
+
+def query(
+    connection: apsw.Connection, sql: str, bindings: dict[str, Any], rows_max: int | None = None
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Column names and rows. SQLite tells the names only before the first step, so they are asked for then."""
+    columns: tuple[str, ...] = ()
+
+    def note_columns(cursor: apsw.Cursor, _: str, __: object) -> bool:
+        nonlocal columns
+        columns = tuple(name for name, *_ in cursor.get_description())
+        return True
+
+    cursor = connection.cursor()
+    cursor.exec_trace = note_columns
+    try:
+        rows = list(islice(cursor.execute(sql, bindings), rows_max))
+    finally:
+        # A cursor left in the middle of its rows would hold a snapshot, and the log could not be reused.
+        cursor.close(True)
+    return columns, rows
 
 
 def _refuse_unusable(path: Path, *, read_only: bool) -> None:

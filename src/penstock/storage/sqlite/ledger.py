@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import apsw
@@ -265,16 +266,23 @@ class SqliteLedger:
                 committed.next_due[want.queue] = None
                 continue
             left = want.limit
-            probe = {"queue": want.queue, "now": now, "number": committed.number, "worker": self._session.worker}
             for priority in priorities:
-                probe |= {"priority": priority, "limit": left, "lease_end": now + want.lease_micros}
-                rows = connection.execute(SQL["claim"], probe).fetchall()
-                # `returning` promises no order; the rows were taken by due time, and seq is close to that.
-                rows.sort()
-                committed.claimed += map(Delivery._make, rows)
-                left -= len(rows)
-                if left <= 0:
-                    break
+                probe = {
+                    "number": committed.number,
+                    "queue": want.queue,
+                    "priority": priority,
+                    "now": now,
+                    "limit": left,
+                }
+                rows: list[Any] = connection.execute(SQL["due"], probe).fetchall()
+                if rows:
+                    taken = _seqs([row[0] for row in rows])
+                    lease = {"worker": self._session.worker, "number": committed.number, "seqs": taken}
+                    connection.execute(SQL["take"], lease | {"lease_end": now + want.lease_micros})
+                    committed.claimed += map(_delivery, rows)
+                    left -= len(rows)
+                    if left <= 0:
+                        break
             else:
                 committed.next_due[want.queue] = self._next_due(want.queue)
 
@@ -295,5 +303,12 @@ class SqliteLedger:
         return swept
 
 
+_delivery = partial(tuple.__new__, Delivery)  # what `Delivery._make` does, without its checks
+
+
+def _seqs(seqs: list[int]) -> Any:
+    return apsw.carray(array("q", seqs))
+
+
 def _fence(token: int, seqs: list[int]) -> dict[str, Any]:
-    return {"token": token, "seqs": apsw.carray(array("q", seqs))}
+    return {"token": token, "seqs": _seqs(seqs)}

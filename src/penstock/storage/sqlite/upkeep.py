@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from penstock.model.errors import BadMigration
+from penstock.model.errors import BadApp, BadMigration
 from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
 from penstock.model.statement import one_line
@@ -78,14 +78,28 @@ class SqliteUpkeep:
     # -- counts that are kept, not counted ----------------------------------------------------------
 
     def keep_counts(self, tables: Sequence[str]) -> None:
+        """Counts each table once and keeps the count from then on; again if the table was made anew in between."""
         for table in tables:
             checked = quoted(table)
+            if self._count_is_kept(table):
+                continue
             with self._transaction() as connection:
-                if connection.execute(SQL["count_kept"], {"name": table}).fetchone() is not None:
+                if self._count_is_kept(table):
                     continue
-                connection.execute(SQL["start_count"], {"name": table})
-                for statement in kept_count_statements(table, checked):
-                    connection.execute(statement)
+                try:
+                    connection.execute(SQL["start_count"], {"name": table})
+                    for statement in kept_count_statements(table, checked):
+                        connection.execute(statement)
+                except apsw.SQLError as error:
+                    raise BadApp(
+                        f"The count of {table!r} cannot be kept: {error}. Make the table in a migration, or take "
+                        f"`db.keep_count({table!r})` out.",
+                        table=table,
+                    ) from error
+
+    def _count_is_kept(self, table: str) -> bool:
+        names = {"name": table, "added": f"penstock_count_{table}_added", "removed": f"penstock_count_{table}_removed"}
+        return bool(self._session.value(SQL["count_is_kept"], names))
 
     # -- usage and size -----------------------------------------------------------------------------
 
@@ -143,6 +157,8 @@ def kept_count_statements(table: str, checked: str) -> list[str]:
     add = "update penstock_counts set total = total {} 1 where name = '{}'; end"
     return [
         f"update penstock_counts set total = (select count(*) from {checked}) where name = '{name}'",
+        f"drop trigger if exists penstock_count_{table}_added",
+        f"drop trigger if exists penstock_count_{table}_removed",
         f"create trigger penstock_count_{table}_added after insert on {checked} begin " + add.format("+", name),
         f"create trigger penstock_count_{table}_removed after delete on {checked} begin " + add.format("-", name),
     ]

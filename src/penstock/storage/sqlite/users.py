@@ -7,12 +7,13 @@ from typing import Any
 
 import apsw
 
-from penstock.contracts.ledger import Atomic, Bindable, SealedUnit, Write, WriteMany
+from penstock.contracts.ledger import Atomic, Bindable, SealedUnit, Write, WriteMany, where
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
 from penstock.model.parameters import bind
 from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line, readable, writable
 from penstock.model.usage import Measure
+from penstock.storage.sqlite.connection import query
 from penstock.storage.sqlite.session import Session
 
 # What the file system did is nobody's statement's fault; the session translates these for the whole group.
@@ -100,10 +101,10 @@ def located(error: Exception, call: Write | WriteMany | Atomic) -> Exception:
         named = StatementFailed(f"The database refused a statement: {error}.", cause=str(error))
     else:
         named = error
-    file, number = call.line
+    line = where(call.line)
     if isinstance(named, PenstockError):
-        named.facts["line"] = call.line
-    named.add_note(f"called at {file}:{number}")
+        named.facts["line"] = line
+    named.add_note(f"called at {line}")
     return named
 
 
@@ -116,11 +117,8 @@ class SqliteTransaction:
         self._task = task
 
     def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]:
-        bound = bind(readable(sql), given, named)
-        cursor, values = self._run(sql, bound)
-        if not values:
-            return []
-        made = row_type(tuple(column[0] for column in cursor.get_description()))
+        columns, values = self._run(sql, bind(readable(sql), given, named))
+        made = row_type(columns)
         return [made(value) for value in values]
 
     def first(self, sql: str, given: object = None, /, **named: object) -> Row | None:
@@ -138,13 +136,11 @@ class SqliteTransaction:
         self._run(sql, bind(writable(sql), given, named))
         return self._session.connection.changes()
 
-    def _run(self, sql: str, bound: dict[str, Bindable]) -> tuple[apsw.Cursor, list[tuple[Any, ...]]]:
+    def _run(self, sql: str, bound: dict[str, Bindable]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         meter = self._session.meter
         if meter is not None:
             meter.begin(sql)
-        cursor = self._session.connection.cursor()
-        cursor.execute(sql, bound)
-        values = cursor.fetchall()
+        found = query(self._session.connection, sql, bound)
         if meter is not None:
             self._measures.append((self._task, meter.end(sql)))
-        return cursor, values
+        return found

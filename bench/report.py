@@ -1,0 +1,174 @@
+"""What a benchmark found: rows for `build/bench/<name>.json`, a table for the reader, and the bars it had to reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+import penstock
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure. `reference` is what it is compared with, in the same unit; `ratio` is the figure divided by it."""
+
+    subject: str
+    measure: str
+    value: float
+    unit: str
+    reference: float | None = None
+    ratio: float | None = None
+    store: str = "sqlite"
+    durability: str = "full"
+
+
+@dataclass(slots=True)
+class Pair:
+    """A figure of ours and its reference, taken one after the other in every round."""
+
+    measure: str
+    unit: str
+    ours: list[float] = field(default_factory=list)
+    reference: list[float] = field(default_factory=list)
+
+    def add(self, *, ours: float, reference: float) -> None:
+        self.ours.append(ours)
+        self.reference.append(reference)
+
+    @property
+    def ratios(self) -> list[float]:
+        return [ours / reference for ours, reference in zip(self.ours, self.reference, strict=True)]
+
+    @property
+    def ratio(self) -> float:
+        """The median of the rounds' ratios, not the ratio of medians: each round has its own disk."""
+        return statistics.median(self.ratios)
+
+    def rows(self, reference_name: str) -> list[Row]:
+        ours, reference = statistics.median(self.ours), statistics.median(self.reference)
+        return [
+            Row("penstock", self.measure, ours, self.unit, reference, self.ratio),
+            Row(reference_name, self.measure, reference, self.unit),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A figure that has to be at least, or at most, so much."""
+
+    measure: str
+    value: float
+    limit: float
+    at_most: bool
+    unit: str
+
+    @property
+    def passed(self) -> bool:
+        return self.value <= self.limit if self.at_most else self.value >= self.limit
+
+    def __str__(self) -> str:
+        verdict = "PASS " if self.passed else "BELOW"
+        side = "at most" if self.at_most else "at least"
+        return f"{verdict}  {self.measure}: {self.value:.3g} {self.unit} ({side} {self.limit:g})"
+
+
+@dataclass(slots=True)
+class Report:
+    name: str
+    seed: int
+    rows: list[Row] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
+    skipped: list[dict[str, str]] = field(default_factory=list)
+    fdatasync_p50_ms: float = 0.0
+
+    def skip(self, subject: str, reason: str) -> None:
+        self.skipped.append({"subject": subject, "reason": reason})
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "commit": commit(),
+            "seed": self.seed,
+            "versions": versions(),
+            "machine": {"cores": os.cpu_count(), "fdatasync_p50_ms": round(self.fdatasync_p50_ms, 4)},
+            "rows": [_rounded(asdict(row)) for row in self.rows],
+            "rounds": [_rounded(asdict(pair) | {"ratios": pair.ratios}) for pair in self.pairs],
+            "bars": [_rounded(asdict(bar) | {"passed": bar.passed}) for bar in self.bars],
+            "skipped": self.skipped,
+        }
+
+    def write(self, folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.json"
+        path.write_text(json.dumps(self.as_json(), indent=2) + "\n", encoding="utf-8")
+        return path
+
+
+def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Columns as wide as they need to be: the first to the left, the others to the right."""
+    all_lines = [head, *lines]
+    widths = [max(len(line[column]) for line in all_lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in all_lines
+    )
+
+
+def number(value: float) -> str:
+    """Three digits that matter, and thousands set apart."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def versions() -> dict[str, str]:
+    return {
+        "penstock": penstock.__version__,
+        "python": platform.python_version(),
+        "apsw": apsw.apsw_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
+
+
+def commit() -> str:
+    """The commit that was measured, with a plus behind it where files differ from it."""
+    head = _git("rev-parse", "HEAD")
+    return f"{head}+" if head and _git("status", "--porcelain") else head or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "--no-optional-locks", "-c", "safe.directory=*", *arguments]
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _rounded(values: dict[str, Any]) -> dict[str, Any]:
+    """Six digits that matter: more would only say how the noise fell."""
+    return {name: _short(value) for name, value in values.items()}
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_short(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value

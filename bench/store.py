@@ -1,0 +1,286 @@
+"""How fast the store sends, claims and settles, beside what SQLite and the disk allow in the same minutes.
+
+    make bench-store        or        python bench/store.py [--quick] [--n N] [--only PART ...]
+
+Raw loop and engine take turns, three times, each on a fresh file with synchronous=FULL. What counts is the ratio within
+a round: absolute figures belong to one disk and one minute. A round in which the disk changed its pace is taken again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import resource
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import TypeVar
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from bench import engine_loop, raw_sqlite
+from bench.backlog import CLAIMED, Backlog, claim_costs
+from bench.disk import fdatasync_seconds
+from bench.idle import Idle, idle_cost
+from bench.load import Load
+from bench.plot import Line, Panel, draw
+from bench.report import ROOT, Bar, Pair, Report, Row, number, percentile, table
+
+T = TypeVar("T")
+
+ROUNDS = 3
+PACE_CHANGE_MAX = 2.5  # the slow and fast phases of a shared disk are a factor of 5 to 20 apart
+ROUNDS_DROPPED_MAX = 6  # over the whole run; after that a round counts whatever the disk did
+
+RAW = "raw loop"
+ENQUEUE = "enqueue, units of 100"
+NOOP = "claim-run-settle, no-op"
+WORK = "claim-run-settle, one write and one send"
+STEADY = "producers and consumer together"
+LATENCY = "idle send to handler, p50"
+LATENCY_P99 = "idle send to handler, p99"
+PARTS = ("loops", "latency", "backlog", "idle")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is measured."""
+
+    messages: int
+    latencies: int
+    sizes: tuple[int, ...]
+    claims: int
+    idle_seconds: float
+
+
+FULL = Plan(100_000, 200, (1_000, 1_000_000, 5_000_000), 300, 60.0)
+QUICK = Plan(50_000, 20, (1_000, 200_000), 100, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """The same work done by the raw loop and by the engine: seconds for each measure."""
+
+    measures: tuple[str, ...]
+    raw: Callable[[Path, Load], tuple[float, ...]]
+    engine: Callable[[Path, Load], tuple[float, ...]]
+
+
+CONTESTS = (
+    Contest((ENQUEUE, NOOP), raw_sqlite.send_then_drain, engine_loop.send_then_drain),
+    Contest((WORK,), raw_sqlite.send_then_work, engine_loop.send_then_work),
+    Contest((STEADY,), raw_sqlite.send_while_draining, engine_loop.send_while_draining),
+)
+
+
+class Bench:
+    """Takes the measurements of a plan, one part after the other, into a report."""
+
+    def __init__(self, plan: Plan, folder: Path, seed: int) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._random = Random(seed)
+        self._dropped = 0
+        self.report = Report("store", seed)
+
+    def on_a_fresh_file(self, work: Callable[[Path], T]) -> T:
+        gc.collect()
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            return work(Path(folder) / "bench.db")
+
+    # -- raw loop and engine --------------------------------------------------------------------------
+
+    def loops(self) -> None:
+        load = Load(self._plan.messages)
+        gc.collect()
+        gc.freeze()  # the load belongs to neither side: its objects are not walked by anybody's collections
+        pairs = {name: Pair(name, "messages/s") for contest in CONTESTS for name in contest.measures}
+        for _ in range(ROUNDS):
+            for contest in CONTESTS:
+                raw, engine = self._round(contest, load)
+                for name, ours, reference in zip(contest.measures, engine, raw, strict=True):
+                    pairs[name].add(ours=load.count / ours, reference=load.count / reference)
+        gc.unfreeze()
+        self._keep(pairs.values(), RAW)
+        self.report.bars += [
+            Bar(NOOP, pairs[NOOP].ratio, 0.6, at_most=False, unit="of the raw loop"),
+            Bar(WORK, pairs[WORK].ratio, 0.4, at_most=False, unit="of the raw loop"),
+        ]
+
+    def _round(self, contest: Contest, load: Load) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        while True:
+            paces = [fdatasync_seconds(self._folder)]
+            raw = self.on_a_fresh_file(lambda path: contest.raw(path, load))
+            paces.append(fdatasync_seconds(self._folder))
+            engine = self.on_a_fresh_file(lambda path: contest.engine(path, load))
+            paces.append(fdatasync_seconds(self._folder))
+            told = ", ".join(f"{1000 * pace:.2f}" for pace in paces)
+            if max(paces) < PACE_CHANGE_MAX * min(paces) or self._dropped >= ROUNDS_DROPPED_MAX:
+                say(f"  {contest.measures[-1]}: done; fdatasync before, between and after: {told} ms")
+                return raw, engine
+            self._dropped += 1
+            say(f"  {contest.measures[-1]}: the disk changed its pace ({told} ms); once more")
+
+    def _keep(self, pairs: Iterable[Pair], reference: str) -> None:
+        for pair in pairs:
+            self.report.pairs.append(pair)
+            self.report.rows += pair.rows(reference)
+
+    # -- an idle app ------------------------------------------------------------------------------------
+
+    def latency(self) -> None:
+        half, most = Pair(LATENCY, "ms"), Pair(LATENCY_P99, "ms")
+        for _ in range(ROUNDS):
+            latencies, syncs = self.on_a_fresh_file(
+                lambda path: engine_loop.idle_latency(path, self._plan.latencies, self._random)
+            )
+            for pair, share in ((half, 0.5), (most, 0.99)):
+                pair.add(ours=1000 * percentile(latencies, share), reference=1000 * percentile(syncs, share))
+        self.report.fdatasync_p50_ms = statistics.median(half.reference)
+        self._keep((half, most), "fdatasync of 4 KB after the same pause")
+        self.report.bars.append(Bar(LATENCY, half.ratio, 5.0, at_most=True, unit="x fdatasync p50"))
+
+    def idle(self) -> None:
+        idle = self.on_a_fresh_file(lambda path: idle_cost(path, self._plan.idle_seconds))
+        show_idle(idle)
+        self.report.rows += [
+            Row("penstock", "idle processor time", idle.cpu_percent, "% of one core"),
+            Row("penstock", "idle pages with rows looked at", idle.pages_with_rows, "pages"),
+        ]
+        self.report.bars += [
+            Bar("idle processor time", idle.cpu_percent, 0.1, at_most=True, unit="% of one core"),
+            Bar("idle pages with rows looked at", idle.pages_with_rows, 0, at_most=True, unit="pages"),
+        ]
+
+    # -- a backlog --------------------------------------------------------------------------------------
+
+    def backlog(self) -> None:
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            backlogs = claim_costs(Path(folder), self._plan.sizes, self._plan.claims)
+        show_backlogs(backlogs)
+        least, most = backlogs[0], backlogs[-1]
+        for each in backlogs:
+            name = claim_at(each.rows)
+            self.report.rows += [
+                Row("penstock", f"{name}, p50", each.p50_ms, "ms", least.p50_ms, each.p50_ms / least.p50_ms),
+                Row("penstock", f"{name}, p99", each.p99_ms, "ms", least.p99_ms, each.p99_ms / least.p99_ms),
+            ]
+        for size in sorted(set(FULL.sizes) - set(self._plan.sizes)):
+            self.report.skip(claim_at(size), "--quick")
+        ratio, unit = most.p50_ms / least.p50_ms, f"x the claim at {least.rows:,}"
+        self.report.bars.append(Bar(f"{claim_at(most.rows)}, p50", ratio, 2.0, at_most=True, unit=unit))
+
+    def memory(self) -> None:
+        self.report.rows.append(Row("penstock", "resident memory after the runs", resident_mb(), "MB"))
+
+
+def claim_at(rows: int) -> str:
+    return f"claim of {CLAIMED} at {rows:,} rows"
+
+
+def panels(report: Report) -> list[Panel]:
+    limits = {bar.measure: bar.limit for bar in report.bars}
+    shares = [
+        Line(pair.measure, pair.ratio, f"{pair.ratio:.2f}", pair.ratios, limits.get(pair.measure))
+        for pair in report.pairs
+        if pair.unit == "messages/s"
+    ]
+    waits = [_line(row, limits) for row in report.rows if row.measure in (LATENCY, LATENCY_P99)]
+    claims = [_line(row, limits) for row in report.rows if row.measure.startswith("claim of")]
+    drawn = [
+        Panel("Throughput as a share of the raw loop", "longer is better; dots: the rounds; line: the bar", shares),
+        Panel("Idle latency, ms", "shorter is better; in grey: one synced append of 4 KB after the same pause", waits),
+        Panel("One claim over a backlog, half of it delayed, ms", "shorter is better; line: the bar", claims),
+    ]
+    return [panel for panel in drawn if panel.lines]
+
+
+def _line(row: Row, limits: dict[str, float]) -> Line:
+    """A bar in milliseconds. Its limit is a multiple of its reference."""
+    is_reference = row.reference is None
+    label = f"fdatasync, {row.measure[-3:]}" if is_reference else row.measure
+    limit = limits[row.measure] * row.reference if row.measure in limits and row.reference else None
+    return Line(label, row.value, f"{row.value:.2f}", limit=limit, is_reference=is_reference)
+
+
+def show_rounds(pairs: Iterable[Pair]) -> None:
+    def each(values: Iterable[float]) -> str:
+        return " ".join(f"{number(value):>7}" for value in values)
+
+    head = ("", "unit", "reference, by round", "penstock, by round", "ratio, by round", "median")
+    lines = [
+        (pair.measure, pair.unit, each(pair.reference), each(pair.ours), each(pair.ratios), f"{pair.ratio:.2f}")
+        for pair in pairs
+    ]
+    say("\n" + table(head, lines))
+
+
+def show_backlogs(backlogs: Iterable[Backlog]) -> None:
+    lines = [(f"{each.rows:,}", f"{each.p50_ms:.3f}", f"{each.p99_ms:.3f}") for each in backlogs]
+    say("\n" + table((f"claim of {CLAIMED}, rows of backlog", "p50 ms", "p99 ms"), lines))
+
+
+def show_idle(idle: Idle) -> None:
+    say(f"\nidle for {idle.seconds:.0f} s: {1000 * idle.cpu_seconds:.1f} ms of processor, {idle.cpu_percent:.3f} %")
+    say(f"  the writer's connection looked at {idle.pages} pages and ran")
+    for sql, count in idle.statements.most_common():
+        say(f"  {count:>5} x {sql}")
+
+
+def resident_mb() -> float:
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        # No /proc, as on macOS: the most it ever was, which that system gives in bytes.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="How fast the store is, beside the raw loop on the same disk.")
+    parser.add_argument("--quick", action="store_true", help="fewer messages, a smaller backlog, a shorter rest")
+    parser.add_argument("--n", type=int, metavar="N", help="messages in each loop")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--seed", type=int, default=os.environ.get("PENSTOCK_SEED") or SystemRandom().getrandbits(32))
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where results and databases go")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parsed()
+    plan = QUICK if options.quick else FULL
+    if options.n:
+        plan = replace(plan, messages=options.n)
+    options.out.mkdir(parents=True, exist_ok=True)
+    say(f"store: {plan.messages:,} messages a loop, {ROUNDS} rounds, full durability, seed {options.seed}")
+    with tempfile.TemporaryDirectory(dir=options.out) as folder:
+        bench = Bench(plan, Path(folder), options.seed)
+        for part in PARTS:
+            if part in options.only:
+                getattr(bench, part)()
+            else:
+                bench.report.skip(part, "--only")
+        bench.memory()
+        if not bench.report.fdatasync_p50_ms:
+            bench.report.fdatasync_p50_ms = 1000 * fdatasync_seconds(Path(folder))
+    report = bench.report
+    show_rounds(report.pairs)
+    say(f"\nresident memory after the runs: {resident_mb():.0f} MB\n")
+    for bar in report.bars:
+        say(str(bar))
+    subtitle = f"SQLite, full durability, {plan.messages:,} messages; fdatasync p50 {report.fdatasync_p50_ms:.2f} ms"
+    plot = draw("Penstock's store beside raw SQLite", subtitle, panels(report), options.out / "store.svg")
+    say(f"\n{report.write(options.out)}\n{plot}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+create table payments (number integer not null);
+
+create table receipts (number integer not null);

@@ -1,0 +1,118 @@
+"""A folder of blobs: what was put is on the disk, whole, before `put` returns, and a crash leaves the old or the new."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from penstock.model.errors import BadParameter, StorageFull
+
+# No part begins with a dot: `..` cannot climb out, and what is being written (`.part-...`) is never taken for a blob.
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=@+,-]{0,199}")
+_KEY_CHARACTERS_MAX = 900  # with the folder's own path still below the 1,024 of the tightest system
+LISTED_MAX = 1_000
+
+
+class BlobFolder:
+    """Bytes under keys such as `apps/2026-11-15/17.json`, each a file."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    async def put(self, key: str, content: bytes) -> None:
+        """Saves the content under the key, in place of what was there."""
+        await asyncio.to_thread(self._put, self._file(key), content)
+
+    async def get(self, key: str) -> bytes | None:
+        return await asyncio.to_thread(_read, self._file(key))
+
+    async def list(self, prefix: str = "", *, limit: int = LISTED_MAX) -> Sequence[str]:
+        """The first keys that begin with the prefix, in order."""
+        return await asyncio.to_thread(self._list, prefix, limit)
+
+    async def delete(self, key: str) -> None:
+        """Removes a blob. One that is not there is no error."""
+        await asyncio.to_thread(self._delete, self._file(key))
+
+    def _file(self, key: str) -> Path:
+        if len(key) > _KEY_CHARACTERS_MAX or not all(_PART.fullmatch(part) for part in key.split("/")):
+            raise BadParameter(
+                f"{key[:100]!r} cannot be the key of a blob. Use letters, digits and ._=@+,- in parts joined by '/', "
+                f"none of which begins with a dot; at most {_KEY_CHARACTERS_MAX} characters.",
+                key=key,
+            )
+        return self.path / key
+
+    def _put(self, file: Path, content: bytes) -> None:
+        try:
+            _make(file.parent)
+            with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".part-", delete=False) as part:
+                try:
+                    part.write(content)
+                    part.flush()
+                    os.fsync(part.fileno())
+                    os.replace(part.name, file)
+                except BaseException:
+                    os.unlink(part.name)
+                    raise
+            _sync(file.parent)
+        except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+            raise BadParameter(
+                f"{file} cannot be written: one part of its path is a blob already. Use another key.", key=str(file)
+            ) from error
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StorageFull(f"The disk that holds {self.path} is full; {file.name} was not saved.") from error
+            raise
+
+    def _list(self, prefix: str, limit: int) -> Sequence[str]:
+        folder = prefix.rpartition("/")[0]
+        found = _files(self.path, self._file(folder) if folder else self.path)
+        return [*islice((key for key in found if key.startswith(prefix)), limit)]
+
+    def _delete(self, file: Path) -> None:
+        try:
+            file.unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        _sync(file.parent)
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+
+
+def _files(root: Path, folder: Path) -> Iterator[str]:
+    """Keys below a folder, in the order of their parts."""
+    if not folder.is_dir():
+        return
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(root, Path(entry.path))
+        elif _PART.fullmatch(entry.name):
+            yield Path(entry.path).relative_to(root).as_posix()
+
+
+def _make(folder: Path) -> None:
+    """Makes the folders that are missing. A new entry is safe only once the folder that holds it is on the disk."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync(folder.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

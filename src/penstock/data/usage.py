@@ -1,0 +1,117 @@
+"""What a month has used, by task and by statement, and what that would cost at a platform's prices."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.model.errors import BadParameter
+from penstock.model.prices import RATES, Bill, Rates, Usage, cost
+from penstock.model.row import Row
+from penstock.model.times import day_of, month_of
+
+STATEMENTS_MAX = 1_000  # the dearest; totals count all of them
+# What is no statement is metered under this mark: `penstock:queue_operations`, with the number as its executions.
+OTHER_KINDS = "penstock:"
+_OTHERS = ("queue_operations", "blob_reads", "object_requests", "object_seconds", "requests", "metric_writes")
+
+BY_TASK = """
+select task, '' as statement, sum(executions) as executions, sum(rows_read) as rows_read,
+  sum(rows_written) as rows_written, sum(pages) as pages, sum(micros) as micros
+from penstock_usage
+where month = :month
+and statement not like 'penstock:%'
+group by task
+order by rows_read desc
+limit :most
+"""
+BY_STATEMENT = """
+select task, statement, executions, rows_read, rows_written, pages, micros
+from penstock_usage
+where month = :month
+and statement not like 'penstock:%'
+order by rows_read + rows_written desc
+limit :most
+"""
+TOTALS = """
+select
+  coalesce(sum(case when statement like 'penstock:%' then 0 else rows_read end), 0) as rows_read,
+  coalesce(sum(case when statement like 'penstock:%' then 0 else rows_written end), 0) as rows_written
+from penstock_usage
+where month = :month
+"""
+OTHERS = """
+select statement, sum(executions) as used
+from penstock_usage
+where month = :month
+and statement like 'penstock:%'
+group by statement
+limit 100
+"""
+
+
+class Reading(Protocol):
+    """Whatever can run a query: the user's database, or a file that is only looked at."""
+
+    async def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a task, or one of its statements, has used. `rows_read` is an estimate that is never too low."""
+
+    task: str
+    statement: str
+    executions: int
+    rows_read: int
+    rows_written: int
+    pages: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MonthUsage:
+    month: str
+    total: Usage
+    bill: Bill
+    tasks: tuple[Spent, ...]
+    statements: tuple[Spent, ...]
+
+    @property
+    def usd(self) -> float:
+        return self.bill.usd
+
+
+async def month_usage(reading: Reading, month: str | None, *, now: int, rates: Rates = RATES) -> MonthUsage:
+    month = month or month_of(now)
+    days = _days(month, now)
+    (totals,) = await reading.rows(TOTALS, month=month)
+    others = {row.statement.removeprefix(OTHER_KINDS): row.used for row in await reading.rows(OTHERS, month=month)}
+    total = Usage(
+        rows_read=totals.rows_read,
+        rows_written=totals.rows_written,
+        **{kind: others[kind] for kind in _OTHERS if kind in others},
+    )
+    tasks = [_spent(row) for row in await reading.rows(BY_TASK, month=month, most=STATEMENTS_MAX)]
+    statements = [_spent(row) for row in await reading.rows(BY_STATEMENT, month=month, most=STATEMENTS_MAX)]
+    return MonthUsage(month, total, cost(total, rates, days=days), tuple(tasks), tuple(statements))
+
+
+def _days(month: str, now: int) -> int:
+    """Days of the month that have begun: what is free by the day has come about on each of them."""
+    if month == month_of(now):
+        return int(day_of(now)[8:])
+    try:
+        year, _, number = month.partition("-")
+        if len(year) != 4 or len(number) != 2:
+            raise ValueError
+        return monthrange(int(year), int(number))[1]
+    except ValueError:
+        raise BadParameter(f"{month!r} is no month. Write it like 2026-11.", value=month) from None
+
+
+def _spent(row: Row) -> Spent:
+    return Spent(
+        row.task, row.statement, row.executions, row.rows_read, row.rows_written, row.pages, row.micros / 1_000_000
+    )

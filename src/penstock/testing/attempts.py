@@ -1,0 +1,81 @@
+"""What was delivered to which queue, in order, and handlers that answer whatever a test tells them to."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from penstock.model.errors import BadApp
+from penstock.model.times import from_micros
+from penstock.queues.message import Message
+from penstock.queues.queue import Handler, Queue
+
+Answers = deque[object]  # each handler takes the next one: an exception is raised, anything else is returned
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One delivery. Two are equal if they have the same number; the rest is there to look at."""
+
+    number: int
+    payload: object = field(default=None, compare=False)
+    id: str = field(default="", compare=False)
+    at: datetime | None = field(default=None, compare=False)
+
+
+def attempt(number: int) -> Attempt:
+    """What `delivered` is compared with: `assert shop.delivered(listings) == [attempt(1), attempt(2)]`."""
+    return Attempt(number)
+
+
+class Recorder:
+    """Notes every delivery of an app's queues before its handler runs."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._before: dict[Queue, dict[str, Handler]] = {}
+        self.delivered: dict[str, list[Attempt]] = {}
+
+    def watch(self, queue: Queue) -> None:
+        self._before.setdefault(queue, dict(queue.handlers))
+        for name, handler in self._before[queue].items():
+            queue.handlers[name] = self._recorded(queue, handler.payload_class, handler.function, handler)
+
+    def answer(self, queue: Queue, answers: Answers) -> None:
+        """Every type that the queue accepts is handled by giving the next answer."""
+        self._before.setdefault(queue, dict(queue.handlers))
+        accepted = {name: handler.payload_class for name, handler in queue.handlers.items()} | (queue.accepts or {})
+        if not accepted:
+            raise BadApp(f"Queue {queue.name!r} has neither `accepts=` nor a handler, so nothing can answer on it.")
+
+        async def answering(_payload: object) -> object:
+            answer = answers.popleft() if answers else None
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+        for name, payload_class in accepted.items():
+            queue.handlers[name] = self._recorded(queue, payload_class, answering, None)
+
+    def leave(self) -> None:
+        """Puts the app's own handlers back."""
+        for queue, handlers in self._before.items():
+            queue.handlers.clear()
+            queue.handlers.update(handlers)
+        self._before.clear()
+
+    def _recorded(
+        self, queue: Queue, payload_class: type, function: Callable[..., Awaitable[object]], like: Handler | None
+    ) -> Handler:
+        takes_message = like is not None and like.takes_message
+        delivered = self.delivered.setdefault(queue.name, [])
+
+        async def recorded(payload: Any, message: Message) -> object:
+            delivered.append(Attempt(message.attempt, payload, message.id, from_micros(self._now())))
+            return await (function(payload, message) if takes_message else function(payload))
+
+        recorded.__name__ = getattr(function, "__name__", "handler")
+        return Handler(queue.name, payload_class, recorded)

@@ -1,0 +1,175 @@
+"""A process as a test sees it: what runs in its context stops for good when it is killed, without any cleaning up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import fcntl
+import os
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from penstock.runtime.engine import Engine
+from penstock.storage.sqlite.presence import SqlitePresence
+from penstock.testing.loop import VirtualLoop
+
+T = TypeVar("T")
+
+CLOSINGS_MAX = 10  # a coroutine may wait again while it is being closed; after so many times it is left as it is
+
+_process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("penstock_process", default=None)
+
+
+class Killed(BaseException):
+    """Unwinds the code that was running when its process was killed. Nothing may catch it but what simulates processes."""
+
+
+class Process:
+    """Tasks, timers and callbacks belong to the process in whose context they were made."""
+
+    def __init__(self, loop: VirtualLoop, name: str) -> None:
+        _tell_the_living_from_the_dead(loop)
+        self._loop = loop
+        self._tasks: list[asyncio.Task[Any]] = []
+        self.name = name
+        self.dead = False
+        self.paused = False
+        self.engine: Engine | None = None
+        self.context = contextvars.Context()
+        self.context.run(_process.set, self)
+        self.when_resumed: list[Callable[[], None]] = []
+        self.when_killed: list[Callable[[], None]] = []
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Runs something as a part of this process."""
+        return self._loop.create_task(work, context=self.context)
+
+    def adopt(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.append(task)
+        if len(self._tasks) % 256 == 0:
+            self._tasks = [task for task in self._tasks if not task.done()]
+
+    # -- what can befall it -------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Nothing that this process does reaches the store, and it learns of nothing, until it resumes."""
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        for callback in self.when_resumed:
+            callback()
+
+    def kill(self) -> None:
+        """Ends it as SIGKILL would. Whoever calls this from inside the process must raise Killed at once."""
+        if self.dead:
+            return
+        if self.engine is not None:
+            _abandon(self.engine.presence)
+        self.dead = True
+        for handle in [*self._loop._ready, *self._loop._scheduled]:
+            if handle._context.get(_process) is self:  # type: ignore[attr-defined]
+                handle.cancel()
+        for callback in self.when_killed:
+            callback()
+        # The call that killed it may still be inside a transaction, which is rolled back on the way out.
+        self._loop.call_soon(self._close_files, context=contextvars.Context())
+
+    def _close_files(self) -> None:
+        if self.engine is not None:
+            self.engine.writer.close()
+
+    def dispose(self) -> None:
+        """At the end of a test: lets go of tasks that can never run again, so that nobody waits for them."""
+        assert self.dead
+        for task in self._tasks:
+            if task.done():
+                with suppress(asyncio.CancelledError):
+                    task.exception()
+            else:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                asyncio.tasks._unregister_task(task)  # type: ignore[attr-defined]
+                _close(task.get_coro())
+        self._tasks.clear()
+        if self.engine is not None:
+            _close_descriptors(self.engine.presence)
+            self.engine = None
+
+
+def current_process() -> Process | None:
+    return _process.get()
+
+
+def _close(coroutine: Any) -> None:
+    for _ in range(CLOSINGS_MAX):
+        try:
+            coroutine.close()
+            return
+        except (Killed, Exception):
+            continue
+
+
+def _abandon(presence: object) -> None:
+    """What the system does with the files of a dead process: locks are let go, the list of running handlers stays.
+
+    Code that is still unwinding writes on, so it keeps the old file and the others find a copy of this moment.
+    """
+    assert isinstance(presence, SqlitePresence)
+    left = presence.path.with_name(presence.path.name + ".left")
+    left.write_bytes(presence.path.read_bytes())
+    os.replace(left, presence.path)
+    fcntl.flock(presence._file, fcntl.LOCK_UN)
+    for file in presence._held.values():
+        os.close(file)
+    presence._held.clear()
+
+
+def _close_descriptors(presence: object) -> None:
+    assert isinstance(presence, SqlitePresence)
+    with suppress(OSError, ValueError, BufferError):
+        presence.vanish()
+
+
+def _tell_the_living_from_the_dead(loop: VirtualLoop) -> None:
+    """From here on the loop drops what a dead process would do, and knows whose task is whose."""
+    if hasattr(loop, "_penstock_processes"):
+        return
+    loop._penstock_processes = True  # type: ignore[attr-defined]
+    call_soon, call_at, create_task = loop.call_soon, loop.call_at, loop.create_task
+
+    def living_call_soon(callback: Any, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
+        if context is None:
+            context = contextvars.copy_context()
+        process = context.get(_process)
+        if process is not None and process.dead:
+            return _never(asyncio.Handle(callback, args, loop, context))
+        return call_soon(callback, *args, context=context)
+
+    def living_call_at(
+        when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        if context is None:
+            context = contextvars.copy_context()
+        timer = call_at(when, callback, *args, context=context)
+        process = context.get(_process)
+        if process is not None and process.dead:
+            timer.cancel()
+        return timer
+
+    def owned_task(work: Any, **options: Any) -> asyncio.Task[Any]:
+        task = create_task(work, **options)
+        context = options.get("context")
+        process = _process.get() if context is None else context.get(_process)
+        if process is not None:
+            process.adopt(task)
+        return task
+
+    loop.call_soon = living_call_soon  # type: ignore[assignment, method-assign]
+    loop.call_at = living_call_at  # type: ignore[assignment, method-assign]
+    loop.create_task = owned_task  # type: ignore[assignment, method-assign]
+
+
+def _never(handle: asyncio.Handle) -> asyncio.Handle:
+    handle.cancel()
+    return handle

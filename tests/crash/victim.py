@@ -1,0 +1,141 @@
+"""The app whose processes are killed: each handler waits, works a little, writes an effect and sends on.
+
+Everything that happens is also written to a journal outside the database, so that no test has to believe the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import hashlib
+import os
+import signal
+import threading
+import time
+
+import penstock as ps
+from penstock.config import Config
+from penstock.model import queue as queue_rules
+from penstock.runtime.events import LeaseWasLost, MessageFailed, RowsReturned, WorkerStarted, WorkerStopped
+from tests.crash.journal import JOURNAL_VARIABLE, Journal
+
+OUT_OF_REACH = 1_000_000  # crashes of a message that only happened to be there when its worker was killed
+BRIEF_WALL_SECONDS = 0.5
+HANG_WALL_SECONDS = 0.5
+RETRY_SECONDS = 0.2
+
+# With 30 s on top of the wall limit no test could outlast a lease. The variable makes the slack short for one process.
+if "VICTIM_LEASE_SLACK" in os.environ:
+    queue_rules.LEASE_SLACK_SECONDS = float(os.environ["VICTIM_LEASE_SLACK"])
+
+journal = Journal(os.environ.get(JOURNAL_VARIABLE, os.devnull))
+app = ps.App("victim", config=Config(overrides={"retry_first_seconds": RETRY_SECONDS}))
+
+
+class Task(ps.Command, type="victim.task"):
+    """What to do with a message: `way` names the good or bad end, `seconds` how long it takes to get there."""
+
+    number: int
+    way: str = "work"
+    seconds: float = 0.003
+
+
+class Passed(ps.Event, type="victim.passed"):
+    number: int
+
+
+first = app.queue("first", accepts=[Task], parallel=8, crashes_max=OUT_OF_REACH)
+second = app.queue("second", accepts=[Passed], parallel=8, crashes_max=OUT_OF_REACH)
+brief = app.queue("brief", accepts=[Task], parallel=4, wall=BRIEF_WALL_SECONDS, crashes_max=OUT_OF_REACH)
+patient = app.queue("patient", accepts=[Task], parallel=8, wall=60)
+deadly = app.queue("deadly", accepts=[Task], parallel=8)
+narrow = app.queue("narrow", accepts=[Task], parallel=1)
+hanging = app.queue("hanging", accepts=[Task], parallel=8, wall=HANG_WALL_SECONDS, retries=1)
+hopeless = app.queue("hopeless", accepts=[Task], parallel=8, wall=HANG_WALL_SECONDS, retries=0)
+stuck = app.queue("stuck", accepts=[Task], parallel=8, wall=600, retries=0)
+
+
+def effect(queue: str, number: int) -> None:
+    app.db.write(
+        "insert into effects (queue, number, pid) values (:queue, :number, :pid)",
+        queue=queue,
+        number=number,
+        pid=os.getpid(),
+    )
+
+
+async def handle(task: Task, message: ps.Message) -> None:
+    began(task.number, message)
+    try:
+        await go(task.way, task.seconds)
+    except asyncio.CancelledError:
+        journal.note("cancelled", queue=message.queue, number=task.number)
+        raise
+    effect(message.queue, task.number)
+    if message.queue == first.name:
+        second.send(Passed(number=task.number))
+    journal.note("ended", queue=message.queue, number=task.number)
+
+
+for each in (first, brief, patient, deadly, narrow, hanging, hopeless, stuck):
+    each.on(Task)(handle)
+
+
+@second.on(Passed)
+async def finish(passed: Passed, message: ps.Message) -> None:
+    began(passed.number, message)
+    await asyncio.sleep(0.002)
+    effect(second.name, passed.number)
+    journal.note("ended", queue=second.name, number=passed.number)
+
+
+def began(number: int, message: ps.Message) -> None:
+    delivery = message._delivery
+    journal.note(
+        "began",
+        queue=message.queue,
+        number=number,
+        id=message.id,
+        seq=delivery.seq,
+        attempt=message.attempt,
+        crashes=delivery.crashes,
+    )
+
+
+async def go(way: str, seconds: float) -> None:
+    match way:
+        case "work":  # waits, then is on the processor for about a millisecond
+            await asyncio.sleep(seconds)
+            hashlib.pbkdf2_hmac("sha256", b"penstock", b"salt", 1_500)
+        case "wait":
+            await asyncio.sleep(seconds)
+        case "block":
+            time.sleep(seconds)  # noqa: ASYNC251 (a handler that holds up the event loop is the point)
+        case "spin":
+            while True:
+                pass
+        case "kill":
+            await asyncio.sleep(seconds)
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "segfault":
+            await asyncio.sleep(seconds)
+            ctypes.string_at(0)
+        case "exit":
+            await asyncio.sleep(seconds)
+            os._exit(1)
+        case "kill-from-a-thread":
+            threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            await asyncio.sleep(60)
+        case "stubborn":  # does not let itself be cancelled
+            until = time.monotonic() + seconds
+            while (left := until - time.monotonic()) > 0:
+                try:
+                    await asyncio.sleep(left)
+                except asyncio.CancelledError:
+                    pass
+        case _:
+            raise ValueError(way)
+
+
+for kind in (LeaseWasLost, MessageFailed, RowsReturned, WorkerStarted, WorkerStopped):
+    app.events.subscribe(lambda event: journal.note(event.name, **event.facts()), to=kind)
