@@ -1,1 +1,25 @@
 """What tests of a pipeline need: virtual time, in which days pass in milliseconds and every run repeats."""
+
+from __future__ import annotations
+
+from penstock.contracts.faults import CRASH_POINTS
+from penstock.testing.attempts import Attempt, attempt
+from penstock.testing.counts import Counts, DeadLetter, NotConserved
+from penstock.testing.harness import NotDrained, TestApp, WorkerFailed
+from penstock.testing.loop import VirtualLoop, VirtualTime, run, virtual
+
+__all__ = [
+    "CRASH_POINTS",
+    "Attempt",
+    "Counts",
+    "DeadLetter",
+    "NotConserved",
+    "NotDrained",
+    "TestApp",
+    "VirtualLoop",
+    "VirtualTime",
+    "WorkerFailed",
+    "attempt",
+    "run",
+    "virtual",
+]

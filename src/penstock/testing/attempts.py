@@ -47,7 +47,7 @@ class Recorder:
     def answer(self, queue: Queue, answers: Answers) -> None:
         """Every type that the queue accepts is handled by giving the next answer."""
         self._before.setdefault(queue, dict(queue.handlers))
-        accepted = {name: handler.payload_class for name, handler in queue.handlers.items()} | (queue.accepts or {})
+        accepted = {name: handler.payload_class for name, handler in queue.handlers.items()} | (queue._accepts or {})
         if not accepted:
             raise BadApp(f"Queue {queue.name!r} has neither `accepts=` nor a handler, so nothing can answer on it.")
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import apsw
+
 from penstock.runtime.engine import Engine
 from penstock.storage.sqlite.presence import SqlitePresence
 from penstock.testing.loop import VirtualLoop
@@ -65,7 +67,7 @@ class Process:
         """Ends it as SIGKILL would. Whoever calls this from inside the process must raise Killed at once."""
         if self.dead:
             return
-        if self.engine is not None:
+        if self.engine is not None and self.engine.presence.path.exists():
             _abandon(self.engine.presence)
         self.dead = True
         for handle in [*self._loop._ready, *self._loop._scheduled]:
@@ -78,7 +80,9 @@ class Process:
 
     def _close_files(self) -> None:
         if self.engine is not None:
-            self.engine.writer.close()
+            with suppress(apsw.ConnectionClosedError):
+                self.engine.writer.upkeep.applied()  # raises if it was closing and had got this far
+                self.engine.writer.close()
 
     def dispose(self) -> None:
         """At the end of a test: lets go of tasks that can never run again, so that nobody waits for them."""

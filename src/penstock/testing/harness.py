@@ -1,0 +1,264 @@
+"""An app under test: the real engine on a real file, in virtual time, with hands on its messages, its clock and its life."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import msgspec
+
+from penstock.app import App
+from penstock.contracts.faults import NoFaults
+from penstock.model.errors import BadApp, PenstockError
+from penstock.model.ids import as_text
+from penstock.model.message import PRIORITY_NORMAL
+from penstock.model.times import from_micros, to_micros
+from penstock.queues.queue import Queue
+from penstock.runtime.engine import Engine
+from penstock.runtime.unit import AwaitedUnit, open_unit
+from penstock.testing.attempts import Answers, Attempt, Recorder
+from penstock.testing.counts import Counts, DeadLetter, check_conservation, counts_of, dead_letters
+from penstock.testing.crashpoints import Trap
+from penstock.testing.loop import VirtualTime
+from penstock.testing.process import Process
+from penstock.testing.surroundings import Host
+
+T = TypeVar("T")
+
+DRAIN_SECONDS_MAX = 86_400.0  # virtual ones; a handler that is not done by then never will be
+HAIR_SECONDS = 0.2e-6  # past the microsecond asked for: sums of floats may put a timer that is due then a hair later
+
+
+class WorkerFailed(PenstockError):
+    """The worker under test fell over."""
+
+
+class NotDrained(PenstockError):
+    """Something stays ready or leased, whatever time passes."""
+
+
+class TestApp:
+    """Runs an app with one worker. Nothing moves between two statements of a test: only `advance` and `drain` let the
+    worker learn of what was sent and time pass. What the test itself sends and reads goes through a process of its own,
+    so it survives when the worker is killed."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        seed: int = 0,
+        start: datetime | None = None,
+        synchronous: str = "off",
+        tick_seconds: float | None = None,
+    ) -> None:
+        self.app = app
+        self.answers: Answers = deque()
+        self._seed = seed
+        self._start = start
+        self._synchronous = synchronous
+        self._tick_seconds = tick_seconds
+        self._answering: list[Queue] = []
+        self._open = False
+        self._workers = 0
+        self._worker: Process
+        self._trap: Trap
+        self._running: asyncio.Task[None] | None = None
+        self._reviving: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+
+    # -- opening and closing ------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> TestApp:
+        self._host = Host(seed=self._seed)
+        self._time = VirtualTime(self._host.loop)
+        if self._start is not None:
+            self._time.jump((to_micros(self._start) - self._time.clock.now()) / 1_000_000)
+        self._folder = TemporaryDirectory(prefix="penstock-test-")
+        self._before = (self.app.database, self.app.config)
+        self.app.database = str(Path(self._folder.name, f"{self.app.name}.db"))
+        self.app.config = msgspec.structs.replace(self.app.config, synchronous=self._synchronous)
+        self._recorder = Recorder(lambda: self._time.clock.now())
+        for queue in self.app.queues.values():
+            if queue in self._answering:
+                self._recorder.answer(queue, self.answers)
+            else:
+                self._recorder.watch(queue)
+        self._host.bells.held = True
+        await self._start_worker()
+        self._outside = await self._open_outside()
+        self._open = True
+        await self._host.loop.settle()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._open = False
+        try:
+            if self._reviving is not None:
+                await self._reviving
+            if self._running is not None and not self._worker.dead:
+                self.app.stop()
+                await asyncio.wait([self._running])
+            await self._outside.close()
+        finally:
+            self._host.dispose()
+            self._recorder.leave()
+            self.app.database, self.app.config = self._before
+            self._folder.cleanup()
+        self._raise_failure()
+
+    async def _open_outside(self) -> Engine:
+        process = self._host.process("outside")
+        surroundings = self._host.surroundings(process, NoFaults())
+        app = self.app
+        engine = Engine(app, app.store(), app.events, app.limits, surroundings, lease_longest=0.0)
+        await process.start(engine.open())
+        return engine
+
+    async def _start_worker(self) -> None:
+        self._workers += 1
+        process = self._worker = self._host.process(f"worker {self._workers}")
+        self._trap = Trap(process)
+        surroundings = self._host.surroundings(process, self._trap, tick_seconds=self._tick_seconds)
+        process.engine = await process.start(self.app.open(surroundings))
+        process.when_killed.append(self._revive)
+        self._running = process.start(self.app.run())
+        self._running.add_done_callback(self._worker_ended)
+        await self._host.loop.settle()
+
+    def _revive(self) -> None:
+        """As a supervisor would: a new worker starts at once and returns what the dead one held."""
+        if self._open:
+            self._host.loop.call_soon(self._revive_now)
+
+    def _revive_now(self) -> None:
+        self._reviving = asyncio.ensure_future(self._start_worker())
+
+    def _worker_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise WorkerFailed(f"The worker fell over: {type(failure).__qualname__}: {failure}") from failure
+
+    # -- messages -----------------------------------------------------------------------------------------
+
+    async def send(self, queue: Queue, payload: object, *, delay: float = 0.0, priority: int = PRIORITY_NORMAL) -> str:
+        """Sends one message and returns its id. It is there when this returns; the worker hears of it at `advance`."""
+        async with self.unit():
+            return as_text(queue.send(payload, delay=delay, priority=priority))
+
+    @asynccontextmanager
+    async def unit(self, key: str | None = None) -> AsyncIterator[AwaitedUnit]:
+        """A unit of work from outside the worker, like `app.unit` in another process."""
+        async with open_unit(self._outside, key) as unit:
+            yield unit
+
+    def answering(self, queue: Queue) -> None:
+        """Handlers of this queue give the next of `answers`: exceptions are raised, values returned, else None."""
+        if self._open and not queue.handlers:
+            raise BadApp(f"Nothing serves queue {queue.name!r} yet; call `answering` before the app is entered.")
+        self._answering.append(queue)
+        if self._open:
+            self._recorder.answer(queue, self.answers)
+
+    def delivered(self, queue: Queue) -> list[Attempt]:
+        """Every delivery so far, in the order they began."""
+        return list(self._recorder.delivered.get(queue.name, ()))
+
+    async def counts(self, queue: Queue) -> Counts:
+        return await counts_of(self._outside, queue.name)
+
+    async def dead(self, queue: Queue) -> list[DeadLetter]:
+        return await dead_letters(self._outside, queue.name)
+
+    async def check_conservation(self) -> None:
+        """sent = acked + ready + leased + delayed + dead + purged + expired, for every queue."""
+        await check_conservation(self._outside)
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> datetime:
+        return from_micros(self._time.clock.now())
+
+    async def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
+        """Lets everything due up to then happen in order, and returns at that moment."""
+        passing = round((seconds + 60 * minutes + 3_600 * hours + 86_400 * days) * 1_000_000)
+        await self._until((round(self._host.loop.time() * 1_000_000) + passing) / 1_000_000 + HAIR_SECONDS)
+
+    async def drain(self) -> None:
+        """Runs until no queue has a message that is ready or under way. Time passes only as far as handlers take it."""
+        loop = self._host.loop
+        ends = loop.time() + DRAIN_SECONDS_MAX
+        await self._until(loop.time())
+        while busy := await self._busy():
+            upcoming = min((timer._when for timer in loop._scheduled if not timer.cancelled()), default=None)
+            if upcoming is None or upcoming > ends:
+                raise NotDrained(f"{', '.join(busy)} cannot be drained: nothing happens any more.", queues=busy)
+            await self._until(upcoming)
+
+    async def _busy(self) -> list[str]:
+        counted = [(queue.name, await self.counts(queue)) for queue in self.app.queues.values() if queue.handlers]
+        return [name for name, counts in counted if counts.ready or counts.leased]
+
+    async def _until(self, when: float) -> None:
+        loop = self._host.loop
+        self._host.bells.let_go()
+        await loop.settle()
+        if when > loop.time():
+            reached = loop.create_future()
+            loop.call_at(when, reached.set_result, None)
+            await reached
+            await loop.settle()
+        self._host.bells.held = True
+        self._raise_failure()
+
+    def jump(self, seconds: float) -> None:
+        """Sets the clock on the wall forward or back. The app notices at its next look, as it does once a second."""
+        self._time.jump(seconds)
+        for process in self._host.processes:
+            if process.engine is not None and process.engine.is_open:
+                process.context.run(process.engine.due.arm)
+
+    # -- life and death -----------------------------------------------------------------------------------
+
+    async def crash(self, *, at: str, nth: int = 1) -> None:
+        """Arms a crash point: the worker that runs now vanishes when it reaches it, as with SIGKILL. A new one starts."""
+        self._trap.arm(at, nth=nth)
+
+    async def kill(self) -> None:
+        """Kills the worker now. A new one starts and returns its rows."""
+        self._worker.kill()
+        await self._host.loop.settle()
+
+    async def restart(self) -> None:
+        """Stops the worker, which hands back what it holds, and starts a new one."""
+        running = self._running
+        assert running is not None
+        self.app.stop()
+        await self._until_done(running)
+        if not self._worker.dead:
+            await self._start_worker()
+
+    async def _until_done(self, running: asyncio.Task[Any]) -> None:
+        worker = self._worker
+        self._host.bells.let_go()
+        while not running.done() and not worker.dead:
+            upcoming = min((timer._when for timer in self._host.loop._scheduled), default=None)
+            if upcoming is None:
+                raise NotDrained("The worker does not stop.")
+            await self._until(upcoming)
+
+    async def within(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine as a part of the worker's process."""
+        return await self._worker.start(work)

@@ -1,0 +1,221 @@
+"""Real processes on one database file: started from a warm parent, killed by signal, and always reaped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from tests.crash.journal import JOURNAL_VARIABLE, JournalReader, wait_until
+from tests.crash.lookout import RunningList, running_list_of
+from tests.crash.nursery import Answer, Request
+
+ROOT = Path(__file__).resolve().parents[2]
+GRACE_SECONDS = 25.0
+SITE_VARIABLE = "XDG_RUNTIME_DIR"  # where the wake-up sockets go: their paths must stay short
+
+
+class Nursery:
+    """The warm parent. Its children share its process group, so that one signal ends them all."""
+
+    def __init__(self) -> None:
+        self.runtime = tempfile.mkdtemp(prefix="victims-")
+        self._parent = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.nursery"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=environment({SITE_VARIABLE: self.runtime}),
+            start_new_session=True,
+        )
+
+    def ask(self, request: Request) -> Answer:
+        asking, answering = _pipes(self._parent)
+        asking.write(msgspec.json.encode(request) + b"\n")
+        asking.flush()
+        line = answering.readline()
+        assert line, "the nursery died"
+        return msgspec.json.decode(line, type=Answer)
+
+    def close(self) -> None:
+        os.killpg(self._parent.pid, signal.SIGKILL)
+        for pipe in _pipes(self._parent):
+            pipe.close()
+        self._parent.wait()
+        shutil.rmtree(self.runtime, ignore_errors=True)
+
+
+class Victim:
+    """A process under test. It is alive until `ended` says otherwise."""
+
+    def __init__(self, nursery: Nursery, pid: int, database: Path) -> None:
+        self._nursery = nursery
+        self._database = database
+        self._cells: RunningList | None = None
+        self.pid = pid
+        self.code: int | None = None
+
+    @property
+    def running(self) -> RunningList | None:
+        """Its list of running handlers, once there is one. It can still be read when the process is dead."""
+        if self._cells is None and self.code is None:
+            self._cells = running_list_of(self._database, self.pid)
+        return self._cells
+
+    def ended(self) -> bool:
+        if self.code is None:
+            self.code = self._nursery.ask(Request(poll=self.pid)).code
+        return self.code is not None
+
+    def signal(self, number: int) -> None:
+        assert not self.ended(), f"process {self.pid} had already ended with {self.code}"
+        os.kill(self.pid, number)
+
+    def wait(self, seconds: float = 20.0) -> int:
+        wait_until(self.ended, f"end of process {self.pid}", seconds)
+        assert self.code is not None
+        return self.code
+
+    def kill(self) -> float:
+        """SIGKILL, and the moment of it. Returns when the process is gone."""
+        self.signal(signal.SIGKILL)
+        at = time.monotonic()
+        assert self.wait() == -signal.SIGKILL
+        return at
+
+
+class Site:
+    """One database in a folder, the journal beside it, and the processes at work on it."""
+
+    def __init__(self, folder: Path, nursery: Nursery) -> None:
+        self.folder = folder
+        self.database = folder / "victim.db"
+        self.journal = JournalReader(folder / "journal.jsonl")
+        self.ids = folder / "sent.log"
+        self._nursery = nursery
+        self._victims: list[Victim] = []
+        self._supervisors: list[subprocess.Popen[bytes]] = []
+
+    # -- starting ---------------------------------------------------------------------------------------
+
+    def start(self, role: str, *, environment: dict[str, str] | None = None, **arguments: Any) -> Victim:
+        named = {
+            "PENSTOCK_DATABASE": str(self.database),
+            JOURNAL_VARIABLE: str(self.folder / "journal.jsonl"),
+            **(environment or {}),
+        }
+        request = Request(
+            start=f"tests.crash.roles:{role}",
+            arguments=arguments,
+            environment=named,
+            output=str(self.folder / "output.log"),
+        )
+        victim = Victim(self._nursery, self._nursery.ask(request).pid, self.database)
+        self._victims.append(victim)
+        return victim
+
+    def worker(self, *, grace: float = GRACE_SECONDS, **variables: str) -> Victim:
+        return self.start("worker", grace=grace, environment=variables)
+
+    def send(self, queue: str, *tasks: dict[str, Any]) -> None:
+        """Returns when the messages are committed."""
+        assert self.start("send", queue=queue, tasks=list(tasks)).wait() == 0, self.output()
+
+    def supervisor(
+        self, *, workers: int = 1, grace: float = GRACE_SECONDS, **constants: float
+    ) -> subprocess.Popen[bytes]:
+        """A supervisor in a process group of its own. Constants of the supervisor may be made shorter by name."""
+        command = [sys.executable, "-m", "tests.crash.supervise", "--workers", str(workers), "--grace", str(grace)]
+        for name, value in constants.items():
+            command += [f"--{name.replace('_', '-')}", str(value)]
+        named = {
+            "PENSTOCK_DATABASE": str(self.database),
+            JOURNAL_VARIABLE: str(self.folder / "journal.jsonl"),
+            SITE_VARIABLE: self._nursery.runtime,
+        }
+        with (self.folder / "output.log").open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment(named),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._supervisors.append(process)
+        return process
+
+    # -- ending -----------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Whatever happened, nothing that was started here is left running."""
+        for process in self._supervisors:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+        for victim in self._victims:
+            if not victim.ended():
+                victim.kill()
+
+    def stop(self, victims: Sequence[Victim]) -> None:
+        """SIGTERM to all, and each has to end well."""
+        for victim in victims:
+            victim.signal(signal.SIGTERM)
+        for victim in victims:
+            assert victim.wait() == 0, self.output()
+
+    def output(self) -> str:
+        path = self.folder / "output.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def lock_files(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob(f"{self.database.name}-worker-*"))
+
+
+@contextmanager
+def site_in(folder: Path, nursery: Nursery) -> Iterator[Site]:
+    site = Site(folder, nursery)
+    try:
+        yield site
+    finally:
+        site.close()
+
+
+def gone(pid: int) -> bool:
+    """Whether a process that is not our child has ended, or is only waiting for its parent to notice."""
+    try:
+        os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
+        return True
+    return state == "Z"
+
+
+def environment(named: dict[str, str]) -> dict[str, str]:
+    """Ours, with the tests importable and nothing of a run around us leaking in."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    path = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH", "")]))
+    return {**kept, "PYTHONPATH": path, **named}
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
+Take = Callable[[], Site]

@@ -1,0 +1,167 @@
+"""Recomputes from rows what must hold whatever was killed: nothing lost, nothing doubled, every message accounted for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+COUNTED = """
+select queue, sum(sent), sum(acked), sum(dead), sum(purged), sum(expired)
+from penstock_counters
+group by queue
+"""
+WAITING = """
+select
+  queue,
+  count(*) filter (where worker is null and due <= :now),
+  count(*) filter (where worker is not null),
+  count(*) filter (where worker is null and due > :now)
+from penstock_messages
+group by queue
+"""
+DEAD = "select queue, count(*) from penstock_dead where resolution is null group by queue"
+HELD = "select lower(hex(id)) from penstock_messages where worker = :worker"
+EFFECTS = "select queue, number, count(*) from effects group by queue, number"
+BURIED = "select queue, reason, attempts, crashes, error_class, body from penstock_dead order by seq"
+
+
+class Counts(NamedTuple):
+    """One queue's side of the equation, as the counters have it and as the rows have it."""
+
+    sent: int
+    acked: int
+    dead: int
+    purged: int
+    expired: int
+
+
+class Waiting(NamedTuple):
+    ready: int = 0
+    leased: int = 0
+    delayed: int = 0
+
+
+@dataclass(frozen=True)
+class Buried:
+    queue: str
+    reason: str
+    attempts: int
+    crashes: int
+    error_class: str | None
+    body: bytes
+
+
+class Oracle:
+    """Looks at the database through a connection of its own that only reads."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        connection = apsw.Connection(str(self._database), flags=apsw.SQLITE_OPEN_READONLY)
+        connection.set_busy_timeout(30_000)
+        try:
+            with connection:  # one snapshot for everything that is read
+                yield connection
+        finally:
+            connection.close()
+
+    # -- conservation -----------------------------------------------------------------------------------
+
+    def unbalanced(self, now_micros: int = 2**62) -> list[str]:
+        """The queues for which sent is not acked + ready + leased + delayed + dead + purged + expired."""
+        with self._reading() as connection:
+            counted = {name: Counts(*rest) for name, *rest in connection.execute(COUNTED)}
+            waiting = {name: Waiting(*rest) for name, *rest in connection.execute(WAITING, {"now": now_micros})}
+            dead = dict(connection.execute(DEAD).fetchall())
+        problems = []
+        for name in sorted(counted.keys() | waiting.keys() | dead.keys()):
+            counts = counted.get(name, Counts(0, 0, 0, 0, 0))
+            rows = waiting.get(name, Waiting())
+            if counts.sent != counts.acked + sum(rows) + dead.get(name, 0) + counts.purged + counts.expired:
+                problems.append(f"{name}: {counts}, {rows}, {dead.get(name, 0)} dead letters")
+            if counts.dead != dead.get(name, 0):
+                problems.append(f"{name}: counted {counts.dead} dead letters, there are {dead.get(name, 0)}")
+        return problems
+
+    def counts(self, queue: str) -> Counts:
+        with self._reading() as connection:
+            found = {name: Counts(*rest) for name, *rest in connection.execute(COUNTED)}
+        return found.get(queue, Counts(0, 0, 0, 0, 0))
+
+    def left(self, *queues: str) -> int:
+        """How many messages of these queues (all if none is named) still wait or are held."""
+        with self._reading() as connection:
+            rows = {name: sum(rest) for name, *rest in connection.execute(WAITING, {"now": 0})}
+        return sum(count for name, count in rows.items() if not queues or name in queues)
+
+    # -- effects ----------------------------------------------------------------------------------------
+
+    def effects(self) -> dict[str, Counter[int]]:
+        """How often each number's effect happened, per queue."""
+        found: dict[str, Counter[int]] = {}
+        with self._reading() as connection:
+            for queue, number, count in connection.execute(EFFECTS):
+                found.setdefault(queue, Counter())[number] = count
+        return found
+
+    def lost_or_doubled(self, sent: set[int], begun: set[int], stages: tuple[str, ...]) -> list[str]:
+        """What was sent happened exactly once at every stage. What a killed producer had begun happened once or not at
+        all, and at every stage alike. Nothing else happened."""
+        problems = []
+        effects = self.effects()
+        for stage in stages:
+            seen = effects.get(stage, Counter())
+            lost = sorted(number for number in sent if not seen[number])
+            doubled = sorted(number for number, count in seen.items() if count > 1)
+            invented = sorted(number for number in seen if number not in begun)
+            for what, numbers in (("lost", lost), ("doubled", doubled), ("invented", invented)):
+                if numbers:
+                    problems.append(f"{stage}: {len(numbers)} {what}, such as {numbers[:5]}")
+        reached = [set(effects.get(stage, ())) for stage in stages]
+        if any(numbers != reached[0] for numbers in reached):
+            problems.append(f"not every number passed all of {stages}")
+        return problems
+
+    # -- rows -------------------------------------------------------------------------------------------
+
+    def held_by(self, worker: int) -> set[str]:
+        """The ids of the messages that a worker holds, as hexadecimal digits."""
+        with self._reading() as connection:
+            return {id for (id,) in connection.execute(HELD, {"worker": worker})}
+
+    def dead(self) -> list[Buried]:
+        with self._reading() as connection:
+            return [Buried(*row) for row in connection.execute(BURIED)]
+
+    def charged(self) -> list[tuple[Any, ...]]:
+        """Messages that lost an attempt and are still there."""
+        with self._reading() as connection:
+            return list(connection.execute("select queue, lower(hex(id)), attempts from penstock_messages where attempts"))
+
+    def workers(self) -> list[int]:
+        with self._reading() as connection:
+            return [id for (id,) in connection.execute("select id from penstock_workers order by id")]
+
+    def damage(self) -> list[str]:
+        with self._reading() as connection:
+            found = [str(line) for (line,) in connection.execute("pragma quick_check")]
+        return [] if found == ["ok"] else found
+
+
+def read_ids(path: Path) -> tuple[set[int], set[int]]:
+    """What the producer's own log says was sent, and what it had at least begun to send. A torn last line is no line."""
+    sent: set[int] = set()
+    begun: set[int] = set()
+    *lines, _ = path.read_text().split("\n")
+    for line in lines:
+        word, *numbers = line.split()
+        (sent if word == "sent" else begun).update(map(int, numbers))
+    return sent, begun
