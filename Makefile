@@ -32,7 +32,7 @@ help: ## Show this list
 
 .PHONY: demo
 demo: $(READY) ## Run a small example pipeline (until the App Store job is here)
-	@$(RUN) examples/first_pipeline.py
+	@$(RUN) examples/killed_in_the_middle.py
 
 ##@ Prove
 

@@ -23,7 +23,6 @@ from tests.contract.material import (
 )
 
 
-@pytest.mark.spec("A1-01")
 def test_a_message_arrives_as_it_was_sent(desk: Desk) -> None:
     sent = message(b'{"total": 7}')
     desk.send(sent)
@@ -107,12 +106,12 @@ def test_a_message_sent_in_a_commit_can_be_claimed_in_the_same_one(desk: Desk) -
 # -- what is not due yet ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A1-06")
+@pytest.mark.spec("A1-02")
 def test_a_delayed_message_is_not_claimed_before_its_time(desk: Desk) -> None:
-    desk.send(message(due=T0 + 5 * SECOND))
+    desk.send(message(due=T0 + 60 * SECOND))
 
     assert desk.claim() == []
-    desk.later(4.999999)
+    desk.later(59.999999)
     assert desk.claim() == []
     desk.later(0.000001)
     assert len(desk.claim()) == 1
@@ -145,7 +144,7 @@ def test_a_message_settled_for_later_shows_up_in_next_due(desk: Desk) -> None:
     assert committed.next_due == {ORDERS: T0 + 7_500_000}
 
 
-@pytest.mark.spec("A1-12")
+@pytest.mark.spec("A1-29")
 def test_a_paused_queue_gives_nothing_and_goes_on_where_it_was(desk: Desk, inspect: Inspect) -> None:
     desk.workers.register_queues([rules("other")])
     desk.send(message(), message(queue="other"))
@@ -196,6 +195,7 @@ def test_next_lapse_is_the_end_of_the_earliest_lease(desk: Desk) -> None:
     assert desk.commit(wants=[want("quick", lease_seconds=7)]).next_lapse == T0 + 7 * SECOND
 
 
+@pytest.mark.spec("A2-10")
 def test_a_claimed_message_is_not_claimed_again(desk: Desk) -> None:
     desk.given_one()
 

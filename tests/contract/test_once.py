@@ -98,6 +98,7 @@ def test_a_keyed_unit_is_fenced_like_any_other(desk: Desk, inspect: Inspect) -> 
     assert inspect.once_keys() == ["midway"]
 
 
+@pytest.mark.spec("A2-12")
 def test_keys_are_pruned_after_fifteen_days_in_small_portions(desk: Desk, inspect: Inspect) -> None:
     for number in range(7):
         desk.commit(sheet(once=f"old {number}"))

@@ -27,7 +27,6 @@ def test_several_queues_are_counted_each_for_itself(desk: Desk, inspect: Inspect
     assert inspect.counted() == {"a": Counted(sent=1), "b": Counted(sent=2), ORDERS: Counted(sent=60)}
 
 
-@pytest.mark.spec("A2-08")
 @pytest.mark.parametrize("others", [0, 3, 60])
 def test_an_id_that_is_still_waiting_is_ignored_and_not_counted(desk: Desk, inspect: Inspect, others: int) -> None:
     first = message(b"first")

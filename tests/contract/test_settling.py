@@ -11,7 +11,6 @@ from tests.contract.inspection import Counted, Inspect
 from tests.contract.material import ITEMS, NEW_ITEM, ORDERS, SECOND, T0, Desk, done, message, read_rows, sheet, want
 
 
-@pytest.mark.spec("A1-03")
 def test_done_removes_the_message_and_counts_it(desk: Desk, inspect: Inspect) -> None:
     desk.settle(desk.given_one())
 
@@ -42,6 +41,19 @@ def test_again_brings_the_message_back_after_its_delay_and_charges_an_attempt(de
     assert desk.claim_one().attempt == 2
 
 
+@pytest.mark.spec("A1-06")
+def test_attempts_count_one_by_one_and_the_time_of_sending_never_changes(desk: Desk) -> None:
+    desk.send(message())
+    seen = []
+    for _ in range(4):
+        delivery = desk.claim_one()
+        seen.append((delivery.attempt, delivery.sent_at))
+        desk.settle(delivery, Again(1.0))
+        desk.later(1)
+
+    assert seen == [(1, T0), (2, T0), (3, T0), (4, T0)]
+
+
 def test_again_without_charge_leaves_the_attempts_alone(desk: Desk) -> None:
     delivery = desk.given_one()
 
@@ -59,7 +71,7 @@ def test_an_error_once_recorded_stays_until_the_next(desk: Desk, inspect: Inspec
     assert inspect.messages()[0].error_class == "Second"
 
 
-@pytest.mark.spec("A1-13")
+@pytest.mark.spec("A3-01")
 def test_dead_becomes_a_dead_letter_with_its_story(desk: Desk, inspect: Inspect) -> None:
     delivery = desk.given_one(body=b"poison")
 
