@@ -69,7 +69,7 @@ class Victim:
     @property
     def running(self) -> RunningList | None:
         """Its list of running handlers, once there is one. It can still be read when the process is dead."""
-        if self._cells is None and self.code is None:
+        if self._cells is None:
             self._cells = running_list_of(self._database, self.pid)
         return self._cells
 

@@ -91,3 +91,11 @@ def hold(seconds: float) -> None:
     time.sleep(seconds)
     connection.execute("rollback")
     connection.close()
+
+
+# TEMPORARY
+if os.environ.get("PENSTOCK_CRASH_AT"):
+    import penstock.app
+    from penstock.runtime.crashpoints import faults_from_environment
+    _S = penstock.app.Surroundings
+    penstock.app.Surroundings = lambda **k: _S(faults=faults_from_environment(os.environ), **k)

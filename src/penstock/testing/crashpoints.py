@@ -22,6 +22,9 @@ class Trap:
         """The process dies at the `nth` time from now that `point` is reached."""
         self._armed[known_point(point)] = nth
 
+    def disarm(self) -> None:
+        self._armed.clear()
+
     def at(self, point: str) -> None:
         if self._process.dead:
             raise Killed

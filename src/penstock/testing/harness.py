@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -61,7 +62,7 @@ class TestApp:
     ) -> None:
         self.app = app
         self.answers: Answers = deque()
-        self._seed = seed
+        self.seed = seed
         self._start = start
         self._synchronous = synchronous
         self._tick_seconds = tick_seconds
@@ -77,7 +78,8 @@ class TestApp:
     # -- opening and closing ------------------------------------------------------------------------------
 
     async def __aenter__(self) -> TestApp:
-        self._host = Host(seed=self._seed)
+        self._host = Host(seed=self.seed)
+        self._context = contextvars.copy_context()
         self._time = VirtualTime(self._host.loop)
         if self._start is not None:
             self._time.jump((to_micros(self._start) - self._time.clock.now()) / 1_000_000)
@@ -100,6 +102,7 @@ class TestApp:
 
     async def __aexit__(self, *_: object) -> None:
         self._open = False
+        self._trap.disarm()
         try:
             if self._reviving is not None:
                 await self._reviving
@@ -136,7 +139,7 @@ class TestApp:
     def _revive(self) -> None:
         """As a supervisor would: a new worker starts at once and returns what the dead one held."""
         if self._open:
-            self._host.loop.call_soon(self._revive_now)
+            self._host.loop.call_soon(self._revive_now, context=self._context)
 
     def _revive_now(self) -> None:
         self._reviving = asyncio.ensure_future(self._start_worker())

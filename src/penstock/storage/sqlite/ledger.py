@@ -19,7 +19,7 @@ from penstock.contracts.ledger import (
     StaleUnits,
     Want,
 )
-from penstock.model.errors import StorageFull, StoreError
+from penstock.model.errors import StatementFailed, StorageFull, StoreError
 from penstock.model.message import PRIORITIES, Delivery, NewMessage
 from penstock.model.outcome import DONE, Again, Dead
 from penstock.storage.sqlite.returning import return_rows
@@ -30,6 +30,7 @@ from penstock.storage.statements import load
 SQL = load("penstock.storage.sqlite", "ledger.sql")
 
 ROWS_A_STATEMENT = 50  # one insert of 50 rows costs a tenth less than 50 inserts; more gain nothing
+FULL_WAIT_MICROS = 1_000_000  # nothing is claimed while the disk is full; looked at again after so long
 LOWEST_FIRST_EVERY = 10  # one claim in ten starts at the lowest priority, so that it cannot starve
 COLUMNS_SENT = len(NewMessage._fields)
 SEND_ONE = SQL["send"]
@@ -66,14 +67,17 @@ class SqliteLedger:
 
     def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
         with self._session.turn:
+            postponed: dict[str, int | None] = {}
             if self._session.reserve.released and not self._session.reserve.refill():
-                wants = ()
                 if any(unit.grows for unit in units):
                     raise StorageFull(f"The disk that holds {self._session.settings.path} is full; nothing was saved.")
+                postponed = {want.queue: now + FULL_WAIT_MICROS for want in wants}
+                wants = ()
             try:
                 committed = self._try(units, wants, now, sweep, careful=False)
             except _Conflicts:
                 committed = self._try(units, wants, now, sweep, careful=True)
+        committed.next_due |= postponed
         return committed
 
     def _try(
@@ -96,7 +100,13 @@ class SqliteLedger:
                 raise NotCommitted(str(error)) from error
             raise
         try:
-            session.connection.execute("commit")
+            session.commit()
+        except apsw.ConstraintError as error:
+            session.rollback()
+            raise StatementFailed(
+                f"The database refused the commit: {error}. A constraint that is checked last (`deferrable`) does not hold.",
+                cause=str(error),
+            ) from error
         except apsw.Error as error:
             self._learn_the_truth(number, error)
         self._at("commit.after")

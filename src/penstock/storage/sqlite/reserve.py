@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 RESERVE_BYTES = 8_000_000  # thousands of settlements, each a few pages of log
-RESERVE_SHARE = 0.1  # never more than this share of what is free
+RESERVE_SHARE = 0.1  # of what is free at the start, at most: a small disk gets a small reserve
+REFILL_TIMES = 2  # refilled only when so many times its size is free, or freeing it would refill it at once
 CHUNK = bytes(65_536)
 
 
@@ -15,17 +16,22 @@ class Reserve:
     def __init__(self, database: Path, bytes_kept: int = RESERVE_BYTES) -> None:
         self._path = Path(f"{database}-reserve")
         self._bytes = bytes_kept
+        self._size = 0
         self.released = False
 
     def refill(self) -> bool:
         """Sets the space aside again; false while the disk has none to spare."""
         try:
-            wanted = min(self._bytes, int(shutil.disk_usage(self._path.parent).free * RESERVE_SHARE))
-            if self._path.exists() and self._path.stat().st_size >= wanted > 0:
+            free = shutil.disk_usage(self._path.parent).free
+            if not self._size:
+                self._size = max(min(self._bytes, int(free * RESERVE_SHARE)), len(CHUNK))
+            if self._path.exists() and self._path.stat().st_size >= self._size:
                 self.released = False
-            elif wanted >= len(CHUNK):
-                self._allocate(wanted)
+            elif free >= REFILL_TIMES * self._size:
+                self._allocate(self._size)
                 self.released = False
+            else:
+                self.released = True
         except OSError:
             self.release()
         return not self.released

@@ -25,7 +25,7 @@ def ensure(session: Session) -> None:
                 session.connection.execute(statement)
             session.connection.pragma("user_version", VERSION)
             session.connection.pragma("application_id", APPLICATION_ID)
-            session.connection.execute("commit")
+            session.commit()
         except BaseException:
             session.rollback()
             raise

@@ -38,7 +38,7 @@ class SqliteUpkeep:
                 with session.errors():
                     session.begin()
                     yield session.connection
-                    session.connection.execute("commit")
+                    session.commit()
             except BaseException:
                 session.rollback()
                 raise

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from penstock.contracts.ledger import Atomic, Bindable, SealedUnit, Write, WriteMany, where
-from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
+from penstock.model.errors import LostUpdate, PenstockError, StatementFailed, UnitClosed
 from penstock.model.parameters import bind
 from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line, readable, writable
@@ -55,8 +55,7 @@ class _Run:
         try:
             if type(call) is Write:
                 self._measure(task, call.sql)
-                self._execute(call.sql, call.parameters)
-                changes = self._changes()
+                changes = self._run(call.sql, call.parameters)
                 call.note(changes)
                 if call.expect is not None and changes != call.expect:
                     raise LostUpdate(
@@ -66,16 +65,20 @@ class _Run:
                     )
             elif type(call) is WriteMany:
                 self._measure(task, call.sql)
-                before = self._session.connection.total_changes()
-                self._session.cursor.executemany(call.sql, call.rows)
-                call.note(self._session.connection.total_changes() - before)
+                call.note(sum(self._run(call.sql, row) for row in call.rows))
             elif type(call) is Atomic:
                 self.close()
-                call.note(call.function(SqliteTransaction(self._session, self._measures, task)))
+                with SqliteTransaction(self._session, self._measures, task) as transaction:
+                    call.note(call.function(transaction))
         except _OF_THE_STORE:
             raise
         except Exception as error:
             raise located(error, call) from error
+
+    def _run(self, sql: str, bound: dict[str, Bindable]) -> int:
+        """Runs a statement to its end: one with `returning` would otherwise still be under way at the commit."""
+        self._execute(sql, bound).fetchall()
+        return self._changes()
 
     def _measure(self, task: str, sql: str) -> None:
         if self._open != (task, sql):
@@ -115,6 +118,25 @@ class SqliteTransaction:
         self._session = session
         self._measures = measures
         self._task = task
+        self._ended = False
+
+    def __enter__(self) -> SqliteTransaction:
+        return self
+
+    def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
+        if raised is None:
+            self._check_open()
+        self._ended = True
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise UnitClosed
+        # Otherwise what follows would be committed by itself, outside the unit and without its fence.
+        if not self._session.connection.in_transaction:
+            raise StatementFailed(
+                "A statement rolled the whole commit back (`or rollback`, or `raise(rollback, ...)` in a trigger), so "
+                "nothing more can be done in it. Use `or abort`."
+            )
 
     def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]:
         columns, values = self._run(sql, bind(readable(sql), given, named))
@@ -137,6 +159,7 @@ class SqliteTransaction:
         return self._session.connection.changes()
 
     def _run(self, sql: str, bound: dict[str, Bindable]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        self._check_open()
         meter = self._session.meter
         if meter is not None:
             meter.begin(sql)

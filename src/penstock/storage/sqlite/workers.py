@@ -34,7 +34,7 @@ class SqliteWorkers:
                 with session.errors():
                     session.begin()
                     yield
-                    session.connection.execute("commit")
+                    session.commit()
             except BaseException:
                 session.rollback()
                 raise

@@ -1,0 +1,132 @@
+"""The `penstock` command: finds the command asked for, and turns every failure into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from penstock.cli.output import BAD_ANSWER, FINE, INTERRUPTED, USAGE, Output, exit_code
+from penstock.model.errors import PenstockError
+
+# Loaded only when they are asked for, so that each starts quickly.
+COMMANDS = {
+    "run": "penstock.cli.run:run",
+    "status": "penstock.cli.status:status",
+    "migrate": "penstock.cli.migrate:migrate",
+    "cost": "penstock.cli.cost:cost",
+    "doctor": "penstock.cli.doctor:doctor",
+}
+
+TOUR = """\
+Penstock runs durable data pipelines from one Python file and one database.
+
+  1  Write an app        market.py:  app = penstock.App("market"), a queue, a handler
+  2  Run it              penstock run market.py
+  3  Look at it          penstock status market.py
+  4  What it costs       penstock cost market.py
+  5  When in doubt       penstock doctor market.py
+
+`penstock COMMAND --help` explains each with an example. Every command takes --json.
+Exit codes: 0 fine, 1 the answer is bad, 2 usage or configuration, 3 no database, 4 no such thing, 130 interrupted.
+"""
+
+
+class Commands(click.Group):
+    """Commands by name, each in a file of its own. `--json` may stand before or behind the command."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        if not any(parameter.name == "as_json" for parameter in command.params):
+            command.params.append(_json_option())
+        return command
+
+
+def _json_option() -> click.Option:
+    return click.Option(
+        ["--json", "as_json"], is_flag=True, expose_value=False, help="One JSON object on stdout and nothing else."
+    )
+
+
+@click.command(
+    "penstock",
+    cls=Commands,
+    invoke_without_command=True,
+    params=[_json_option()],
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Durable data pipelines from one Python file and one database.",
+)
+@click.option("--config", metavar="FILE", help="Settings, instead of penstock.toml (or PENSTOCK_CONFIG).")
+@click.option("--version", is_flag=True, help="The version of Penstock, Python and SQLite.")
+@click.pass_context
+def penstock(ctx: click.Context, config: str | None, version: bool) -> None:
+    output: Output = ctx.obj
+    if config is not None:
+        os.environ["PENSTOCK_CONFIG"] = config  # workers, which are processes of their own, read it too
+    if version:
+        told = _versions()
+        line = "penstock {penstock} (Python {python}, SQLite {sqlite})".format(**told)
+        output.show(told, lambda console: console.print(line))
+        ctx.exit(FINE)
+    if ctx.invoked_subcommand is None:
+        output.show({"commands": list(COMMANDS)}, lambda console: console.print(TOUR, end="", soft_wrap=True))
+
+
+def _versions() -> dict[str, str]:
+    import apsw
+
+    from penstock import __version__
+
+    return {"penstock": __version__, "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    output = Output(json="--json" in given)
+    try:
+        code: Any = penstock.main(args=given, prog_name="penstock", standalone_mode=False, obj=output)
+        output.out.flush()
+        return code if isinstance(code, int) else FINE
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except click.ClickException as error:
+        return output.fail(_Usage(error.format_message()), USAGE)
+    except PenstockError as error:
+        return output.fail(error, exit_code(error))
+    except Exception as error:
+        if not output.json:
+            traceback.print_exc(file=output.err)
+        return output.fail(_Bug(f"Penstock itself failed: {type(error).__name__}: {error}"), BAD_ANSWER)
+
+
+class _Usage(PenstockError):
+    """The command was called in a way that it does not understand."""
+
+    code = "usage"
+
+
+class _Bug(PenstockError):
+    """Something nobody thought of."""
+
+    code = "internal"
+    hint = "Please report it with what is above."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

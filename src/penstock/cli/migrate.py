@@ -1,0 +1,94 @@
+"""`penstock migrate`: which migrations an app's database has, and what is still to be applied."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.app import App
+from penstock.cli import target as targets
+from penstock.cli.output import BAD_ANSWER, FINE, Output, fill, table
+from penstock.cli.reference import load
+from penstock.data.migrations import apply, found_in
+from penstock.model.errors import BadMigration
+from penstock.model.migration import lint, plan
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+APPLIED = "select name, checksum from penstock_migrations order by name"
+
+
+@click.command()
+@click.argument("app", metavar="APP")
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 if anything is pending.")
+@click.pass_obj
+def migrate(output: Output, app: str, check: bool) -> int:
+    """Apply the SQL files in the migrations folder beside an app.
+
+    Files are applied in the order of their numbers, each once and each in one transaction. A file that was applied must
+    not change: write a new one. `penstock run` does the same when it starts.
+
+    \b
+    Example:
+      penstock migrate market.py --check
+      penstock migrate market.py
+    """
+    loaded = load(app)
+    _refuse_problems(loaded.migrations)
+    found = loaded.migrations_found("sqlite")
+    before = asyncio.run(_applied(loaded))
+    pending = [migration.name for migration in plan(found, before)]
+    done = [] if check else asyncio.run(_apply(loaded))
+    left = [name for name in pending if name not in done]
+    told: dict[str, Any] = {
+        "database": loaded.database,
+        "folder": str(loaded.migrations),
+        "applied": [name for name, _ in before] + done,
+        "applied_now": done,
+        "pending": left,
+    }
+    output.show(told, lambda console: _draw(console, told))
+    return BAD_ANSWER if left else FINE
+
+
+def _draw(console: Console, told: dict[str, Any]) -> None:
+    console.print(f"[bold]{told['database']}[/]  from {told['folder']}\n")
+    now = set(told["applied_now"])
+    rows = [(name, "applied now" if name in now else "applied") for name in told["applied"]]
+    rows += [(name, "pending") for name in told["pending"]]
+    if rows:
+        console.print(fill(table(("migration", "left"), ("", "left")), rows))
+    else:
+        console.print("There are no migrations. Write the first: migrations/0001_start.sql beside the app.")
+
+
+def _refuse_problems(folder: Path) -> None:
+    """Everything that is wrong with the files, at once and with its line: found_in stops at the first."""
+    problems = [
+        f"{path}:{problem.line}: {problem.message} {problem.fix}".rstrip()
+        for path in sorted(folder.glob("*.sql"))
+        for problem in lint(path.read_text(encoding="utf-8", errors="replace"))
+    ]
+    if problems:
+        raise BadMigration("\n".join([f"{len(problems)} problems in the migrations:", *problems]), problems=problems)
+    found_in(folder, "sqlite")
+
+
+async def _applied(app: App) -> list[tuple[str, str]]:
+    target = targets.Target(Path(app.database), app.config, app)
+    if not target.database.exists():
+        return []
+    with targets.reading(target) as reading:
+        return [(row.name, row.checksum) for row in await reading.rows(APPLIED)]
+
+
+async def _apply(app: App) -> list[str]:
+    engine = await app.open(migrate=False)
+    try:
+        return await apply(engine, app.migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
+    finally:
+        await app.close()

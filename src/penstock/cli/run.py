@@ -1,0 +1,98 @@
+"""`penstock run`: an app's workers under a supervisor, or a whole week of it in virtual time."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+import msgspec
+
+from penstock import logs
+from penstock.cli import launch
+from penstock.cli.output import FINE, Output
+from penstock.cli.reference import load, look_up
+from penstock.cli.status import queues_table
+from penstock.config import Config
+from penstock.data import overview
+from penstock.model.times import parse_span
+from penstock.runtime.events import Events
+
+WORKERS_MAX = 256  # more processes than any machine that keeps one SQLite file busy
+
+
+@click.command()
+@click.argument("app", metavar="APP")
+@click.option("--workers", type=click.IntRange(1, WORKERS_MAX), help="Processes that work at the same time.")
+@click.option("--until-idle", is_flag=True, help="Stop when nothing is left that is due.")
+@click.option("--grace", type=click.FloatRange(0, 86_400), metavar="SECONDS", help="What handlers get to finish.")
+@click.option("--virtual", metavar="SPAN", help="Run so much virtual time (6d) on an empty database, and stop.")
+@click.option("--seed", type=int, help="With --virtual: repeat a run exactly.")
+@click.pass_obj
+def run(
+    output: Output,
+    app: str,
+    workers: int | None,
+    until_idle: bool,
+    grace: float | None,
+    virtual: str | None,
+    seed: int | None,
+) -> int:
+    """Run an app until Ctrl-C.
+
+    APP is a file or a module, and the app's name if there are several: market.py, market.py:app, package.market:app.
+    Pending migrations are applied first. Ctrl-C lets running handlers finish; a second one hurries them.
+
+    \b
+    Example:
+      penstock run market.py --workers 2
+      penstock run package.market:app --until-idle
+      penstock run market.py --virtual 6d --seed 7
+    """
+    if virtual is not None:
+        return _run_virtual(output, app, virtual, seed)
+    config = Config.load()
+    found = look_up(app)
+    events = Events()
+    logs.attach(events, config.log)
+    count = workers or config.workers
+    if not output.json:
+        plural = "" if count == 1 else "s"
+        output.err.write(f"{found.name}: {count} worker{plural} on {found.database}. Ctrl-C stops.\n")
+    code = launch.supervise(
+        app,
+        workers=count,
+        grace_seconds=config.grace_seconds if grace is None else grace,
+        until_idle=until_idle,
+        config=config,
+        events=events,
+    )
+    if output.json and code == FINE:
+        output.show({"app": found.name, "database": found.database, "workers": count}, lambda _: None)
+    return code
+
+
+def _run_virtual(output: Output, reference: str, span: str, seed: int | None) -> int:
+    from penstock import testing
+
+    seconds = parse_span(span)
+    app = load(reference)
+    chosen = int(os.environ.get("PENSTOCK_SEED") or 0) if seed is None else seed
+    states: list[overview.QueueState] = []
+
+    async def main() -> None:
+        async with testing.TestApp(app, seed=chosen) as running:
+            await running.advance(seconds=seconds)
+            now = round(running.now.timestamp() * 1_000_000)
+            states.extend(await overview.queues(app.db, now=now))
+
+    testing.run(main, seed=chosen)
+    told: dict[str, Any] = {"app": app.name, "virtual_seconds": seconds, "seed": chosen}
+    told["queues"] = [msgspec.to_builtins(state) for state in states]
+
+    def draw(console: Any) -> None:
+        console.print(f"[bold]{app.name}[/]  {span} of virtual time, seed {chosen}\n")
+        console.print(queues_table(states, wide=console.width >= 76) if states else "No queue was used.")
+
+    output.show(told, draw)
+    return FINE

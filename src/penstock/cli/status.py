@@ -1,0 +1,159 @@
+"""`penstock status`: what waits, who works, how large the database is and what the month has cost."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from penstock.cli import target as targets
+from penstock.cli.output import Output, age_shown, bytes_shown, fill, money_shown, table
+from penstock.data import overview
+from penstock.data.overview import QueueState
+from penstock.data.usage import MonthUsage, month_usage
+from penstock.model.forecast import Forecast, Level
+from penstock.model.times import iso_z
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDE = 76  # columns below which a table shows only what waits
+
+
+@click.command()
+@targets.target_argument
+@targets.database_option
+@click.pass_obj
+def status(output: Output, target: str | None, database: str | None) -> None:
+    """Queues, workers, size and cost at a glance.
+
+    Reads only, and little: counts come from counters. APP is like market.py or package.module:app.
+
+    \b
+    Example:
+      penstock status market.py
+      penstock status --database market.db --json
+    """
+    found = targets.find(target, database)
+    state = asyncio.run(_look(found))
+    output.show(state.told(), state.draw)
+
+
+class _State(msgspec.Struct):
+    target: targets.Target
+    queues: list[QueueState]
+    workers: list[dict[str, Any]]
+    size: Forecast
+    free_bytes: int
+    usage: MonthUsage
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "database": {
+                "path": str(self.target.database),
+                "bytes": self.size.size_bytes,
+                "cap_bytes": self.size.cap_bytes,
+                "level": self.size.level,
+                "growth_bytes_per_day": self.size.growth_bytes_per_day,
+                "days_left": self.size.days_left,
+                "disk_free_bytes": self.free_bytes,
+            },
+            "queues": [msgspec.to_builtins(queue) for queue in self.queues],
+            "workers": self.workers,
+            "usage": {
+                "month": self.usage.month,
+                "rows_read": self.usage.total.rows_read,
+                "rows_written": self.usage.total.rows_written,
+                "usd": round(self.usage.usd, 6),
+            },
+        }
+
+    def draw(self, console: Console) -> None:
+        console.print(f"[bold]{self.target.database}[/]  {size_shown(self.size, self.free_bytes)}")
+        console.print(workers_shown(self.workers))
+        used = self.usage.total
+        console.print(
+            f"{self.usage.month}: {used.rows_read:,} rows read (estimated), {used.rows_written:,} written, "
+            f"{money_shown(self.usage.usd)} at a platform's prices\n"
+        )
+        if self.queues:
+            console.print(queues_table(self.queues, wide=console.width >= WIDE))
+        else:
+            console.print("No queue has been used yet. `penstock run` registers those of an app.")
+
+
+async def _look(found: targets.Target) -> _State:
+    now = time.time_ns() // 1_000
+    cap = found.config.limits.database_bytes_max
+    with targets.reading(found) as reading:
+        workers = [
+            {
+                "id": worker.id,
+                "host": worker.host,
+                "pid": worker.pid,
+                "started_at": iso_z(worker.started_at),
+                "alive": targets.is_alive(found.database, worker),
+            }
+            for worker in await overview.workers(reading)
+        ]
+        return _State(
+            found,
+            await overview.queues(reading, now=now),
+            workers,
+            await overview.size(reading, targets.size_bytes(found.database), cap_bytes=cap, now=now),
+            shutil.disk_usage(found.database.absolute().parent).free,
+            await month_usage(reading, None, now=now),
+        )
+
+
+def queues_table(queues: Sequence[QueueState], *, wide: bool) -> Any:
+    """Also what `penstock queues list` draws."""
+    titles = ["queue", "ready", "leased", "delayed", "dead", "oldest", *(["sent", "acked"] if wide else [])]
+    drawn = table(*((title, "left" if title == "queue" else "right") for title in titles))
+    return fill(drawn, [_row(queue)[: len(titles)] for queue in queues])
+
+
+def _row(queue: QueueState) -> list[str]:
+    least = "" if queue.exact else "≥ "
+    most = "" if queue.exact else "≤ "
+    return [
+        queue.name + (" (paused)" if queue.paused else ""),
+        f"{least}{queue.ready:,}",
+        f"{queue.leased:,}",
+        f"{most}{queue.delayed:,}",
+        f"{queue.dead:,}",
+        age_shown(queue.oldest_age_seconds),
+        f"{queue.sent:,}",
+        f"{queue.acked:,}",
+    ]
+
+
+def size_shown(size: Forecast, free_bytes: int) -> str:
+    shown = bytes_shown(size.size_bytes)
+    if size.cap_bytes is not None:
+        shown += f" of {bytes_shown(size.cap_bytes)} ({size.size_bytes / size.cap_bytes:.0%})"
+    if size.growth_bytes_per_day > 0:
+        shown += f", growing {bytes_shown(size.growth_bytes_per_day)} a day"
+    if size.days_left is not None:
+        shown += f", full in about {size.days_left:.0f} days"
+    shown += f", {bytes_shown(free_bytes)} free on its disk"
+    return shown if size.level is Level.OK else f"[yellow]{shown}[/]"
+
+
+def workers_shown(workers: Sequence[dict[str, Any]]) -> str:
+    alive = sum(worker["alive"] is True for worker in workers)
+    dead = [str(worker["id"]) for worker in workers if worker["alive"] is False]
+    elsewhere = sum(worker["alive"] is None for worker in workers)
+    parts = [f"{alive or 'no'} process{'' if alive == 1 else 'es'} at work"]
+    if elsewhere:
+        parts.append(f"{elsewhere} on other hosts")
+    if dead:
+        parts.append(
+            f"[yellow]{len(dead)} gone without a word ({', '.join(dead)}): the next worker returns their work[/]"
+        )
+    return ", ".join(parts)

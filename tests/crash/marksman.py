@@ -1,0 +1,130 @@
+"""Kills workers where it hurts most, and keeps a record: where each one was, what it held, when that was delivered again."""
+
+from __future__ import annotations
+
+import signal
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from uuid import UUID
+
+from penstock.contracts.running import RunningHandler
+from tests.crash.harness import Site, Victim
+from tests.crash.journal import Entry
+from tests.crash.lookout import Place, TurnWatch
+from tests.crash.oracle import Oracle
+
+AIM_SECONDS = 0.4  # a worker that does not get to the wished place by then is killed where it is
+ANYWHERE_SECONDS = 0.08
+AIMS = {"handler": 45, "processor": 20, "commit": 15, "anywhere": 20}
+
+
+@dataclass(frozen=True)
+class Kill:
+    at: float
+    pid: int
+    place: Place
+    in_commit: bool
+    held: frozenset[str]  # ids of the messages that the worker had claimed and not settled
+
+
+@dataclass
+class Marksman:
+    site: Site
+    oracle: Oracle
+    random: Random
+    kills: list[Kill] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._turn = TurnWatch(self.site.database)
+
+    def kill(self, victim: Victim) -> Kill:
+        [aim] = self.random.choices(list(AIMS), list(AIMS.values()))
+        self._wait_for(victim, aim)
+        running = victim.running
+        in_commit = self._turn.holder() == victim.pid
+        at = victim.kill()
+        running = running or victim.running
+        if running is None:
+            kill = Kill(at, victim.pid, Place.STARTING, in_commit, frozenset())
+        else:
+            held = self.oracle.held_by(running.worker) | self._ids(victim.pid, running.rows())
+            kill = Kill(at, victim.pid, running.place(), in_commit, frozenset(held))
+        self.kills.append(kill)
+        return kill
+
+    def _wait_for(self, victim: Victim, aim: str) -> None:
+        ends = time.monotonic() + AIM_SECONDS
+        if aim == "anywhere":
+            ends = time.monotonic() + self.random.uniform(0, ANYWHERE_SECONDS)
+        reached: dict[str, Callable[[], bool]] = {
+            "handler": lambda: victim.running is not None and victim.running.busy(),
+            "processor": lambda: victim.running is not None and victim.running.on_processor(),
+            "commit": lambda: self._turn.holder() == victim.pid,
+            "anywhere": lambda: False,
+        }
+        while not reached[aim]() and time.monotonic() < ends:
+            # Giving way costs aim, but a look that never pauses takes a processor from those it waits for.
+            time.sleep(0.0002)
+
+    def _ids(self, pid: int, rows: list[RunningHandler]) -> set[str]:
+        """The messages behind the rows that were running, of those whose handlers came as far as to say so."""
+        began = self.site.journal.all("began", pid=pid)
+        starts = {(entry.seq, entry.id): entry.at for entry in began}
+        running = {row.row: row.started_micros / 1_000_000 for row in rows}
+        return {UUID(id).hex for (seq, id), at in starts.items() if seq in running and at >= running[seq]}
+
+    # -- the record ---------------------------------------------------------------------------------------
+
+    def redeliveries(self) -> list[float]:
+        """Seconds from each kill to the next delivery of each message it hit. Where the next process died holding it before
+        it could begin, its own kill is the one that counts."""
+        began: dict[str, list[Entry]] = {}
+        for entry in self.site.journal.all("began"):
+            began.setdefault(UUID(entry.id).hex, []).append(entry)
+        hit: dict[str, list[float]] = {}
+        for kill in self.kills:
+            for id in kill.held:
+                hit.setdefault(id, []).append(kill.at)
+        waits = []
+        for id, kills in hit.items():
+            for at, next_kill in zip(kills, [*kills[1:], float("inf")], strict=True):
+                again = min((entry.at for entry in began.get(id, ()) if entry.at > at), default=float("inf"))
+                if again < next_kill or next_kill == float("inf"):
+                    waits.append(again - at)
+        return waits
+
+    def places(self) -> Counter[Place]:
+        return Counter(kill.place for kill in self.kills)
+
+    def in_flight(self) -> int:
+        places = self.places()
+        return places[Place.IN_HANDLER] + places[Place.ON_PROCESSOR]
+
+    def summary(self) -> str:
+        places = ", ".join(f"{count} {place}" for place, count in self.places().most_common())
+        commits = sum(kill.in_commit for kill in self.kills)
+        return f"{len(self.kills)} kills: {places}; {commits} of them during a commit"
+
+
+def spread(seconds: list[float]) -> str:
+    return (
+        f"p50 {statistics.median(seconds) * 1000:.0f} ms, p95 {quantile(seconds, 0.95) * 1000:.0f} ms, "
+        f"max {max(seconds) * 1000:.0f} ms over {len(seconds)}"
+    )
+
+
+def quantile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def stop_well(site: Site, victims: list[Victim]) -> None:
+    site.stop(victims)
+    assert "Traceback" not in site.output(), site.output()
+
+
+TERM = signal.SIGTERM

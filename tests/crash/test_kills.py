@@ -1,0 +1,146 @@
+"""SIGKILL at any moment: nothing lost, nothing doubled, and what a dead worker held is delivered again within 2 seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from penstock.contracts.faults import CRASH_POINTS
+from tests.crash.harness import Site, Victim
+from tests.crash.journal import wait_until
+from tests.crash.marksman import Kill, Marksman, spread
+from tests.crash.oracle import Oracle, read_ids
+
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "150"))
+REDELIVERED_SECONDS = 2.0  # the promise on one host
+LEFT_TO_NEIGHBOUR_EVERY = 12  # the dead worker is not replaced until its neighbour has returned what it held
+BOTH_AT_ONCE_EVERY = 10
+PRODUCER_EVERY = 15
+STAGES = ("first", "second")
+
+
+@pytest.mark.fault("F01")
+@pytest.mark.spec("A1-01", "A1-09", "A2-09")
+def test_workers_killed_at_random_moments_lose_and_double_nothing(
+    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
+) -> None:
+    started = time.monotonic()
+    marksman = Marksman(site, oracle, Random(seed))
+    scene = Scene(site, oracle, marksman)
+
+    while len(marksman.kills) < KILLS:
+        scene.next_kill()
+        assert oracle.unbalanced() == []
+    scene.end()
+
+    sent, begun = read_ids(site.ids)
+    waits = marksman.redeliveries()
+    note(f"{marksman.summary()}; {scene.producers_killed} of the producer; {time.monotonic() - started:.0f} s")
+    note(f"from a kill to the next delivery of what it hit: {spread(waits)}; {len(sent):,} messages sent, none lost")
+    assert oracle.lost_or_doubled(sent, begun, STAGES) == []
+    assert oracle.unbalanced() == []
+    assert oracle.damage() == []
+    assert {entry.attempt for entry in site.journal.all("began")} == {1}, "a kill charged an attempt"
+    assert oracle.dead() == []
+    assert marksman.in_flight() * 2 >= KILLS, "too few kills hit a handler: this run proves little"
+    assert max(waits) <= REDELIVERED_SECONDS
+    assert "Traceback" not in site.output(), site.output()
+
+
+class Scene:
+    """Two workers that are killed in turn and replaced at once, and a producer that goes on and on."""
+
+    def __init__(self, site: Site, oracle: Oracle, marksman: Marksman) -> None:
+        self._site = site
+        self._oracle = oracle
+        self._marksman = marksman
+        self._round = 0
+        self.producers_killed = 0
+        self._producer = self._produce()
+        self._workers = [site.worker(), site.worker()]
+        site.journal.wait("worker.started", count=2)
+
+    def _produce(self) -> Victim:
+        first = self.producers_killed * 1_000_000
+        return self._site.start("producer", first_number=first, ledger=str(self._site.ids))
+
+    def next_kill(self) -> None:
+        self._round += 1
+        turn = self._round % 2
+        if self._round % PRODUCER_EVERY == 0:
+            self._producer.kill()
+            self.producers_killed += 1
+            self._producer = self._produce()
+        kill = self._marksman.kill(self._workers[turn])
+        if self._round % BOTH_AT_ONCE_EVERY == 0:
+            self._marksman.kill(self._workers[1 - turn])
+            self._workers[1 - turn] = self._site.worker()
+        elif self._round % LEFT_TO_NEIGHBOUR_EVERY == 0:
+            self._until_delivered_again(kill)
+        self._workers[turn] = self._site.worker()
+
+    def _until_delivered_again(self, kill: Kill) -> None:
+        waiting = set(kill.held)
+
+        def again() -> bool:
+            began = self._site.journal.all("began", after=kill.at)
+            waiting.difference_update(entry.id.replace("-", "") for entry in began)
+            return not waiting
+
+        wait_until(again, f"neighbour that returns the rows of process {kill.pid}", 10)
+
+    def end(self) -> None:
+        """The killing stops: everything drains, everybody leaves well, and nothing is left of the dead."""
+        self._producer.signal(signal.SIGTERM)
+        assert self._producer.wait() == 0, self._site.output()
+        wait_until(lambda: self._oracle.left() == 0, "empty queue", 30)
+        self._site.stop(self._workers)
+        last = self._site.worker()
+        self._site.journal.wait("worker.started", pid=last.pid)
+        assert len(self._site.lock_files()) == 1, self._site.lock_files()
+        self._site.stop([last])
+        assert self._site.lock_files() == []
+
+
+@pytest.mark.fault("F01")
+@pytest.mark.spec("A2-09", "A13-11")
+@pytest.mark.parametrize("nth", [1, 6])
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_a_worker_killed_at_a_crash_point_loses_and_doubles_nothing(
+    point: str, nth: int, site: Site, oracle: Oracle
+) -> None:
+    if nth > 1 and point in ONCE_A_LIFE:
+        pytest.skip("a worker passes this point once or twice in its life")
+    site.send("first", *({"number": number} for number in range(40)))
+    if point.startswith("return."):
+        leave_rows_behind(site)
+
+    doomed = site.worker(PENSTOCK_CRASH_AT=f"{point}=kill@{nth}")
+    if point == "drain.begun":
+        site.journal.wait("ended", pid=doomed.pid)
+        doomed.signal(signal.SIGTERM)
+    assert doomed.wait() == -signal.SIGKILL, site.output()
+    survivor = site.worker()
+
+    wait_until(lambda: oracle.left() == 0, "empty queue")
+    assert oracle.lost_or_doubled(set(range(40)), set(range(40)), STAGES) == []
+    assert oracle.unbalanced() == []
+    assert oracle.damage() == []
+    assert {entry.attempt for entry in site.journal.all("began")} == {1}
+    site.stop([survivor])
+    assert site.lock_files() == []
+
+
+ONCE_A_LIFE = {"return.before", "return.after", "drain.begun"}
+
+
+def leave_rows_behind(site: Site) -> None:
+    """A worker dies inside a handler, so that the next one has rows to return."""
+    dying = site.worker()
+    site.journal.wait("began", pid=dying.pid)
+    dying.kill()
