@@ -30,7 +30,8 @@ def make_sqlite(folder: Path) -> Made:
     path = folder / "contract.db"
 
     def opened() -> SqliteStore:
-        return SqliteStore(path, reserve_bytes=100_000)
+        # Power is never cut here, so nothing waits for the disk; `tests/luck` is about that.
+        return SqliteStore(path, synchronous="off", reserve_bytes=100_000)
 
     return Made(opened(), opened(), SqliteInspect(path))
 

@@ -42,10 +42,16 @@ def test_the_earliest_due_comes_first_whatever_the_order_of_sending(desk: Desk) 
     assert order == [b"9", b"7", b"4", b"2", b"1"]
 
 
-def test_a_claim_takes_the_earliest_due_of_all(desk: Desk) -> None:
+def test_one_claim_takes_the_earliest_due_in_their_order(desk: Desk) -> None:
     desk.send(*(message(str(ago).encode(), due=T0 - ago * SECOND) for ago in (2, 9, 4, 1, 7)))
 
-    assert sorted(bodies(desk.claim(limit=3))) == [b"4", b"7", b"9"]
+    assert bodies(desk.claim(limit=3)) == [b"9", b"7", b"4"]
+
+
+def test_what_is_due_at_one_moment_comes_in_the_order_of_sending(desk: Desk) -> None:
+    desk.send(*(message(str(number).encode()) for number in range(100, 160)))
+
+    assert bodies(desk.claim(60)) == [str(number).encode() for number in range(100, 160)]
 
 
 def test_a_higher_priority_comes_before_an_earlier_due_time(desk: Desk) -> None:

@@ -25,7 +25,7 @@ def inspect(tmp_path: Path) -> SqliteInspect:
 
 @pytest.fixture
 def desk(tmp_path: Path, inspect: SqliteInspect) -> Iterator[Desk]:
-    with at_a_desk(SqliteStore(tmp_path / "guarded.db", reserve_bytes=100_000)) as desk:
+    with at_a_desk(SqliteStore(tmp_path / "guarded.db", synchronous="off", reserve_bytes=100_000)) as desk:
         desk.open_shop()
         desk.send(message(b"precious"))
         yield desk

@@ -89,8 +89,8 @@ class Victim:
 
     def kill(self) -> float:
         """SIGKILL, and the moment of it. Returns when the process is gone."""
-        self.signal(signal.SIGKILL)
         at = time.monotonic()
+        self.signal(signal.SIGKILL)
         assert self.wait() == -signal.SIGKILL
         return at
 

@@ -51,7 +51,9 @@ class Marksman:
         if running is None:
             kill = Kill(at, victim.pid, Place.STARTING, in_commit, frozenset())
         else:
-            held = self.oracle.held_by(running.worker) | self._ids(victim.pid, running.rows())
+            hh = self.oracle.held_by(running.worker); ii = self._ids(victim.pid, running.rows())
+            print("KILL", at, time.monotonic(), victim.pid, running.worker, running.rows(), "IDS", ii, "DB", hh)
+            held = hh | ii
             kill = Kill(at, victim.pid, running.place(), in_commit, frozenset(held))
         self.kills.append(kill)
         return kill
@@ -95,6 +97,8 @@ class Marksman:
                 again = min((entry.at for entry in began.get(id, ()) if entry.at > at), default=float("inf"))
                 if again < next_kill or next_kill == float("inf"):
                     waits.append(again - at)
+                    if again == float("inf"):
+                        print("INF", id, __import__("apsw").Connection(str(self.site.database)).execute("select * from effects where number=?", (began[id][0].number,)).fetchall(), at, kills, began.get(id), [k for k in self.kills if id in k.held])
         return waits
 
     def places(self) -> Counter[Place]:

@@ -73,6 +73,7 @@ class Scene:
         self._round += 1
         turn = self._round % 2
         if self._round % PRODUCER_EVERY == 0:
+            print("PKILL", time.monotonic(), self._producer.pid)
             self._producer.kill()
             self.producers_killed += 1
             self._producer = self._produce()
@@ -83,6 +84,7 @@ class Scene:
         elif self._round % LEFT_TO_NEIGHBOUR_EVERY == 0:
             self._until_delivered_again(kill)
         self._workers[turn] = self._site.worker()
+        print("START", time.monotonic(), self._workers[turn].pid)
 
     def _until_delivered_again(self, kill: Kill) -> None:
         waiting = set(kill.held)

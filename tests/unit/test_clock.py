@@ -225,6 +225,8 @@ JUMPS = st.one_of(st.just(0.0), st.floats(-2 * HOUR, 2 * HOUR), st.floats(-2, 2)
 
 @pytest.mark.fault("F09")
 @given(st.lists(st.tuples(st.floats(0, 600), JUMPS), max_size=30))
+@example(moves=[(1.0, -1.0)])
+@example(moves=[(0.008, 0.0), (0.0, -1.0)])
 def test_whatever_the_wall_does_it_never_runs_back_and_never_slower_than_three_quarters(
     moves: list[tuple[float, float]],
 ) -> None:

@@ -44,7 +44,6 @@ def test_days_pass_in_milliseconds(note: Callable[[str], None]) -> None:
     began = time.monotonic()
     assert run(main) == 100 * DAY
     took = time.monotonic() - began
-
     note(f"virtual time: {10_000 / took:,.0f} leaps a second")
     assert took < 5
 
@@ -303,7 +302,7 @@ def test_anyio_is_routed_even_if_it_is_imported_later_and_is_not_imported_for_it
 
         assert run(main) is threading.main_thread()
         import anyio
-        assert anyio.run(anyio.to_thread.run_sync, threading.current_thread) is not threading.main_thread()
+        assert "AnyIO" in anyio.run(anyio.to_thread.run_sync, threading.current_thread).name
     """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
@@ -317,7 +316,7 @@ async def eventful() -> list[object]:
         try:
             while True:
                 await asyncio.sleep(chance.choice([0.5, 1, 1.5]))
-                trace.append((this_loop().time(), number, await asyncio.to_thread(random.random)))
+                trace.append((this_loop().time(), await asyncio.to_thread(int, number)))
         finally:
             trace.append(number)
 
@@ -331,7 +330,7 @@ async def eventful() -> list[object]:
     with pytest.raises(ExceptionGroup):
         await work()
     done, _ = await asyncio.wait([asyncio.create_task(asyncio.sleep(1)) for _ in range(40)])
-    return trace + [task.get_name() for task in done]
+    return [random.random(), *trace, *(task.get_name() for task in done)]
 
 
 def test_two_runs_from_one_seed_are_equal_and_from_another_not() -> None:
@@ -339,6 +338,7 @@ def test_two_runs_from_one_seed_are_equal_and_from_another_not() -> None:
     first = run(eventful, seed=7)
     ballast = [object() for _ in range(12_345)]  # so that nothing lies where it lay before
 
+    assert first[0] == random.Random(7).random()
     assert run(eventful, seed=7) == first
     assert run(eventful, seed=8) != first
     assert ballast

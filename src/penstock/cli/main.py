@@ -106,7 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     except click.ClickException as error:
-        return output.fail(_Usage(error.format_message()), USAGE)
+        path = getattr(getattr(error, "ctx", None), "command_path", "penstock")
+        return output.fail(_Usage(error.format_message(), hint=f"`{path} --help` shows how it is called."), USAGE)
     except PenstockError as error:
         return output.fail(error, exit_code(error))
     except Exception as error:

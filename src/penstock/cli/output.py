@@ -93,7 +93,8 @@ def table(*columns: tuple[str, str]) -> Table:
 
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for title, side in columns:
-        drawn.add_column(title, justify="right" if side == "right" else "left", overflow="fold")
+        number = side == "right"
+        drawn.add_column(title, justify="right" if number else "left", overflow="fold", no_wrap=number)
     return drawn
 
 

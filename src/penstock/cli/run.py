@@ -92,7 +92,7 @@ def _run_virtual(output: Output, reference: str, span: str, seed: int | None) ->
 
     def draw(console: Any) -> None:
         console.print(f"[bold]{app.name}[/]  {span} of virtual time, seed {chosen}\n")
-        console.print(queues_table(states, wide=console.width >= 76) if states else "No queue was used.")
+        console.print(queues_table(states, console.width) if states else "No queue was used.")
 
     output.show(told, draw)
     return FINE

@@ -21,8 +21,14 @@ from penstock.model.times import iso_z
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-WIDE = 76  # columns below which a table shows only what waits
+# What a table shows at which width of the terminal.
+COLUMNS = {
+    76: ("queue", "ready", "leased", "delayed", "dead", "oldest", "sent", "acked"),
+    60: ("queue", "ready", "leased", "delayed", "dead", "oldest"),
+    0: ("queue", "ready", "delayed", "dead"),
+}
 
 
 @click.command()
@@ -82,7 +88,7 @@ class _State(msgspec.Struct):
             f"{money_shown(self.usage.usd)} at a platform's prices\n"
         )
         if self.queues:
-            console.print(queues_table(self.queues, wide=console.width >= WIDE))
+            console.print(queues_table(self.queues, console.width))
         else:
             console.print("No queue has been used yet. `penstock run` registers those of an app.")
 
@@ -111,26 +117,25 @@ async def _look(found: targets.Target) -> _State:
         )
 
 
-def queues_table(queues: Sequence[QueueState], *, wide: bool) -> Any:
+def queues_table(queues: Sequence[QueueState], width: int) -> Table:
     """Also what `penstock queues list` draws."""
-    titles = ["queue", "ready", "leased", "delayed", "dead", "oldest", *(["sent", "acked"] if wide else [])]
+    titles = next(titles for least, titles in COLUMNS.items() if width >= least)
     drawn = table(*((title, "left" if title == "queue" else "right") for title in titles))
-    return fill(drawn, [_row(queue)[: len(titles)] for queue in queues])
+    cells = (_cells(queue) for queue in queues)
+    return fill(drawn, ([row[title] for title in titles] for row in cells))
 
 
-def _row(queue: QueueState) -> list[str]:
-    least = "" if queue.exact else "≥ "
-    most = "" if queue.exact else "≤ "
-    return [
-        queue.name + (" (paused)" if queue.paused else ""),
-        f"{least}{queue.ready:,}",
-        f"{queue.leased:,}",
-        f"{most}{queue.delayed:,}",
-        f"{queue.dead:,}",
-        age_shown(queue.oldest_age_seconds),
-        f"{queue.sent:,}",
-        f"{queue.acked:,}",
-    ]
+def _cells(queue: QueueState) -> dict[str, str]:
+    return {
+        "queue": queue.name + (" (paused)" if queue.paused else ""),
+        "ready": ("" if queue.exact else "≥ ") + f"{queue.ready:,}",
+        "leased": f"{queue.leased:,}",
+        "delayed": ("" if queue.exact else "≤ ") + f"{queue.delayed:,}",
+        "dead": f"{queue.dead:,}",
+        "oldest": age_shown(queue.oldest_age_seconds),
+        "sent": f"{queue.sent:,}",
+        "acked": f"{queue.acked:,}",
+    }
 
 
 def size_shown(size: Forecast, free_bytes: int) -> str:

@@ -76,7 +76,7 @@ def _only_one_here() -> str | None:
 
 
 def _application_id(path: Path) -> int:
-    """Bytes 68 to 71 of the file. Reading them takes no lock, so it cannot drop those of SQLite in this process."""
+    """Bytes 68 to 71 of the file. Only while SQLite has it not open here: closing it would drop SQLite's locks."""
     try:
         with path.open("rb") as file:
             return int.from_bytes(file.read(72)[68:], "big")
@@ -91,6 +91,9 @@ class FileReading:
         self._reader = reader
 
     async def rows(self, sql: str, given: object = None, /, **named: Any) -> list[Row]:
+        return self.ask(sql, **named)
+
+    def ask(self, sql: str, **named: Any) -> list[Row]:
         found = self._reader.read(sql, named, rows_max=ROWS_MAX)
         made = row_type(found.columns)
         return [made(value) for value in found.values]
@@ -124,8 +127,13 @@ def is_alive(database: Path, worker: WorkerRow) -> bool | None:
     """Whether a worker still holds its lock; None where it runs on another host and nobody here can tell."""
     if worker.host != socket.gethostname():
         return None
+    return is_locked(path_of(database.absolute(), worker.id))
+
+
+def is_locked(path: Path) -> bool:
+    """Asks for the lock of a process without waiting, and lets go of it at once: nobody is disturbed."""
     try:
-        file = os.open(path_of(database.absolute(), worker.id), os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:

@@ -21,7 +21,6 @@ _MICROS_OF = {"s": MICROS, "ms": 1_000, "micros": 1}
 # a row that holds something else than a time is never old.
 _LEAST_TEXT, _LEAST_NUMBER = "0001-01-01", 1
 _STORED = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", re.ASCII)
-_LOOKED_AT = 1_000  # rows in which a first value is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,8 @@ class Old:
 
     @property
     def condition(self) -> str:
-        return f"{self.column} >= :least and {self.column} < :bound"
+        within = f"{self.column} >= :least and {self.column} < :bound"
+        return f"{within} and {self.column} like '____-__-__%'" if self.unit == "text" else within
 
     @property
     def bounds(self) -> dict[str, str | int]:
@@ -55,28 +55,32 @@ def old(table: str, column: str, span: str | float | timedelta, unit: TimeUnit, 
 
 
 async def refuse_other_units(database: Database, rows: Old) -> None:
-    """A column that keeps its times in another form would be compared wrongly, so one value is looked at first."""
-    seen = await database.value(_first_value(rows), most=_LOOKED_AT)
-    if seen is None:
+    """A column that keeps its times in another form would be compared wrongly, so a few values are looked at first."""
+    seen = await database.column(_first_old(rows), rows.bounds) or await database.column(_first_values(rows))
+    if not seen or any(_fits(rows.unit, value) for value in seen):
         return
-    if rows.unit == "text" and not (isinstance(seen, str) and _STORED.fullmatch(seen)):
-        raise BadParameter(
-            f"{rows.table}.{rows.column} holds {seen!r}, which is no 'YYYY-MM-DD HH:MM:SS'. Say how it keeps its times: "
-            "unit='s', 'ms' or 'micros' since 1970, or store them as text.",
-            value=seen,
-        )
-    if rows.unit != "text" and not isinstance(seen, int):
-        raise BadParameter(
-            f"{rows.table}.{rows.column} holds {seen!r}, which is no whole number of {rows.unit}. Leave `unit=` out for "
-            "times as text.",
-            value=seen,
-        )
+    if rows.unit == "text":
+        wrong = "'YYYY-MM-DD HH:MM:SS'. Say how it keeps its times: unit='s', 'ms' or 'micros', or store them as text."
+    else:
+        wrong = f"whole number of {rows.unit}. Leave `unit=` out for times as text."
+    raise BadParameter(f"{rows.table}.{rows.column} holds {seen[0]!r}, which is no {wrong}", value=seen[0])
 
 
-def _first_value(rows: Old) -> str:
+def _fits(unit: TimeUnit, value: object) -> bool:
+    if unit == "text":
+        return isinstance(value, str) and _STORED.fullmatch(value) is not None
+    return isinstance(value, int)
+
+
+def _first_old(rows: Old) -> str:
+    return f"select {rows.column} from {rows.table} where {rows.condition} limit 10"
+
+
+def _first_values(rows: Old) -> str:
+    """Of the first thousand rows, lest a column full of NULL be read to its end."""
     return (
-        f"select {rows.column} from (select {rows.column} from {rows.table} limit :most) "
-        f"where {rows.column} is not null limit 1"
+        f"select {rows.column} from (select {rows.column} from {rows.table} limit 1000) as first "
+        f"where {rows.column} is not null limit 10"
     )
 
 

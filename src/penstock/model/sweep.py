@@ -24,8 +24,7 @@ class SweepHold:
         if by_seconds <= 0:
             return self
         # Holds add up, as jumps do; a whole lease after the last jump nothing held before it can still be running.
-        until = max(self.until, at) + by_seconds
-        return replace(self, until=max(self.until, min(until, at + self.lease_longest_seconds)))
+        return replace(self, until=min(max(self.until, at) + by_seconds, at + self.lease_longest_seconds))
 
     def allows(self, at: float) -> bool:
         return at >= self.until

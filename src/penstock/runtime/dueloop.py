@@ -10,6 +10,7 @@ from penstock.contracts.clock import Clock
 from penstock.contracts.ledger import Committed, Want
 from penstock.model.message import Delivery
 
+STRAY_SECONDS = 0.01  # a timer this far from its row's due time is set anew
 NOW = 0  # a due time that has always passed: look at the next opportunity
 
 
@@ -168,14 +169,17 @@ class DueLoop:
                 earliest = due
         if earliest is not None and earliest <= now and self._next_lapse == earliest and not self.sweep_due(now):
             earliest = now + 1_000_000  # a lapsed lease that may not be swept yet, after a jump of the clock
+        delay = 0.0 if earliest is None else max(0, earliest - now) / 1_000_000
         if self._timer is not None:
-            if earliest == self._timer_at:
+            # The timer runs on the steady clock: after a jump of the other one it is set anew for the same row.
+            strayed = abs(self._timer.when() - self._loop.time() - delay) > STRAY_SECONDS
+            if earliest == self._timer_at and not strayed:
                 return
             self._timer.cancel()
             self._timer = None
         if earliest is not None:
             self._timer_at = earliest
-            self._timer = self._loop.call_later(max(0, earliest - now) / 1_000_000, self._ring_the_alarm)
+            self._timer = self._loop.call_later(delay, self._ring_the_alarm)
 
     def _ring_the_alarm(self) -> None:
         self._timer = None

@@ -13,27 +13,24 @@ __all__ = ["CRASH_POINTS", "Trap"]
 class Trap:
     """The faults of one process. Points are counted from the moment they are armed."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, armed: dict[str, int] | None = None) -> None:
         self._process = process
-        self._armed: dict[str, int] = {}
+        self.armed = {} if armed is None else armed  # how often each point is still to be passed
         self.reached: Counter[str] = Counter()
 
     def arm(self, point: str, *, nth: int = 1) -> None:
         """The process dies at the `nth` time from now that `point` is reached."""
-        self._armed[known_point(point)] = nth
-
-    def disarm(self) -> None:
-        self._armed.clear()
+        self.armed[known_point(point)] = nth
 
     def at(self, point: str) -> None:
         if self._process.dead:
             raise Killed
         self.reached[point] += 1
-        left = self._armed.get(point)
+        left = self.armed.get(point)
         if left is None:
             return
-        self._armed[point] = left - 1
+        self.armed[point] = left - 1
         if left == 1:
-            del self._armed[point]
+            del self.armed[point]
             self._process.kill()
             raise Killed

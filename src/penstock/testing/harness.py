@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -27,7 +27,7 @@ from penstock.testing.attempts import Answers, Attempt, Recorder
 from penstock.testing.counts import Counts, DeadLetter, check_conservation, counts_of, dead_letters
 from penstock.testing.crashpoints import Trap
 from penstock.testing.loop import VirtualTime
-from penstock.testing.process import Process
+from penstock.testing.process import Killed, Process
 from penstock.testing.surroundings import Host
 
 T = TypeVar("T")
@@ -59,18 +59,21 @@ class TestApp:
         start: datetime | None = None,
         synchronous: str = "off",
         tick_seconds: float | None = None,
+        latency: float = 0.0,
     ) -> None:
+        """`latency` is what the worker's store takes to begin and to answer, in virtual seconds."""
         self.app = app
         self.answers: Answers = deque()
         self.seed = seed
         self._start = start
         self._synchronous = synchronous
         self._tick_seconds = tick_seconds
+        self._latency = (lambda: latency) if latency else None
         self._answering: list[Queue] = []
         self._open = False
         self._workers = 0
         self._worker: Process
-        self._trap: Trap
+        self._trap: Trap | None = None
         self._running: asyncio.Task[None] | None = None
         self._reviving: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
@@ -100,15 +103,18 @@ class TestApp:
         await self._host.loop.settle()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, error_class: type[BaseException] | None, *_: object) -> None:
         self._open = False
-        self._trap.disarm()
+        assert self._trap is not None
+        self._trap.armed.clear()
         try:
             if self._reviving is not None:
                 await self._reviving
             if self._running is not None and not self._worker.dead:
                 self.app.stop()
                 await asyncio.wait([self._running])
+            if error_class is None:
+                await self.check_conservation()
             await self._outside.close()
         finally:
             self._host.dispose()
@@ -128,10 +134,14 @@ class TestApp:
     async def _start_worker(self) -> None:
         self._workers += 1
         process = self._worker = self._host.process(f"worker {self._workers}")
-        self._trap = Trap(process)
-        surroundings = self._host.surroundings(process, self._trap, tick_seconds=self._tick_seconds)
-        process.engine = await process.start(self.app.open(surroundings))
+        # What was armed and not reached waits for the next worker: some points are reached only after a death.
+        self._trap = Trap(process, {} if self._trap is None else self._trap.armed)
+        surroundings = self._host.surroundings(
+            process, self._trap, tick_seconds=self._tick_seconds, latency=self._latency
+        )
+        process.owns(await process.start(self.app.open(surroundings)))
         process.when_killed.append(self._revive)
+        self.app._stop_asked = False  # asked of one that died meanwhile
         self._running = process.start(self.app.run())
         self._running.add_done_callback(self._worker_ended)
         await self._host.loop.settle()
@@ -205,10 +215,15 @@ class TestApp:
         ends = loop.time() + DRAIN_SECONDS_MAX
         await self._until(loop.time())
         while busy := await self._busy():
-            upcoming = min((timer._when for timer in loop._scheduled if not timer.cancelled()), default=None)
-            if upcoming is None or upcoming > ends:
-                raise NotDrained(f"{', '.join(busy)} cannot be drained: nothing happens any more.", queues=busy)
-            await self._until(upcoming)
+            if loop.time() > ends:
+                raise NotDrained(f"{', '.join(busy)} cannot be drained, whatever time passes.", queues=busy)
+            await self._until(self._next_timer())
+
+    def _next_timer(self) -> float:
+        upcoming = min((timer._when for timer in self._host.loop._scheduled if not timer.cancelled()), default=None)
+        if upcoming is None:
+            raise NotDrained("Nothing happens any more, and there is still something to wait for.")
+        return upcoming
 
     async def _busy(self) -> list[str]:
         counted = [(queue.name, await self.counts(queue)) for queue in self.app.queues.values() if queue.handlers]
@@ -236,7 +251,8 @@ class TestApp:
     # -- life and death -----------------------------------------------------------------------------------
 
     async def crash(self, *, at: str, nth: int = 1) -> None:
-        """Arms a crash point: the worker that runs now vanishes when it reaches it, as with SIGKILL. A new one starts."""
+        """Arms a crash point: the worker that reaches it vanishes as with SIGKILL, and a new one starts."""
+        assert self._trap is not None
         self._trap.arm(at, nth=nth)
 
     async def kill(self) -> None:
@@ -244,23 +260,25 @@ class TestApp:
         self._worker.kill()
         await self._host.loop.settle()
 
+    def die(self) -> NoReturn:
+        """Called inside a handler: the process dies on the spot, as from a fault in native code."""
+        self._worker.kill()
+        raise Killed
+
+    @property
+    def workers_started(self) -> int:
+        return self._workers
+
     async def restart(self) -> None:
         """Stops the worker, which hands back what it holds, and starts a new one."""
-        running = self._running
+        running, worker = self._running, self._worker
         assert running is not None
         self.app.stop()
-        await self._until_done(running)
-        if not self._worker.dead:
-            await self._start_worker()
-
-    async def _until_done(self, running: asyncio.Task[Any]) -> None:
-        worker = self._worker
-        self._host.bells.let_go()
+        await self._until(self._host.loop.time())
         while not running.done() and not worker.dead:
-            upcoming = min((timer._when for timer in self._host.loop._scheduled), default=None)
-            if upcoming is None:
-                raise NotDrained("The worker does not stop.")
-            await self._until(upcoming)
+            await self._until(self._next_timer())
+        if not worker.dead:
+            await self._start_worker()
 
     async def within(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine as a part of the worker's process."""

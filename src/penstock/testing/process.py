@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from penstock.contracts.store import Writer
 from penstock.runtime.engine import Engine
 from penstock.storage.sqlite.presence import SqlitePresence
 from penstock.testing.loop import VirtualLoop
@@ -38,6 +39,8 @@ class Process:
         self.dead = False
         self.paused = False
         self.engine: Engine | None = None
+        self.writer: Writer | None = None
+        self.presence: SqlitePresence | None = None
         self.context = contextvars.Context()
         self.context.run(_process.set, self)
         self.when_resumed: list[Callable[[], None]] = []
@@ -51,6 +54,11 @@ class Process:
         self._tasks.append(task)
         if len(self._tasks) % 256 == 0:
             self._tasks = [task for task in self._tasks if not task.done()]
+
+    def owns(self, engine: Engine) -> None:
+        """The engine runs in this process: its files go with it."""
+        assert isinstance(engine.presence, SqlitePresence)
+        self.engine, self.writer, self.presence = engine, engine.writer, engine.presence
 
     # -- what can befall it -------------------------------------------------------------------------------
 
@@ -67,8 +75,8 @@ class Process:
         """Ends it as SIGKILL would. Whoever calls this from inside the process must raise Killed at once."""
         if self.dead:
             return
-        if self.engine is not None and self.engine.presence.path.exists():
-            _abandon(self.engine.presence)
+        if self.presence is not None and self.presence.path.exists():
+            _abandon(self.presence)
         self.dead = True
         for handle in [*self._loop._ready, *self._loop._scheduled]:
             if handle._context.get(_process) is self:  # type: ignore[attr-defined]
@@ -79,10 +87,10 @@ class Process:
         self._loop.call_soon(self._close_files, context=contextvars.Context())
 
     def _close_files(self) -> None:
-        if self.engine is not None:
+        if self.writer is not None:
             with suppress(apsw.ConnectionClosedError):
-                self.engine.writer.upkeep.applied()  # raises if it was closing and had got this far
-                self.engine.writer.close()
+                self.writer.upkeep.applied()  # raises if it was closing and had got this far
+                self.writer.close()
 
     def dispose(self) -> None:
         """At the end of a test: lets go of tasks that can never run again, so that nobody waits for them."""
@@ -93,12 +101,13 @@ class Process:
                     task.exception()
             else:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                asyncio.tasks._unregister_task(task)  # type: ignore[attr-defined]
+                asyncio.tasks._unregister_task(task)
                 _close(task.get_coro())
         self._tasks.clear()
-        if self.engine is not None:
-            _close_descriptors(self.engine.presence)
-            self.engine = None
+        if self.presence is not None:
+            with suppress(OSError, ValueError, BufferError):
+                self.presence.vanish()
+        self.engine = self.writer = self.presence = None
 
 
 def current_process() -> Process | None:
@@ -114,12 +123,11 @@ def _close(coroutine: Any) -> None:
             continue
 
 
-def _abandon(presence: object) -> None:
+def _abandon(presence: SqlitePresence) -> None:
     """What the system does with the files of a dead process: locks are let go, the list of running handlers stays.
 
     Code that is still unwinding writes on, so it keeps the old file and the others find a copy of this moment.
     """
-    assert isinstance(presence, SqlitePresence)
     left = presence.path.with_name(presence.path.name + ".left")
     left.write_bytes(presence.path.read_bytes())
     os.replace(left, presence.path)
@@ -127,12 +135,6 @@ def _abandon(presence: object) -> None:
     for file in presence._held.values():
         os.close(file)
     presence._held.clear()
-
-
-def _close_descriptors(presence: object) -> None:
-    assert isinstance(presence, SqlitePresence)
-    with suppress(OSError, ValueError, BufferError):
-        presence.vanish()
 
 
 def _tell_the_living_from_the_dead(loop: VirtualLoop) -> None:
@@ -169,7 +171,7 @@ def _tell_the_living_from_the_dead(loop: VirtualLoop) -> None:
             process.adopt(task)
         return task
 
-    loop.call_soon = living_call_soon  # type: ignore[assignment, method-assign]
+    loop.call_soon = living_call_soon  # type: ignore[method-assign]
     loop.call_at = living_call_at  # type: ignore[assignment, method-assign]
     loop.create_task = owned_task  # type: ignore[assignment, method-assign]
 

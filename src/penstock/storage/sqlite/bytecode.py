@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from operator import add
 from typing import Any, NamedTuple
 
-INSTRUCTIONS_MAX = 3_000  # a longer program is not worked out: every step counts as a row
+PLACES_MAX = 5_000  # a program with more is not worked out: every step counts as a row
 
 
 class Counts(NamedTuple):
@@ -28,6 +28,7 @@ class Counts(NamedTuple):
     indexed: int = 0  # rows put into an automatic index
     passed: int = 0  # keys a Bloom filter let pass
     stopped: int = 0
+    unsorted: int = 0  # rows put into a sorter less rows taken out; nothing is left in it at the end
 
     def plus(self, other: Counts) -> Counts:
         return Counts(*map(add, self, other))
@@ -43,7 +44,7 @@ _BRANCHES = frozenset(
     """
     DecrJumpZero ElseEq Eq FkIfZero Ge Gt IFindKey If IfEmpty IfNoHope IfNot IfNotOpen IfNotZero IfNullRow IfPos
     IfSizeBetween IncrVacuum IsNull IsType Le Lt MustBeInt Ne NotNull Once RowSetRead RowSetTest SequenceTest Sort
-    SorterCompare SorterSort
+    SorterCompare
     """.split()
 )
 # Instructions that always go on with the next one. What stands in neither list is taken to do either.
@@ -57,7 +58,7 @@ _STRAIGHT = frozenset(
     Noop Not Null NullRow Offset OffsetLimit OpenAutoindex OpenDup OpenEphemeral OpenPseudo OpenRead OpenWrite Or
     Pagecount Param ParseSchema Permutation PureFunc ReadCookie Real RealAffinity ReleaseReg Remainder ReopenIdx
     ResetCount ResetSorter ResultRow RowCell RowData RowSetAdd Rowid SCopy SeekEnd SeekHit Sequence SetCookie SetSubtype
-    ShiftLeft ShiftRight SoftNull SorterData SorterInsert SorterOpen SqlExec String String8 Subtract TableLock Trace
+    ShiftLeft ShiftRight SoftNull SorterData SorterOpen SqlExec String String8 Subtract TableLock Trace
     Transaction TypeCheck VBegin VCheck VColumn VCreate VDestroy VInitIn VOpen VRename VUpdate Vacuum Variable
     ZeroOrNull
     """.split()
@@ -65,7 +66,8 @@ _STRAIGHT = frozenset(
 _TEMPORARY = {"OpenEphemeral", "OpenPseudo", "SorterOpen", "OpenDup"}
 _SEEKS = {"SeekGE", "SeekGT", "SeekLE", "SeekLT"}
 _RANGE_ENDS = {"IdxGE", "IdxGT", "IdxLE", "IdxLT"}
-_FINDS = {"NoConflict", "NotExists", "NotFound", "SeekRowid"}  # go on with the next instruction if the row is there
+# These go on with the next instruction where they reached a row.
+_REACHES = _SEEKS | {"Last", "NoConflict", "NotExists", "NotFound", "Rewind", "SeekRowid", "VFilter"}
 _FULL_SCAN, _AUTO_INDEX = 1, 3  # P5 of Next and Prev: the counter that goes up with each row
 _COUNTS_A_CHANGE = 0x01
 _IGNORE = 4  # P2 of the Halt that is `raise(ignore)`
@@ -79,6 +81,14 @@ class Instruction(NamedTuple):
     p5: int
 
 
+class State(NamedTuple):
+    """Where a walk is: the part, the instruction, and where each subroutine and co-routine would go back to."""
+
+    part: int
+    line: int
+    returns: tuple[int | None, ...]
+
+
 class Arc(NamedTuple):
     source: int
     target: int
@@ -86,184 +96,245 @@ class Arc(NamedTuple):
 
 
 class Unreadable(Exception):
-    """The program does something this module does not know."""
+    """The program is too long, or does something this module does not know."""
 
 
 class Program:
     """A listing as arcs between places. Place 0 is the start; a walk that ends goes back to it."""
 
     def __init__(self, listing: Sequence[tuple[Any, ...]]) -> None:
-        if len(listing) > INSTRUCTIONS_MAX:
-            raise Unreadable(f"{len(listing)} instructions")
-        starts = [place for place, line in enumerate(listing) if line[0] == 0]
-        ends = [*starts[1:], len(listing)]
         code = [Instruction(line[1], line[2], line[3], line[4], line[6]) for line in listing]
-        self._parts = [_Part(start, code[start:end]) for start, end in zip(starts, ends, strict=True)]
-        ways = list(self._ways())
+        starts = [number for number, line in enumerate(listing) if line[0] == 0]
+        ends = [*starts[1:], len(listing)]
+        self._parts = [_Part(code[start:end]) for start, end in zip(starts, ends, strict=True)]
+        self._places: dict[State, int] = {}
+        ways = self._walk()
+        self._forget_leaky_sorters(ways)
         self.arcs = _joined(ways)
-        self.ends_anywhere = _with_ends(ways)
+        # A statement that failed, or whose rows were not all fetched, may stop anywhere. What a failed statement changed
+        # is not counted in the end: more may have been changed than was seen.
+        stops = {Arc(way.source, 0, counts.plus(END)) for way in ways for counts in (STEP, way.counts)}
+        stops |= {Arc(place, 0, STEP.plus(END)) for place in self._places.values()}
+        self.arcs_unfinished = _joined([*ways, *sorted(stops), Arc(0, 0, Counts(changes=-1))])
         self.transactions = sum(each.name == "Transaction" for each in code)
         # Clear and VUpdate change rows without saying how many.
         self.tells_changes = not any(each.name in {"Clear", "VUpdate"} for each in code)
         self.counted = [root for part in self._parts for root in part.counted_roots()]
 
-    def _ways(self) -> Iterator[Arc]:
-        calls = [(part, place) for part in self._parts for place in part.named("Program")]
+    def _walk(self) -> list[Arc]:
+        """Every way there is, by going it: subroutines and co-routines go back only where they can go back to."""
+        calls = [(number, line) for number, part in enumerate(self._parts) for line in part.lines("Program")]
         # EXPLAIN lists sub-programs in the order of their first call, without saying which call means which.
         one_each = len(calls) == len(self._parts) - 1
-        for number, part in enumerate(self._parts):
-            if number == 0:
-                returns = None
-            else:
-                callers = calls[number - 1 : number] if one_each else calls
-                returns = [(by.start + place, by.start + by.code[place].p2) for by, place in callers]
-            yield from part.ways(returns)
-        for index, (part, place) in enumerate(calls):
-            entered = self._parts[index + 1 : index + 2] if one_each else self._parts[1:]
-            yield from (Arc(part.start + place, each.start, STEP) for each in entered)
+        ways: list[Arc] = []
+        halts: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
+        backs: defaultdict[int, list[tuple[State, State]]] = defaultdict(list)
+        waiting: list[State] = []
+
+        def place(state: State) -> int:
+            if state not in self._places:
+                if len(self._places) >= PLACES_MAX:
+                    raise Unreadable(f"more than {PLACES_MAX} places")
+                self._places[state] = len(self._places)
+                waiting.append(state)
+            return self._places[state]
+
+        place(self._parts[0].start(0))
+        while waiting:
+            state = waiting.pop()
+            source = self._places[state]
+            each = self._parts[state.part].code[state.line]
+            if each.name == "Program":
+                called = [calls.index((state.part, state.line)) + 1] if one_each else range(1, len(self._parts))
+                for part in called:
+                    ways.append(Arc(source, place(self._parts[part].start(part)), STEP))
+                    after = state._replace(line=state.line + 1), state._replace(line=each.p2)
+                    backs[part].append(after)
+                    ways += [Arc(end, place(after[ignored]), STEP) for end, ignored in halts[part]]
+            if each.name == "Halt":
+                if each.p1 == 0 and state.part == 0:
+                    ways.append(Arc(source, 0, STEP.plus(END)))
+                elif each.p1 == 0:
+                    ignored = each.p2 == _IGNORE
+                    halts[state.part].append((source, ignored))
+                    ways += [Arc(source, place(after[ignored]), STEP) for after in backs[state.part]]
+                continue  # any other Halt is an error: the walk stops there and is never finished
+            if each.name in {"AutoCommit", "Savepoint"}:
+                ways.append(Arc(source, 0, STEP.plus(END)))
+            ways += [Arc(source, place(after), counts) for after, counts in self._parts[state.part].after(state)]
+        return ways
+
+    def _forget_leaky_sorters(self, ways: list[Arc]) -> None:
+        """Takes out the balance of sorters that may be left with rows in them, as by a limit."""
+        sorters: defaultdict[tuple[int, int], defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for state, place in self._places.items():
+            each = self._parts[state.part].code[state.line]
+            if each.name in {"SorterInsert", "SorterNext", "SorterOpen", "SorterSort", "ResetSorter"}:
+                sorters[state.part, each.p1][each.name].add(place)
+        out = _by_source(ways)
+        leaky: set[int] = set()
+        for sorter in sorters.values():
+            fill, sort, drain = sorter["SorterInsert"], sorter["SorterSort"], sorter["SorterNext"]
+            emptied = {0} | sorter["SorterOpen"] | sorter["ResetSorter"]
+            filled = {way.target for place in fill for way in out[place]}
+            taken = {way.target for place in sort | drain for way in out[place] if way.counts.unsorted}
+            if _reached(out, filled, until=sort) & emptied or _reached(out, taken, until=drain) & (emptied | fill | sort):
+                leaky |= fill | sort | drain
+        for number, way in enumerate(ways):
+            if way.source in leaky:
+                ways[number] = way._replace(counts=way.counts._replace(unsorted=0))
 
 
 class _Part:
     """The main program or one sub-program: a trigger, or the action of a foreign key."""
 
-    def __init__(self, start: int, code: Sequence[Instruction]) -> None:
-        self.start = start
+    def __init__(self, code: Sequence[Instruction]) -> None:
+        if code[0].name == "Init" and code[0].p3 > 0:
+            raise Unreadable("it jumps on damaged records")
         self.code = code
-        opened = defaultdict(set)
+        opened: defaultdict[int, set[str]] = defaultdict(set)
+        registers: set[int] = set()
         for each in code:
             if each.name.startswith(("Open", "Reopen", "SorterOpen", "VOpen")):
                 opened[each.p1].add(each.name)
+            elif each.name in {"EndCoroutine", "Gosub", "InitCoroutine", "Return", "Yield"}:
+                registers.add(each.p1)
         self._temporary = {cursor for cursor, names in opened.items() if names <= _TEMPORARY}
-        if code[0].name == "Init" and code[0].p3 > 0:
-            raise Unreadable("jumps on a damaged record")
+        self._registers = {register: number for number, register in enumerate(sorted(registers))}
 
-    def named(self, *names: str) -> list[int]:
-        return [place for place, each in enumerate(self.code) if each.name in names]
+    def start(self, part: int) -> State:
+        return State(part, 0, (None,) * len(self._registers))
+
+    def lines(self, name: str) -> list[int]:
+        return [line for line, each in enumerate(self.code) if each.name == name]
 
     def counted_roots(self) -> Iterator[tuple[int, int]]:
         """Database number and root page of each table that is counted by one instruction."""
-        for cursor in {self.code[place].p1 for place in self.named("Count")}:
+        for cursor in {self.code[line].p1 for line in self.lines("Count")}:
             yield from ((each.p3, each.p2) for each in self.code if each.name == "OpenRead" and each.p1 == cursor)
 
-    def ways(self, returns: list[tuple[int, int]] | None) -> Iterator[Arc]:
-        """`returns`: where a sub-program goes back to: after its call, or where `raise(ignore)` leads. None: the end."""
-        for place, each in enumerate(self.code):
-            source = self.start + place
-            if each.name in {"Halt", "AutoCommit", "Savepoint"}:
-                if each.name != "Halt":
-                    yield Arc(source, source + 1, STEP)
-                if each.name == "Halt" and each.p1 != 0:
-                    continue  # an error: the walk stops here and is not complete
-                if returns is None:
-                    yield Arc(source, 0, STEP.plus(END))
-                else:
-                    for call, ignored in returns:
-                        yield Arc(source, ignored if each.p2 == _IGNORE else call + 1, STEP)
-            else:
-                yield from (Arc(source, self.start + to, counts) for to, counts in self._from(place, each))
+    def after(self, state: State) -> Iterator[tuple[State, Counts]]:
+        """The states an instruction may lead to, with what going there adds up to."""
+        each = self.code[state.line]
+        back = state.returns[self._registers[each.p1]] if each.p1 in self._registers else None
+        match each.name:
+            case "Gosub":
+                yield self._noting(state, each.p1, state.line, goes_to=each.p2), STEP
+            case "InitCoroutine":
+                yield self._noting(state, each.p1, each.p3 - 1, goes_to=each.p2 or state.line + 1), STEP
+            case "Return" if back is not None:
+                yield state._replace(line=back + 1), STEP
+            case "Return":
+                yield state._replace(line=state.line + 1), STEP
+            case "Yield" if back is not None:
+                yield self._noting(state, each.p1, state.line, goes_to=back + 1), STEP
+            case "EndCoroutine" if back is not None:
+                yield self._noting(state, each.p1, state.line - 1, goes_to=self.code[back].p2), STEP
+            case "Yield" | "EndCoroutine":
+                raise Unreadable(f"{each.name} without an InitCoroutine before it")
+            case "BeginSubrtn" | "Null" | "Integer":
+                noted = state
+                for register in self._registers:
+                    if each.p2 <= register <= max(each.p2, each.p3 if each.name == "Null" else 0):
+                        noted = self._noting(noted, register, each.p1 if each.name == "Integer" else None)
+                yield noted._replace(line=state.line + 1), STEP
+            case _:
+                for line, counts in self._from(state.line):
+                    yield state._replace(line=line), counts
 
-    def _from(self, place: int, each: Instruction) -> Iterator[tuple[int, Counts]]:
-        """The places an instruction may go to, with what going there adds up to."""
-        after = place + 1
-        name = each.name
+    def _noting(self, state: State, register: int, value: int | None, *, goes_to: int | None = None) -> State:
+        returns = list(state.returns)
+        returns[self._registers[register]] = value
+        return State(state.part, state.line if goes_to is None else goes_to, tuple(returns))
+
+    def _from(self, line: int) -> Iterator[tuple[int, Counts]]:
+        each, after = self.code[line], line + 1
         visit, left = (STEP, STEP) if each.p1 in self._temporary else (VISIT, LEFT)
-        jumped: Counts | None = STEP  # None: never
+        jumped: Counts | None = STEP  # None: it never does
         went_on: Counts | None = STEP
-        match name:
-            case "Init" | "Goto" | "Gosub" | "InitCoroutine":
-                went_on = None if each.p2 else STEP
+        match each.name:
+            case "Init" | "Goto":
+                went_on = None
             case "Jump":
                 yield each.p1, STEP
                 yield each.p3, STEP
                 went_on = None
-            case "Return":
-                yield from ((to, STEP) for to in self._after_calls(each.p1))
-                jumped = None
-                went_on = STEP if each.p3 else None
-            case "Yield" | "EndCoroutine":
-                yield from ((to, STEP) for to in self._after_yield(place))
-                return
-            case "Program":
-                jumped = None  # a trigger that is already running may be skipped; the other ways are the caller's
             case "ResultRow":
                 jumped, went_on = None, STEP.plus(Counts(rows=1))
             case "Count":
                 jumped, went_on = None, STEP.plus(Counts(counted=1))
-            case "Insert" | "IdxInsert" if each.p5 & _COUNTS_A_CHANGE:
-                jumped, went_on = None, STEP.plus(Counts(changes=1))
-            case "Delete" if each.p2 & _COUNTS_A_CHANGE:
-                jumped, went_on = None, STEP.plus(Counts(changes=1))
+            case "Insert" | "IdxInsert":
+                jumped, went_on = None, STEP.plus(Counts(changes=each.p5 & _COUNTS_A_CHANGE))
+            case "Delete":
+                jumped, went_on = None, STEP.plus(Counts(changes=each.p2 & _COUNTS_A_CHANGE))
+            case "SorterInsert":
+                jumped, went_on = None, STEP.plus(Counts(unsorted=1))
+            case "SorterSort":
+                went_on = STEP.plus(Counts(unsorted=-1))
+            case "SorterNext":
+                jumped = STEP.plus(Counts(unsorted=-1, scanned=int(each.p5 == _FULL_SCAN)))
+            case "Next" | "Prev" | "VNext":
+                jumped = visit.plus(Counts(scanned=int(each.p5 == _FULL_SCAN), indexed=int(each.p5 == _AUTO_INDEX)))
             case "NullRow":
-                # The empty side of an outer join stands for a row that was looked for. Its index and its table are one.
+                # The empty side of an outer join stands for a row that was looked for; its index and its table are one.
                 jumped = None
-                went_on = STEP if place and self.code[place - 1].name == "NullRow" else visit
-            case "Rewind" | "Last" | "VFilter":
-                went_on = visit
-            case "Next" | "Prev" | "VNext" | "SorterNext":
-                told = Counts(scanned=int(each.p5 == _FULL_SCAN), indexed=int(each.p5 == _AUTO_INDEX))
-                jumped = visit.plus(told)
-            case "Found":
-                jumped = visit
+                went_on = STEP if self.code[line - 1].name == "NullRow" else visit
             case "Filter":
                 jumped, went_on = STEP.plus(Counts(stopped=1)), STEP.plus(Counts(passed=1))
-            case _ if name in _FINDS:
-                went_on = visit
-            case _ if name in _SEEKS:
-                went_on = visit
-                if self.code[after].name in _RANGE_ENDS:
-                    yield after + 1, visit  # an exact hit skips the check of the range
+            case "Found":
+                jumped = visit
             case "SeekScan":
                 yield self.code[after].p2, STEP
                 jumped = visit
-            case _ if name in _RANGE_ENDS or self._ends_a_rowid_range(place):
+            case name if name in _REACHES:
+                went_on = visit
+                if name in _SEEKS and self.code[after].name in _RANGE_ENDS:
+                    yield after + 1, visit  # an exact hit skips the check of the range
+            case name if name in _RANGE_ENDS or self._ends_a_rowid_range(line):
                 jumped = left
-            case _ if name in _STRAIGHT:
-                jumped = None
-            case _ if name not in _BRANCHES and each.p2 >= len(self.code):
+            case name if name in _STRAIGHT or (name not in _BRANCHES and each.p2 >= len(self.code)):
                 jumped = None
         if jumped is not None and each.p2 > 0:
             yield each.p2, jumped
         if went_on is not None:
             yield after, went_on
 
-    def _after_calls(self, register: int) -> list[int]:
-        calls = [place + 1 for place in self.named("Gosub") if self.code[place].p1 == register]
-        kept = [self.code[place].p1 + 1 for place in self.named("Integer") if self.code[place].p2 == register]
-        return calls + kept
-
-    def _after_yield(self, place: int) -> Iterator[int]:
-        """A co-routine and its caller take turns: each goes on where it last stopped."""
-        register = self.code[place].p1
-        begins = [self.code[each] for each in self.named("InitCoroutine") if self.code[each].p1 == register]
-        yields = [each for each in self.named("Yield") if self.code[each].p1 == register]
-        inside = {each for each in yields for begin in begins if begin.p3 <= each < begin.p2}
-        if self.code[place].name == "EndCoroutine":
-            yield from (self.code[each].p2 for each in yields if each not in inside and self.code[each].p2)
-        elif place in inside:
-            yield from (each + 1 for each in yields if each not in inside)
-        else:
-            yield from (begin.p3 for begin in begins)
-            yield from (each + 1 for each in yields if each in inside or not inside)
-            yield from (each for each in self.named("EndCoroutine") if self.code[each].p1 == register)
-
-    def _ends_a_rowid_range(self, place: int) -> bool:
+    def _ends_a_rowid_range(self, line: int) -> bool:
         """Whether this compares the rowid just read with the end of the range and leaves the loop: no row of it."""
-        each, before = self.code[place], self.code[place - 1]
+        each, before = self.code[line], self.code[line - 1]
         if each.name not in {"Ge", "Gt", "Le", "Lt"} or before.name != "Rowid" or before.p2 != each.p3:
             return False
         last = self.code[each.p2 - 1]
-        return last.name in {"Next", "Prev"} and (last.p1, last.p2) == (before.p1, place - 1)
+        return last.name in {"Next", "Prev"} and (last.p1, last.p2) == (before.p1, line - 1)
+
+
+def _by_source(ways: Sequence[Arc]) -> defaultdict[int, list[Arc]]:
+    out: defaultdict[int, list[Arc]] = defaultdict(list)
+    for way in ways:
+        out[way.source].append(way)
+    return out
+
+
+def _reached(out: defaultdict[int, list[Arc]], starts: set[int], *, until: set[int]) -> set[int]:
+    """Every place that can be reached from `starts` without going on from the places in `until`."""
+    seen = set(starts)
+    waiting = list(starts)
+    while waiting:
+        place = waiting.pop()
+        if place not in until:
+            found = {way.target for way in out[place]} - seen
+            seen |= found
+            waiting += found
+    return seen
 
 
 def _joined(ways: Sequence[Arc]) -> list[Arc]:
-    """The same ways with places that have only one way out drawn together, which leaves a fraction of them."""
-    out = defaultdict(list)
+    """The same ways, with places that have one way in and one way out drawn together: a fraction is left."""
+    out = _by_source(ways)
+    entries: defaultdict[int, int] = defaultdict(int)
     for way in ways:
-        out[way.source].append(way)
-    reached = defaultdict(int)
-    for way in ways:
-        reached[way.target] += 1
-    kept = {0} | {place for place, count in reached.items() if count > 1}
+        entries[way.target] += 1
+    kept = {0} | {place for place, count in entries.items() if count > 1}
     kept |= {way.target for several in out.values() if len(several) > 1 for way in several}
     arcs = []
     for place in sorted(kept):
@@ -272,9 +343,3 @@ def _joined(ways: Sequence[Arc]) -> list[Arc]:
             first, counts = only.target, counts.plus(only.counts)
         arcs += [Arc(place, way.target, counts.plus(way.counts)) for way in out[first]]
     return arcs
-
-
-def _with_ends(ways: Sequence[Arc]) -> list[Arc]:
-    """The ways of an execution that may stop anywhere: it failed, or its rows were not all fetched."""
-    stops = {Arc(way.source, 0, counts.plus(END)) for way in ways for counts in (STEP, way.counts)}
-    return _joined([*ways, *sorted(stops)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 RESERVE_BYTES = 8_000_000  # thousands of settlements, each a few pages of log
@@ -12,17 +13,24 @@ REFILL_TIMES = 2  # refilled only when so many times its size is free, or freein
 CHUNK = bytes(65_536)
 
 
+def free_on_disk(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
 class Reserve:
-    def __init__(self, database: Path, bytes_kept: int = RESERVE_BYTES) -> None:
+    def __init__(
+        self, database: Path, bytes_kept: int = RESERVE_BYTES, free_bytes: Callable[[Path], int] = free_on_disk
+    ) -> None:
         self._path = Path(f"{database}-reserve")
         self._bytes = bytes_kept
+        self._free_bytes = free_bytes
         self._size = 0
         self.released = False
 
     def refill(self) -> bool:
         """Sets the space aside again; false while the disk has none to spare."""
         try:
-            free = shutil.disk_usage(self._path.parent).free
+            free = self._free_bytes(self._path.parent)
             if not self._size:
                 self._size = max(min(self._bytes, int(free * RESERVE_SHARE)), len(CHUNK))
             if self._path.exists() and self._path.stat().st_size >= self._size:

@@ -13,7 +13,7 @@ import apsw
 from penstock.storage.sqlite.checkpoint import Checkpointer
 from penstock.storage.sqlite.connection import Guard, connect, translated
 from penstock.storage.sqlite.meter import Meter
-from penstock.storage.sqlite.reserve import RESERVE_BYTES, Reserve
+from penstock.storage.sqlite.reserve import RESERVE_BYTES, Reserve, free_on_disk
 from penstock.storage.sqlite.turn import Turn
 
 # Named like the statements in the .sql files: a user's `commit` must not find ours prepared and slip past the guard.
@@ -29,6 +29,7 @@ class Settings:
     vfs: str | None = None
     reserve_bytes: int = RESERVE_BYTES
     metered: bool = True
+    free_bytes: Callable[[Path], int] = free_on_disk
 
 
 class Session:
@@ -39,7 +40,7 @@ class Session:
         self.guard = Guard()
         self._connect()
         self.turn = Turn(settings.path)
-        self.reserve = Reserve(settings.path, settings.reserve_bytes)
+        self.reserve = Reserve(settings.path, settings.reserve_bytes, settings.free_bytes)
         self.reserve.refill()
 
     def _connect(self) -> None:
@@ -83,5 +84,5 @@ class Session:
             self.connection.close(True)
 
     def close(self) -> None:
-        self.connection.close(True)
+        self._forget_connection()
         self.turn.close()

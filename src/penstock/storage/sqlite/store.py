@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from penstock.storage.sqlite.connection import SYNCHRONOUS
 from penstock.storage.sqlite.ledger import SqliteLedger
 from penstock.storage.sqlite.presence import SqlitePresence, started_in
 from penstock.storage.sqlite.reader import SqliteReader
-from penstock.storage.sqlite.reserve import RESERVE_BYTES
+from penstock.storage.sqlite.reserve import RESERVE_BYTES, free_on_disk
 from penstock.storage.sqlite.session import Session, Settings
 from penstock.storage.sqlite.upkeep import SqliteUpkeep
 from penstock.storage.sqlite.workers import SqliteWorkers
@@ -53,6 +54,7 @@ class SqliteStore:
         reserve_bytes: int = RESERVE_BYTES,
         metered: bool = True,
         faults: Faults | None = None,
+        free_bytes: Callable[[Path], int] = free_on_disk,
     ) -> None:
         if synchronous not in SYNCHRONOUS:
             raise BadConfig(
@@ -60,7 +62,7 @@ class SqliteStore:
                 field="synchronous",
                 value=synchronous,
             )
-        self._settings = Settings(Path(path).absolute(), synchronous, vfs, reserve_bytes, metered)
+        self._settings = Settings(Path(path).absolute(), synchronous, vfs, reserve_bytes, metered, free_bytes)
         self._faults = faults or NoFaults()
 
     @property

@@ -51,17 +51,23 @@ class SqliteUpkeep:
 
     def migrate(self, migrations: Sequence[Migration], *, now: int) -> list[str]:
         """Each file is one transaction; somebody who migrates at the same time waits, then finds nothing to do."""
-        done = []
-        for migration in migrations:
+        return [migration.name for migration in migrations if self._apply(migration, now)]
+
+    def _apply(self, migration: Migration, now: int) -> bool:
+        try:
             with self._transaction() as connection:
                 if migration.name in dict(connection.execute(SQL["applied"])):
-                    continue
+                    return False
                 for statement in migration.statements:
                     self._run(migration, statement)
                 note = {"name": migration.name, "checksum": migration.checksum, "now": now}
                 connection.execute(SQL["note_migration"], note)
-            done.append(migration.name)
-        return done
+        except apsw.ConstraintError as error:
+            raise BadMigration(
+                f"{migration.name}: {error}, found when all of it had run. Nothing of this file was applied.",
+                name=migration.name,
+            ) from error
+        return True
 
     def _run(self, migration: Migration, statement: str) -> None:
         with self._session.guard.users():
@@ -131,12 +137,17 @@ class SqliteUpkeep:
     # -- bounded retention --------------------------------------------------------------------------
 
     def prune(self, *, now: int, limit: int) -> int:
+        oldest_kept = (
+            ("prune_once", now - ONCE_KEPT_DAYS * DAY_MICROS),
+            ("prune_usage", month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)),
+            ("prune_sizes", day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)),
+        )
+        removed = 0
         with self._transaction() as connection:
-            before = connection.total_changes()
-            connection.execute(SQL["prune_once"], {"before": now - ONCE_KEPT_DAYS * DAY_MICROS, "limit": limit})
-            connection.execute(SQL["prune_usage"], {"before": month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)})
-            connection.execute(SQL["prune_sizes"], {"before": day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)})
-            return connection.total_changes() - before
+            for statement, before in oldest_kept:
+                connection.execute(SQL[statement], {"before": before, "limit": limit - removed})
+                removed += connection.changes()
+        return removed
 
     def look_around(self) -> bool:
         session = self._session

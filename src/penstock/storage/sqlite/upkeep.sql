@@ -32,11 +32,23 @@ where (scope, key) in (
 
 -- name: prune_usage
 delete from penstock_usage
-where month < :before;
+where (month, task, statement) in (
+  select month, task, statement
+  from penstock_usage
+  where month < :before
+  order by month
+  limit :limit
+);
 
 -- name: prune_sizes
 delete from penstock_sizes
-where day < :before;
+where day in (
+  select day
+  from penstock_sizes
+  where day < :before
+  order by day
+  limit :limit
+);
 
 -- name: note_size
 insert into penstock_sizes (day, at, bytes)

@@ -1,0 +1,133 @@
+"""Readers see what is committed, all of it and nothing else, and hold nothing back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from penstock.contracts.ledger import Transaction
+from penstock.contracts.store import Reader, Store
+from penstock.model.errors import StatementFailed
+from tests.contract.material import ITEMS, NEW_ITEM, Desk, read_rows, sheet
+
+
+@pytest.fixture
+def shop(desk: Desk) -> Desk:
+    desk.open_shop()
+    unit = sheet()
+    unit.write_many(NEW_ITEM, [{"id": number, "name": f"item {number}"} for number in range(5)])
+    desk.commit(unit)
+    return desk
+
+
+@pytest.fixture
+def reader(shop: Desk, store: Store) -> Iterator[Reader]:
+    reader = store.open_reader()
+    yield reader
+    reader.close()
+
+
+def test_a_read_gives_columns_and_rows(reader: Reader) -> None:
+    found = reader.read("select id, name as title from shop where id < :most order by id", {"most": 2}, rows_max=10)
+
+    assert found.columns == ("id", "title")
+    assert found.values == [(0, "item 0"), (1, "item 1")]
+    assert found.measure.executions == 1
+
+
+def test_a_read_without_rows_still_knows_its_columns(reader: Reader) -> None:
+    found = reader.read("select id, name as title from shop where id = 404", {}, rows_max=10)
+
+    assert (found.columns, found.values) == (("id", "title"), [])
+
+
+@pytest.mark.parametrize("rows_max, given", [(0, 1), (3, 4), (4, 5), (5, 5), (100, 5)])
+def test_a_read_gives_one_row_more_than_asked_so_that_one_can_tell(reader: Reader, rows_max: int, given: int) -> None:
+    assert len(reader.read(ITEMS, {}, rows_max=rows_max).values) == given
+
+
+def test_a_reader_opened_before_a_commit_sees_it_afterwards(shop: Desk, reader: Reader) -> None:
+    assert len(reader.read(ITEMS, {}, rows_max=10).values) == 5
+    unit = sheet()
+    unit.write(NEW_ITEM, id=9, name="new")
+
+    shop.commit(unit)
+
+    assert len(reader.read(ITEMS, {}, rows_max=10).values) == 6
+
+
+def test_a_reader_never_sees_what_is_not_committed(shop: Desk, reader: Reader) -> None:
+    seen: list[int] = []
+
+    def look_from_outside(tx: Transaction) -> None:
+        seen.append(len(reader.read(ITEMS, {}, rows_max=10).values))
+
+    unit = sheet()
+    unit.write(NEW_ITEM, id=9, name="new")
+    unit.atomically(look_from_outside)
+    unit.write(NEW_ITEM, id=10, name="newer")
+    shop.commit(unit)
+
+    assert seen == [5]
+    assert len(reader.read(ITEMS, {}, rows_max=10).values) == 7
+
+
+def test_a_reader_sees_a_commit_whole_or_not_at_all(shop: Desk, reader: Reader) -> None:
+    total = "select sum(stock) from shop"
+    for _ in range(20):
+        unit = sheet()
+        unit.write("update shop set stock = stock + 1 where id = 1")
+        unit.write("update shop set stock = stock - 1 where id = 2")
+        shop.commit(unit)
+        assert reader.read(total, {}, rows_max=1).values == [(0,)]
+
+
+@pytest.mark.parametrize("rows_max", [0, 2, 100])
+def test_a_reader_holds_no_snapshot_between_two_reads(shop: Desk, reader: Reader, rows_max: int) -> None:
+    """One left in the middle of its rows would see the old ones, and keep the log from being reused."""
+    reader.read(ITEMS, {}, rows_max=rows_max)
+    unit = sheet()
+    unit.write("delete from shop")
+    shop.commit(unit)
+
+    assert reader.read(ITEMS, {}, rows_max=100).values == []
+
+
+def test_a_failed_read_holds_no_snapshot_either(shop: Desk, reader: Reader) -> None:
+    with pytest.raises(StatementFailed):
+        reader.read("select id, abs(-9223372036854775807 - 1) from shop where id = 1", {}, rows_max=10)
+    unit = sheet()
+    unit.write("delete from shop")
+    shop.commit(unit)
+
+    assert reader.read(ITEMS, {}, rows_max=100).values == []
+
+
+def test_a_reader_cannot_write(shop: Desk, reader: Reader, store: Store) -> None:
+    with pytest.raises(Exception, match=r"(?i)read.?only"):
+        reader.read("delete from shop", {}, rows_max=10)
+
+    assert len(read_rows(store, ITEMS)) == 5
+
+
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("select id from nowhere", {}, "nowhere"),
+    ("select title from shop", {}, "title"),
+    ("selec 1", {}, "selec"),
+]
+
+
+@pytest.mark.parametrize("sql, bound, named", BAD)
+def test_a_query_the_database_refuses_is_named(reader: Reader, sql: str, bound: dict[str, Any], named: str) -> None:
+    with pytest.raises(StatementFailed) as refused:
+        reader.read(sql, bound, rows_max=10)
+
+    assert named in str(refused.value)
+    assert sql in str(refused.value)
+    assert len(reader.read(ITEMS, {}, rows_max=10).values) == 5
+
+
+def test_engine_tables_can_be_read(reader: Reader) -> None:
+    assert reader.read("select count(*) from dead_messages", {}, rows_max=1).values == [(0,)]

@@ -1,0 +1,54 @@
+"""The app that the flow tests run: listings of a shop, the queue they wait in, and a look at what handlers wrote."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import penstock as ps
+from penstock.queues.queue import Queue
+
+EFFECT = "insert into effects (what) values (:what)"
+
+
+class Listing(ps.Event):
+    name: str
+
+
+class Photo(ps.Event):
+    name: str
+
+
+Handle = Callable[[Listing, ps.Message], Awaitable[object]]
+
+
+def shop_app(handle: Handle | None = None, **settings: int | float) -> tuple[ps.App, Queue]:
+    """An app with the queue `listings`, whose handler is `handle`."""
+    app = ps.App("shop")
+    listings = app.queue("listings", **settings)  # type: ignore[arg-type]
+    if handle is not None:
+        listings.on(Listing)(handle)
+    return app, listings
+
+
+async def effects(app: ps.App) -> list[str]:
+    return sorted(await app.db.column("select what from effects"))
+
+
+class Busy:
+    """Counts how many handlers run at the same time."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.most = 0
+        self.alone: list[str] = []
+
+    async def work(self, name: str, seconds: float) -> None:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await asyncio.sleep(seconds)
+            if self.now == 1:
+                self.alone.append(name)
+        finally:
+            self.now -= 1

@@ -1,0 +1,29 @@
+"""A database path and a disk that can be told to misbehave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.testing.disk import Disk
+from tests.contract.inspection import SqliteInspect
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "luck.db"
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    disk = Disk()
+    yield disk
+    disk.heal()
+    disk.quota_bytes = None
+
+
+@pytest.fixture
+def inspect(path: Path) -> SqliteInspect:
+    return SqliteInspect(path)

@@ -1,0 +1,141 @@
+"""Workers of a simulated world: each has its own app, engine and connections, on one file, in one virtual loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import penstock as ps
+from penstock.config import Config
+from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
+from penstock.contracts.store import Store
+from penstock.queues.queue import Queue
+from penstock.runtime.surroundings import Surroundings
+from penstock.storage.sqlite.presence import SqlitePresence
+from penstock.storage.sqlite.store import SqliteStore, SqliteWriter
+from penstock.testing.process import Process
+from tests.simulation.model import Crew, Run
+from tests.simulation.plan import Plan
+
+
+class Job(ps.Event):
+    """`key` tells the whole story of a message: p3.1.0 is the first child of the second job of order 3."""
+
+    key: str
+    depth: int = 0
+
+
+Handle = Callable[["SimulatedApp", Job, ps.Message], Awaitable[object]]
+
+
+class SimulatedApp(ps.App):
+    """An app whose store reports to its process, so that even a worker killed while it opens lets go of its files."""
+
+    def __init__(self, plan: Plan, database: Path, process: Process, order: Random | None, handle: Handle) -> None:
+        retry = {"retry_first_seconds": plan.retry_first, "retry_longest_seconds": plan.retry_first * 4}
+        super().__init__(
+            "simulated",
+            database=database,
+            migrations=database.parent / "none",
+            config=Config(synchronous="off", overrides=retry),
+        )
+        self._process = process
+        self._order = order
+        self.by_number: list[Queue] = [self._declare(queue, handle) for queue in plan.queues]
+
+    def _declare(self, planned: Any, handle: Handle) -> Queue:
+        queue = self.queue(
+            planned.name,
+            accepts=[Job],
+            parallel=planned.parallel,
+            retries=planned.retries,
+            wall=planned.wall,
+            crashes_max=planned.crashes_max,
+        )
+
+        async def on_job(job: Job, message: ps.Message) -> object:
+            return await handle(self, job, message)
+
+        queue.on(Job)(on_job)
+        return queue
+
+    def store(self, **options: Any) -> Store:
+        options |= {"synchronous": "off", "reserve_bytes": 0, "metered": False}
+        return _SimulatedStore(self._process, self._order, self.database, **options)
+
+
+class _SimulatedStore(SqliteStore):
+    def __init__(self, process: Process, order: Random | None, path: str, **options: Any) -> None:
+        super().__init__(path, **options)
+        self._process = process
+        self._order = order
+
+    def open_writer(self, *, now: int) -> Any:
+        writer: Any = super().open_writer(now=now)
+        assert isinstance(writer, SqliteWriter)
+        self._process.writer = writer
+        if self._order is not None:
+            writer.ledger = _Shuffled(writer.ledger, self._order)  # type: ignore[assignment]
+        return writer
+
+    def presence(self, worker: int) -> SqlitePresence:
+        self._process.presence = presence = super().presence(worker)
+        return presence
+
+
+class _Shuffled:
+    """A ledger that gives claimed rows in any order: no consumer may lean on one."""
+
+    def __init__(self, ledger: Ledger, order: Random) -> None:
+        self._ledger = ledger
+        self._order = order
+
+    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
+        committed = self._ledger.commit(units, wants, now=now, sweep=sweep)
+        self._order.shuffle(committed.claimed)
+        return committed
+
+    def find_once(self, once: OnceKey) -> bytes | None:
+        return self._ledger.find_once(once)
+
+
+class Watched:
+    """Runs a handler and knows whenever it is the one on the processor, as the engine must."""
+
+    def __init__(self, work: Any, crew: Crew, run: Run) -> None:
+        self._work = work
+        self._crew = crew
+        self._run = run
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        step, value = self._work.send, None
+        while True:
+            self._crew.on_processor = self._run
+            try:
+                awaited = step(value)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                self._crew.on_processor = None
+            try:
+                value = yield awaited
+                step = self._work.send
+            except GeneratorExit:
+                self._work.close()
+                raise
+            except BaseException as error:
+                step, value = self._work.throw, error
+
+
+async def run_until_stopped(app: SimulatedApp, surroundings: Surroundings, opened: Callable[[], None]) -> None:
+    await app.open(surroundings, migrate=False)
+    opened()
+    await app.run()
+
+
+def cancelled_by(task: asyncio.Task[Any] | None) -> None:
+    if task is not None:
+        task.cancel()

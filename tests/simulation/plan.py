@@ -1,0 +1,156 @@
+"""What a seed stands for: a topology, the work that comes in, and the faults that befall it. Nothing happens here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from penstock.contracts.faults import CRASH_POINTS
+
+FAULTS_END = 30.0  # virtual seconds; after that nothing goes wrong any more and everything must drain
+TICK_SECONDS = 1.0
+
+# What a handler may do. Each history has its own selection, so that no behaviour always hides another.
+BEHAVIOURS = {
+    "fail": 4,
+    "later": 3,
+    "throttled": 2,
+    "bad": 4,  # a statement that the database refuses, so that its group must be divided
+    "lost_update": 1,
+    "overrun": 2,
+    "stubborn": 1,  # finishes in spite of being cancelled
+    "background": 3,  # leaves a task that writes when the unit has long been closed
+    "midway": 3,
+    "keyed": 3,
+    "once": 2,
+    "discard": 1,
+    "permanent": 1,
+    "poison": 1,  # kills its own worker
+    "twice": 2,  # sends the same derived id twice
+}
+DISASTERS = {"kill": 3, "trap": 5, "pause": 2, "long_pause": 2, "restart": 2, "jump": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlan:
+    name: str
+    parallel: int
+    retries: int
+    wall: float
+    crashes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendPlan:
+    """At this time a producer in this worker sends these: (queue, delay) each."""
+
+    at: float
+    worker: int
+    jobs: tuple[tuple[int, float], ...]
+    spoilt: bool  # its unit has a bad statement, so nothing of it may be saved
+    doubled: bool  # the first message is sent a second time while it waits
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    at: float
+    kind: str
+    worker: int
+    seconds: float = 0.0
+    point: str = ""
+    nth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seed: int
+    workers: int
+    queues: tuple[QueuePlan, ...]
+    sends: tuple[SendPlan, ...]
+    faults: tuple[FaultPlan, ...]
+    behaviours: dict[str, int] = field(default_factory=dict)
+    tick_seconds: float | None = TICK_SECONDS
+    retry_first: float = 1.0
+    latency: float = 0.0  # the mean of what the store takes to begin and to answer
+    rings_lost: float = 0.0
+    rings_doubled: float = 0.0
+    shuffled: bool = False
+    told: bool = False  # somebody listens to every settlement
+
+    @property
+    def jumps(self) -> bool:
+        return any(fault.kind == "jump" for fault in self.faults)
+
+
+def plan(seed: int) -> Plan:
+    chance = Random(f"{seed}/plan")
+    workers = chance.choices((1, 2, 3, 4), (6, 6, 3, 1))[0]
+    queues = tuple(_queue(chance, number) for number in range(chance.randint(1, 3)))
+    # A worker that is alone may do without ticks: then a wake-up that gets lost is never made good.
+    ticking = workers > 1 or chance.random() < 0.4
+    faults = _faults(chance, workers, ticking, max(queue.wall for queue in queues))
+    return Plan(
+        seed,
+        workers,
+        queues,
+        tuple(_send(chance, workers, len(queues)) for _ in range(chance.randint(3, 14))),
+        faults,
+        behaviours=_selection(chance, BEHAVIOURS, 0.4),
+        tick_seconds=TICK_SECONDS if ticking else None,
+        retry_first=chance.choice((0.2, 1.0, 3.0)),
+        latency=chance.choice((0.0, 0.002, 0.02, 0.2)),
+        rings_lost=chance.choice((0.0, 0.0, 0.3, 1.0)) if workers > 1 else 0.0,
+        rings_doubled=chance.choice((0.0, 0.2)),
+        shuffled=chance.random() < 0.5,
+        told=chance.random() < 0.5,
+    )
+
+
+def _queue(chance: Random, number: int) -> QueuePlan:
+    return QueuePlan(
+        f"q{number}",
+        parallel=chance.choice((1, 1, 2, 3, 5)),
+        retries=chance.choice((0, 1, 2, 3)),
+        wall=chance.choice((1.0, 3.0, 6.0)),
+        crashes_max=chance.choice((2, 3, 50)),
+    )
+
+
+def _send(chance: Random, workers: int, queues: int) -> SendPlan:
+    jobs = tuple(
+        (chance.randrange(queues), chance.choice((0.0, 0.0, 0.0, chance.uniform(0.1, 5.0))))
+        for _ in range(chance.choice((1, 1, 2, 3, 6)))
+    )
+    at = chance.choice((0.0, chance.uniform(0.0, 5.0), chance.uniform(0.0, FAULTS_END)))
+    return SendPlan(at, chance.randrange(workers), jobs, chance.random() < 0.1, chance.random() < 0.15)
+
+
+def _faults(chance: Random, workers: int, ticking: bool, wall: float) -> tuple[FaultPlan, ...]:
+    kinds = _selection(chance, DISASTERS, 0.5)
+    if not ticking:
+        kinds.pop("jump", None)  # without ticks nobody looks at the wall clock
+    if not kinds:
+        return ()
+    drawn = chance.choices(list(kinds), list(kinds.values()), k=chance.randint(0, 7))
+    return tuple(sorted((_fault(chance, kind, workers, wall) for kind in drawn), key=lambda fault: fault.at))
+
+
+def _fault(chance: Random, kind: str, workers: int, wall: float) -> FaultPlan:
+    at = chance.uniform(0.0, FAULTS_END)
+    worker = chance.randrange(workers)
+    if kind == "pause":
+        return FaultPlan(at, kind, worker, seconds=chance.uniform(0.1, 5.0))
+    if kind == "long_pause":
+        return FaultPlan(at, "pause", worker, seconds=wall + 30 + chance.uniform(1.0, 15.0))
+    if kind == "jump":
+        by = chance.choice((1, -1)) * chance.choice((chance.uniform(2, 20), chance.uniform(20, 100), 3_600.0))
+        return FaultPlan(at, kind, worker, seconds=by)
+    if kind == "trap":
+        return FaultPlan(
+            at, kind, worker, seconds=chance.uniform(0.05, 3.0), point=chance.choice(CRASH_POINTS), nth=chance.randint(1, 6)
+        )
+    return FaultPlan(at, kind, worker, seconds=chance.uniform(0.05, 3.0))
+
+
+def _selection(chance: Random, weights: dict[str, int], share: float) -> dict[str, int]:
+    return {name: weight for name, weight in weights.items() if chance.random() < share}
