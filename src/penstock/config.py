@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
@@ -45,7 +46,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if named:
                 raise BadConfig(f"{file} does not exist; PENSTOCK_CONFIG or --config names it.", path=str(file))
             return Config()
-        return parse(file.read_text(encoding="utf-8"), str(file))
+        try:
+            return parse(file.read_text(encoding="utf-8"), str(file))
+        except OSError as error:
+            raise BadConfig(f"{file} cannot be read: {error.strerror}.", path=str(file)) from error
+        except UnicodeDecodeError as error:
+            raise BadConfig(
+                f"{file} is not UTF-8 text (byte {error.start}). Save it as UTF-8.", path=str(file)
+            ) from error
 
 
 def parse(text: str, name: str) -> Config:
@@ -58,12 +66,36 @@ def parse(text: str, name: str) -> Config:
     try:
         config = msgspec.convert(values, Config)
     except msgspec.ValidationError as error:
-        raise BadConfig(f"{name}: {error}. Known settings: {', '.join(_known())}.", path=name) from error
-    if config.workers < 1:
-        raise BadConfig(f"{name}: workers is {config.workers}; it must be at least 1.", field="workers")
-    config.limits  # noqa: B018 (an unknown profile or limit is refused here, not at first use)
+        raise BadConfig(f"{name}: {_told(values, str(error))}", path=name) from error
+    for field, least, most in _RANGES:
+        value = getattr(config, field)
+        if not least <= value <= most:
+            raise BadConfig(
+                f"{name}: {field} is {value}; it must be at least {least} and at most {most}.", field=field, value=value
+            )
+    try:
+        config.limits  # noqa: B018 (an unknown profile or limit is refused here, not at first use)
+    except BadConfig as error:
+        raise BadConfig(f"{name}: {error}", path=name, **error.facts) from error
     return config
 
 
+# The bounds are those of a machine: more workers than that fight for one file, and a day is more than patience.
+_RANGES = (("workers", 1, 256), ("grace_seconds", 0, 86_400), ("port", 1, 65_535))
+_PLACE = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
+
+
+def _told(values: dict[str, Any], error: str) -> str:
+    """The setting, what was written there, and why it does not fit."""
+    found = _PLACE.fullmatch(error)
+    if found is None or "unknown field" in error:
+        return f"{error}. Known settings: {', '.join(_known())}."
+    value: Any = values
+    for part in found["path"].split("."):
+        value = value.get(part) if isinstance(value, dict) else value
+    return f"{found['path']} is {value!r}: {found['reason']}. Known settings: {', '.join(_known())}."
+
+
 def _known() -> list[str]:
-    return sorted({*Config.__struct_fields__, "limits"} - {"overrides"})
+    nested = [f"log.{field}" for field in LogConfig.__struct_fields__]
+    return sorted({*Config.__struct_fields__, *nested, "limits"} - {"overrides", "log"})

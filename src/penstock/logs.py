@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -46,7 +47,9 @@ def attach(events: Events, wanted: Wanted, stream: TextIO | None = None) -> Call
     stream = stream or sys.stderr
     as_text = wanted.format == "text" or (wanted.format == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(TextFormatter(colours=stream.isatty()) if as_text else JsonFormatter())
+    handler.setFormatter(
+        TextFormatter(colours=stream.isatty() and not os.environ.get("NO_COLOR")) if as_text else JsonFormatter()
+    )
     root = logging.getLogger()
     before = root.level
     root.addHandler(handler)

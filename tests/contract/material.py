@@ -116,6 +116,7 @@ class Desk:
         self.workers = self.writer.workers
         self.upkeep = self.writer.upkeep
         self.me = self.workers.me
+        self._closed = False
 
     def commit(self, *units: SealedUnit, wants: Sequence[Want] = (), sweep: bool = False) -> Committed:
         committed = self.ledger.commit(units, wants, now=self.now, sweep=sweep)
@@ -151,7 +152,9 @@ class Desk:
         self.now += int(seconds * SECOND)
 
     def close(self) -> None:
-        self.writer.close()
+        if not self._closed:
+            self._closed = True
+            self.writer.close()
 
 
 def read_rows(store: Store, sql: str, bound: Mapping[str, Bindable] | None = None) -> list[tuple[Any, ...]]:

@@ -59,10 +59,11 @@ class Nursery:
 class Victim:
     """A process under test. It is alive until `ended` says otherwise."""
 
-    def __init__(self, nursery: Nursery, pid: int, database: Path) -> None:
+    def __init__(self, role: str, pid: int, nursery: Nursery, database: Path) -> None:
         self._nursery = nursery
         self._database = database
         self._cells: RunningList | None = None
+        self.role = role
         self.pid = pid
         self.code: int | None = None
 
@@ -121,7 +122,7 @@ class Site:
             environment=named,
             output=str(self.folder / "output.log"),
         )
-        victim = Victim(self._nursery, self._nursery.ask(request).pid, self.database)
+        victim = Victim(role, self._nursery.ask(request).pid, self._nursery, self.database)
         self._victims.append(victim)
         return victim
 
@@ -130,7 +131,7 @@ class Site:
 
     def send(self, queue: str, *tasks: dict[str, Any]) -> None:
         """Returns when the messages are committed."""
-        assert self.start("send", queue=queue, tasks=list(tasks)).wait() == 0, self.output()
+        assert self.start("send", queue=queue, tasks=list(tasks)).wait() == 0, self.said()
 
     def supervisor(
         self, *, workers: int = 1, grace: float = GRACE_SECONDS, **constants: float
@@ -171,19 +172,36 @@ class Site:
             if not victim.ended():
                 victim.kill()
 
-    def stop(self, victims: Sequence[Victim]) -> None:
+    def up(self, *victims: Victim) -> None:
+        """Returns when all of them are ready for work, and for a signal."""
+        for victim in victims:
+            self.journal.wait("worker.started" if victim.role == "worker" else "ready", pid=victim.pid)
+
+    def stop(self, *victims: Victim) -> None:
         """SIGTERM to all, and each has to end well."""
+        self.up(*victims)
         for victim in victims:
             victim.signal(signal.SIGTERM)
         for victim in victims:
-            assert victim.wait() == 0, self.output()
+            assert victim.wait() == 0, self.said()
 
-    def output(self) -> str:
+    def said(self, characters: int = 3_000) -> str:
+        """The last that the processes wrote to their standard output and error."""
+        return self._output()[-characters:]
+
+    def tracebacks(self) -> list[str]:
+        """What nobody caught, in any process that was ever started here."""
+        _, *found = self._output().split("Traceback (most recent call last)")
+        return [trace[:3_000] for trace in found]
+
+    def _output(self) -> str:
         path = self.folder / "output.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def lock_files(self) -> list[str]:
-        return sorted(path.name for path in self.folder.glob(f"{self.database.name}-worker-*"))
+        """The lock files of workers that came far enough to lock them, whether or not these are still alive."""
+        found = self.folder.glob(f"{self.database.name}-worker-*")
+        return sorted(path.name for path in found if path.stat().st_size)
 
 
 @contextmanager

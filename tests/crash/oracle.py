@@ -28,6 +28,7 @@ group by queue
 DEAD = "select queue, count(*) from penstock_dead where resolution is null group by queue"
 HELD = "select lower(hex(id)) from penstock_messages where worker = :worker"
 EFFECTS = "select queue, number, count(*) from effects group by queue, number"
+SETTLED_BY = "select queue, number, pid from effects"
 BURIED = "select queue, reason, attempts, crashes, error_class, body from penstock_dead order by seq"
 
 
@@ -111,6 +112,11 @@ class Oracle:
             for queue, number, count in connection.execute(EFFECTS):
                 found.setdefault(queue, Counter())[number] = count
         return found
+
+    def settled_by(self) -> dict[tuple[str, int], int]:
+        """The process whose commit brought each effect."""
+        with self._reading() as connection:
+            return {(queue, number): pid for queue, number, pid in connection.execute(SETTLED_BY)}
 
     def lost_or_doubled(self, sent: set[int], begun: set[int], stages: tuple[str, ...]) -> list[str]:
         """What was sent happened exactly once at every stage. What a killed producer had begun happened once or not at

@@ -17,7 +17,7 @@ from tests.crash.victim import Task, app, effect, first, journal
 
 UNIT_MESSAGES = 5
 PRODUCER_PAUSE_SECONDS = 0.015
-BACKLOG_MAX = 150  # the producer waits for the workers, so that a returned message does not queue for long
+BACKLOG_MAX = 60  # the producer waits for the workers, so that a returned message does not queue for long
 
 
 def worker(grace: float) -> int:
@@ -35,6 +35,7 @@ async def _produce(number: int, ledger: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     descriptor = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     async with app:
+        journal.note("ready")
         while not stop.is_set():
             numbers = " ".join(str(number + each) for each in range(UNIT_MESSAGES))
             _note(descriptor, f"begun {numbers}\n")

@@ -49,7 +49,7 @@ def test_workers_killed_at_random_moments_lose_and_double_nothing(
     assert oracle.dead() == []
     assert marksman.in_flight() * 2 >= KILLS, "too few kills hit a handler: this run proves little"
     assert max(waits) <= REDELIVERED_SECONDS
-    assert "Traceback" not in site.output(), site.output()
+    assert site.tracebacks() == []
 
 
 class Scene:
@@ -63,7 +63,7 @@ class Scene:
         self.producers_killed = 0
         self._producer = self._produce()
         self._workers = [site.worker(), site.worker()]
-        site.journal.wait("worker.started", count=2)
+        site.up(*self._workers)
 
     def _produce(self) -> Victim:
         first = self.producers_killed * 1_000_000
@@ -73,7 +73,6 @@ class Scene:
         self._round += 1
         turn = self._round % 2
         if self._round % PRODUCER_EVERY == 0:
-            print("PKILL", time.monotonic(), self._producer.pid)
             self._producer.kill()
             self.producers_killed += 1
             self._producer = self._produce()
@@ -84,7 +83,6 @@ class Scene:
         elif self._round % LEFT_TO_NEIGHBOUR_EVERY == 0:
             self._until_delivered_again(kill)
         self._workers[turn] = self._site.worker()
-        print("START", time.monotonic(), self._workers[turn].pid)
 
     def _until_delivered_again(self, kill: Kill) -> None:
         waiting = set(kill.held)
@@ -98,14 +96,14 @@ class Scene:
 
     def end(self) -> None:
         """The killing stops: everything drains, everybody leaves well, and nothing is left of the dead."""
-        self._producer.signal(signal.SIGTERM)
-        assert self._producer.wait() == 0, self._site.output()
+        self._site.stop(self._producer)
         wait_until(lambda: self._oracle.left() == 0, "empty queue", 30)
-        self._site.stop(self._workers)
+        self._site.stop(*self._workers)
         last = self._site.worker()
-        self._site.journal.wait("worker.started", pid=last.pid)
+        self._site.up(last)
+        # A file of no bytes belongs to a process that died while it was being born, and held nothing.
         assert len(self._site.lock_files()) == 1, self._site.lock_files()
-        self._site.stop([last])
+        self._site.stop(last)
         assert self._site.lock_files() == []
 
 
@@ -126,7 +124,7 @@ def test_a_worker_killed_at_a_crash_point_loses_and_doubles_nothing(
     if point == "drain.begun":
         site.journal.wait("ended", pid=doomed.pid)
         doomed.signal(signal.SIGTERM)
-    assert doomed.wait() == -signal.SIGKILL, site.output()
+    assert doomed.wait() == -signal.SIGKILL, site.said()
     survivor = site.worker()
 
     wait_until(lambda: oracle.left() == 0, "empty queue")
@@ -134,7 +132,7 @@ def test_a_worker_killed_at_a_crash_point_loses_and_doubles_nothing(
     assert oracle.unbalanced() == []
     assert oracle.damage() == []
     assert {entry.attempt for entry in site.journal.all("began")} == {1}
-    site.stop([survivor])
+    site.stop(survivor)
     assert site.lock_files() == []
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from penstock.model.errors import StorageFull
-from penstock.model.outcome import DONE, Again, Dead, Failure
+from penstock.model.message import Delivery
+from penstock.model.outcome import DONE, Again, Dead, Failure, Settlement
 from penstock.storage.sqlite.store import SqliteStore
 from penstock.testing.disk import Disk
 from tests.contract.conftest import at_a_desk
 from tests.contract.inspection import SqliteInspect, check_conservation
-from tests.contract.material import ITEMS, NEW_ITEM, ORDERS, Desk, message, read_rows, sheet, want
+from tests.contract.material import ITEMS, NEW_ITEM, ORDERS, Desk, Sheet, message, read_rows, sheet, want
 
 pytestmark = pytest.mark.fault("F14")
 
@@ -25,7 +26,7 @@ HELD = 150  # deliveries to settle one by one: together they need far more log t
 
 @pytest.fixture
 def desk(disk: Disk, path: Path, inspect: SqliteInspect) -> Iterator[Desk]:
-    with at_a_desk(SqliteStore(path, reserve_bytes=RESERVE, **disk.options)) as desk:
+    with at_a_desk(SqliteStore(path, synchronous="off", reserve_bytes=RESERVE, **disk.options)) as desk:
         desk.open_shop()
         yield desk
     check_conservation(inspect)
@@ -33,14 +34,23 @@ def desk(disk: Disk, path: Path, inspect: SqliteInspect) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def full(desk: Desk, disk: Disk) -> Desk:
-    """A desk that holds some deliveries, on a disk that has just run full."""
+def held(desk: Desk) -> list[Delivery]:
     desk.send(*(message(b"held") for _ in range(HELD)))
-    desk.held = desk.claim(HELD)  # type: ignore[attr-defined]
+    return desk.claim(HELD)
+
+
+@pytest.fixture
+def full(desk: Desk, disk: Disk, held: list[Delivery]) -> Desk:
+    """A desk that holds some deliveries, on a disk that has just run full."""
     disk.quota_bytes = QUOTA
     with pytest.raises(StorageFull):
         fill_up(desk)
     return desk
+
+
+def commit_each(desk: Desk, units: list[Sheet]) -> None:
+    for unit in units:
+        desk.commit(unit)
 
 
 def fill_up(desk: Desk) -> None:
@@ -50,21 +60,23 @@ def fill_up(desk: Desk) -> None:
 
 def test_a_send_on_a_full_disk_is_refused_whole(desk: Desk, disk: Disk, inspect: SqliteInspect) -> None:
     disk.quota_bytes = QUOTA
-    sent = 0
-    with pytest.raises(StorageFull, match="full"):
-        for _ in range(1_000):
-            unit = sheet(*(message(bytes(5_000), queue="backlog") for _ in range(4)))
-            unit.write(NEW_ITEM, id=sent, name="x")
-            desk.commit(unit)
-            sent += 1
+    units = [sheet(*(message(bytes(5_000), queue="backlog") for _ in range(4))) for _ in range(1_000)]
+    for number, unit in enumerate(units):
+        unit.write(NEW_ITEM, id=number, name="x")
 
+    with pytest.raises(StorageFull, match="full"):
+        commit_each(desk, units)
+
+    sent = sum(unit.committed for unit in units)
     assert sent > 50
     assert inspect.counted()["backlog"].sent == len(inspect.messages()) == 4 * sent
     assert len(read_rows(desk.store, ITEMS)) == sent
 
 
-def test_settling_goes_on_from_the_reserve_however_much_there_is(full: Desk, inspect: SqliteInspect) -> None:
-    for delivery in full.held:  # type: ignore[attr-defined]
+def test_settling_goes_on_from_the_reserve_however_much_there_is(
+    full: Desk, held: list[Delivery], inspect: SqliteInspect
+) -> None:
+    for delivery in held:
         full.settle(delivery)
 
     assert inspect.counted()[ORDERS].acked == HELD
@@ -73,9 +85,9 @@ def test_settling_goes_on_from_the_reserve_however_much_there_is(full: Desk, ins
 @pytest.mark.parametrize(
     "settlement", [DONE, Again(30.0, failure=Failure("Boom", "x" * 500)), Dead("exhausted", Failure("Boom", "x" * 500))]
 )
-def test_every_kind_of_settlement_goes_through(full: Desk, inspect: SqliteInspect, settlement: object) -> None:
-    for delivery in full.held[:40]:  # type: ignore[attr-defined]
-        full.settle(delivery, settlement)  # type: ignore[arg-type]
+def test_every_kind_of_settlement_goes_through(full: Desk, held: list[Delivery], settlement: Settlement) -> None:
+    for delivery in held[:40]:
+        full.settle(delivery, settlement)
 
 
 def test_whatever_grows_the_database_is_refused_until_there_is_space(full: Desk, inspect: SqliteInspect) -> None:
@@ -100,12 +112,14 @@ def test_claims_stop_and_say_when_to_look_again(full: Desk) -> None:
         assert full.now < due <= full.now + 10_000_000, "later than now, or the loop would spin"
 
 
-def test_looking_again_and_again_does_not_eat_the_reserve(full: Desk, disk: Disk, inspect: SqliteInspect) -> None:
+def test_looking_again_and_again_does_not_eat_the_reserve(
+    full: Desk, held: list[Delivery], inspect: SqliteInspect
+) -> None:
     for _ in range(300):
         full.later(1)
         full.commit(wants=[want("backlog")])
 
-    for delivery in full.held:  # type: ignore[attr-defined]
+    for delivery in held:
         full.settle(delivery)
     assert inspect.counted()[ORDERS].acked == HELD
 
@@ -136,7 +150,7 @@ def test_a_full_disk_can_be_reopened_and_settled(full: Desk, disk: Disk, path: P
     """Somebody restarts the program because it is stuck: what it held can still be given back."""
     full.close()
 
-    with at_a_desk(SqliteStore(path, reserve_bytes=RESERVE, **disk.options)) as desk:
+    with at_a_desk(SqliteStore(path, synchronous="off", reserve_bytes=RESERVE, **disk.options)) as desk:
         returned = desk.workers.return_rows(full.me, started=[], now=desk.now)
 
     assert returned.released == HELD

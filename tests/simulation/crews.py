@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from pathlib import Path
 from random import Random
@@ -134,8 +133,3 @@ async def run_until_stopped(app: SimulatedApp, surroundings: Surroundings, opene
     await app.open(surroundings, migrate=False)
     opened()
     await app.run()
-
-
-def cancelled_by(task: asyncio.Task[Any] | None) -> None:
-    if task is not None:
-        task.cancel()

@@ -61,6 +61,7 @@ class Law:
         crew = self.of_process[process]
         if process.dead:
             self._broken(f"{crew.name} is dead and has committed")
+        self.look_for_room()
         transaction = Transaction(self, crew)
         for change in changes:
             transaction.take(change)

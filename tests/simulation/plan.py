@@ -89,13 +89,16 @@ def plan(seed: int) -> Plan:
     # A worker that is alone may do without ticks: then a wake-up that gets lost is never made good.
     ticking = workers > 1 or chance.random() < 0.4
     faults = _faults(chance, workers, ticking, max(queue.wall for queue in queues))
+    behaviours = _selection(chance, BEHAVIOURS, 0.4)
+    if any(fault.kind == "jump" and fault.seconds < 0 for fault in faults):
+        behaviours.pop("poison", None)
     return Plan(
         seed,
         workers,
         queues,
         tuple(_send(chance, workers, len(queues)) for _ in range(chance.randint(3, 14))),
         faults,
-        behaviours=_selection(chance, BEHAVIOURS, 0.4),
+        behaviours=behaviours,
         tick_seconds=TICK_SECONDS if ticking else None,
         retry_first=chance.choice((0.2, 1.0, 3.0)),
         latency=chance.choice((0.0, 0.002, 0.02, 0.2)),
@@ -129,21 +132,26 @@ def _faults(chance: Random, workers: int, ticking: bool, wall: float) -> tuple[F
     kinds = _selection(chance, DISASTERS, 0.5)
     if not ticking:
         kinds.pop("jump", None)  # without ticks nobody looks at the wall clock
+    # A process that starts after the wall was set back lives in an earlier time than its neighbours, who wait for the
+    # wall to catch up: in such histories nobody starts anew.
+    set_back = "jump" in kinds and chance.random() < 0.5
+    if set_back:
+        kinds = {kind: weight for kind, weight in kinds.items() if kind in ("jump", "pause", "long_pause")}
     if not kinds:
         return ()
     drawn = chance.choices(list(kinds), list(kinds.values()), k=chance.randint(0, 7))
-    return tuple(sorted((_fault(chance, kind, workers, wall) for kind in drawn), key=lambda fault: fault.at))
+    return tuple(sorted((_fault(chance, kind, workers, wall, set_back) for kind in drawn), key=lambda fault: fault.at))
 
 
-def _fault(chance: Random, kind: str, workers: int, wall: float) -> FaultPlan:
-    at = chance.uniform(0.0, FAULTS_END)
+def _fault(chance: Random, kind: str, workers: int, wall: float, set_back: bool) -> FaultPlan:
+    at = chance.uniform(2.0 if set_back else 0.0, FAULTS_END)
     worker = chance.randrange(workers)
     if kind == "pause":
         return FaultPlan(at, kind, worker, seconds=chance.uniform(0.1, 5.0))
     if kind == "long_pause":
         return FaultPlan(at, "pause", worker, seconds=wall + 30 + chance.uniform(1.0, 15.0))
     if kind == "jump":
-        by = chance.choice((1, -1)) * chance.choice((chance.uniform(2, 20), chance.uniform(20, 100), 3_600.0))
+        by = chance.choice((1, -1) if set_back else (1, 1)) * chance.choice((chance.uniform(2, 20), chance.uniform(20, 100), 3_600.0))
         return FaultPlan(at, kind, worker, seconds=by)
     if kind == "trap":
         return FaultPlan(

@@ -72,7 +72,7 @@ async def test_what_is_only_delayed_has_no_age() -> None:
 
 
 @pytest.mark.parametrize(
-    "ready, delayed, read_most", [(30_000, 5, 300), (5, 30_000, 300), (30_000, 60, 500), (200, 30_000, 25_000)]
+    "ready, delayed, read_most", [(30_000, 5, 1_000), (5, 30_000, 1_000), (30_000, 60, 5_000), (150, 30_000, 5_000)]
 )
 @pytest.mark.spec("A8-21")
 def test_a_long_backlog_is_known_without_counting_it(tmp_path: Path, ready: int, delayed: int, read_most: int) -> None:
@@ -90,7 +90,7 @@ def test_a_long_backlog_is_known_without_counting_it(tmp_path: Path, ready: int,
     state, rows_read = run(app, work())
 
     assert (state.ready, state.delayed, state.exact) == (ready, delayed, True)
-    assert rows_read < read_most
+    assert rows_read < read_most  # an estimate that is never too low
 
 
 def test_where_both_are_many_it_says_that_they_were_not_told_apart(tmp_path: Path) -> None:

@@ -61,10 +61,11 @@ def test_times_may_be_whole_numbers_since_1970(tmp_path: Path, unit: TimeUnit, s
         now = (await app.opened()).clock.now() * second // 1_000_000
         ages = {1: 91 * DAY_SECONDS, 2: 89 * DAY_SECONDS}
         await add(app, *[{"id": id, "at": now - age * second} for id, age in ages.items()], table="points")
+        await add(app, {"id": 3, "at": 0}, {"id": 4, "at": None}, {"id": 5, "at": "long ago"}, table="points")
         await app.db.prune("points", column="at", older_than="90d", unit=unit)
-        return await app.db.column("select id from points")
+        return await app.db.column("select id from points order by id")
 
-    assert run(app, work()) == [2]
+    assert run(app, work()) == [2, 3, 4, 5]  # 0 stands for never
 
 
 def test_what_is_no_time_is_never_old(tmp_path: Path) -> None:

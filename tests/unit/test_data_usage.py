@@ -91,6 +91,18 @@ def test_a_month_that_is_over_is_billed_by_its_own_days(tmp_path: Path) -> None:
     assert march == pytest.approx((160 - 31 * 5) * 0.001)
 
 
+@pytest.mark.spec("A4-14")
+def test_the_month_that_runs_is_billed_by_the_days_that_have_begun(tmp_path: Path) -> None:
+    app = market(tmp_path)
+
+    async def work() -> float:
+        engine = await app.opened()
+        engine.meter.add("task", Measure("select 1", 1, 200_000_000, 0, 0, 0, 0.0))
+        return (await app.db.usage()).usd
+
+    assert run(app, work()) == pytest.approx((200 - datetime.now(UTC).day * 5) * 0.001)
+
+
 def test_other_kinds_of_use_are_metered_by_a_mark_in_place_of_sql(tmp_path: Path) -> None:
     app = market(tmp_path)
 

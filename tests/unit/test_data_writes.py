@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -196,8 +197,14 @@ def test_text_is_cut_at_insert_and_a_row_that_is_too_large_is_refused_where_it_i
         async with app.unit():
             app.db.insert_many("apps", [{"id": 1, "description": cut("é" * 5_000)}])
             for refused in ("x" * 1_000_001, "é" * 500_001, b"x" * 1_000_001):
-                with pytest.raises(TooLarge, match="a row may have 1,000,000"):
-                    app.db.insert_many("apps", [{"id": 2, "description": refused}])
+                sql = "insert into apps (id, description) values (:id, :description)"
+                for call in (
+                    partial(app.db.insert_many, "apps", [{"id": 2, "description": refused}]),
+                    partial(app.db.write_many, sql, [{"id": 2, "description": refused}]),
+                    partial(app.db.write, sql, id=2, description=refused),
+                ):
+                    with pytest.raises(TooLarge, match="a row may have 1,000,000"):
+                        call()
         return await app.db.value("select length(description) from apps"), await app.db.count("apps")
 
     assert run(app, work()) == (2_000, 1)

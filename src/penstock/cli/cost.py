@@ -49,7 +49,7 @@ def _told(usage: MonthUsage) -> dict[str, Any]:
     return {
         "month": usage.month,
         "usage": {name: getattr(usage.total, name) for name in USAGE_TOLD},
-        "usd": round(usage.usd, 6),
+        "usd": round(usage.usd, 9),
         "ceilings": [],
         "tasks": [
             {"task": task.task, "rows_read": task.rows_read, "rows_written": task.rows_written} for task in usage.tasks

@@ -9,7 +9,7 @@ import click
 from penstock.cli import checkup
 from penstock.cli import target as targets
 from penstock.cli.checkup import Check
-from penstock.cli.output import BAD_ANSWER, FINE, Output, printable
+from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
 from penstock.model.errors import PenstockError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _examine(target: str | None, database: str | None, deep: bool) -> list[Check
     except StoreUnavailable as error:
         return [*checks, Check("database", "warn", str(error), targets.NEXT_STEP)]
     except PenstockError as error:
-        return [*checks, Check("app", "fail", str(error), str(error.facts.get("hint", "")))]
+        return [*checks, Check("app", "fail", str(error), "Put it right, or look at the database alone: `--database`.")]
     checks += checkup.surroundings(found.database)
     if found.app is not None and not found.database.exists():
         fix = f"`penstock run {target}` makes it."
@@ -59,13 +59,12 @@ def _examine(target: str | None, database: str | None, deep: bool) -> list[Check
 
 
 def _draw(console: Console, checks: list[Check]) -> None:
-    from rich.markup import escape
     from rich.padding import Padding
 
     for check in checks:
-        console.print(f"{MARKS[check.status]}  [bold]{check.name:<9}[/] {escape(printable(check.message))}")
+        console.print(f"{MARKS[check.status]}  [bold]{check.name:<9}[/] {plain(check.message)}")
         if check.fix:
-            console.print(Padding(f"→ {escape(printable(check.fix))}", (0, 0, 0, 16)))
+            console.print(Padding(f"→ {plain(check.fix)}", (0, 0, 0, 16), expand=False))
     failed = sum(check.status == "fail" for check in checks)
     warned = sum(check.status == "warn" for check in checks)
     console.print(

@@ -10,7 +10,7 @@ import click
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.output import BAD_ANSWER, FINE, Output, fill, table
+from penstock.cli.output import BAD_ANSWER, FINE, Output, fill, plain, table
 from penstock.cli.reference import load
 from penstock.data.migrations import apply, found_in
 from penstock.model.errors import BadMigration
@@ -56,7 +56,7 @@ def migrate(output: Output, app: str, check: bool) -> int:
 
 
 def _draw(console: Console, told: dict[str, Any]) -> None:
-    console.print(f"[bold]{told['database']}[/]  from {told['folder']}\n")
+    console.print(f"[bold]{plain(told['database'])}[/]  from {plain(told['folder'])}\n")
     now = set(told["applied_now"])
     rows = [(name, "applied now" if name in now else "applied") for name in told["applied"]]
     rows += [(name, "pending") for name in told["pending"]]

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
 
 FINE, BAD_ANSWER, USAGE, UNREACHABLE, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
-HINTS = {
-    USAGE: "`penstock COMMAND --help` shows how a command is called, with an example.",
-    UNREACHABLE: "`penstock doctor` looks at the database and says what is wrong with it.",
-}
+HINTS: tuple[tuple[type[PenstockError], str], ...] = (
+    (BadConfig, "`penstock doctor` checks the settings; docs/operate/running.md lists them."),
+    (BadApp, "`penstock run --help` shows how an app is named."),
+    (BadMigration, "`penstock migrate APP --check` lists what is wrong with the files."),
+    (StoreError, "`penstock doctor` looks at the database and says what is wrong with it."),
+)
 
 
 class NotFound(PenstockError):
     """There is no such thing."""
+
+
+class Told(PenstockError):
+    """An error that another process has put into words, with the exit code it ended with."""
 
 
 @dataclass(slots=True)
@@ -51,7 +57,8 @@ class Output:
     def fail(self, error: BaseException, code: int) -> int:
         """Tells what went wrong, and gives the exit code back."""
         message = redacted(str(error)) or type(error).__name__
-        hint = redacted(str(getattr(error, "hint", None) or HINTS.get(code, "")))
+        usual = next((hint for kind, hint in HINTS if isinstance(error, kind)), "")
+        hint = redacted(str(getattr(error, "hint", None) or usual))
         if self.json:
             told = {"error": {"code": code_name(error), "message": message, "hint": hint}}
             self.err.write(msgspec.json.encode(told).decode() + "\n")
@@ -62,6 +69,8 @@ class Output:
 
 def exit_code(error: PenstockError) -> int:
     match error:
+        case Told():
+            return int(error.facts["exit_code"])
         case NotFound():
             return NOT_FOUND
         case BadConfig() | BadApp() | BadMigration() | BadParameter():
@@ -76,6 +85,11 @@ def code_name(error: BaseException) -> str:
     """`StoreUnavailable` is `store_unavailable`: a name that scripts can tell errors apart by."""
     name = str(getattr(error, "code", None) or type(error).__name__)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def plain(text: object) -> str:
+    """Text from elsewhere, safe to stand in a line that is drawn: no markup in it is obeyed."""
+    return printable(str(text)).replace("[", r"\[")
 
 
 def printable(text: str) -> str:

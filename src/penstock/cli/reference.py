@@ -1,10 +1,11 @@
 """Finds the app that `module:app` or `path/to/file.py:app` names, and says plainly why there is none.
 
-`python -m penstock.cli.reference REF` does so in a process of its own: a supervisor runs no user code.
+`python -m penstock.cli.reference REF` tries it out in a process of its own: a supervisor runs no user code.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.util
 import os
@@ -18,7 +19,7 @@ from types import ModuleType
 import msgspec
 
 from penstock.app import App
-from penstock.cli.output import USAGE, Output, exit_code
+from penstock.cli.output import INTERRUPTED, Output, Told, exit_code
 from penstock.model.errors import BadApp, PenstockError
 
 EXAMPLES = "Write `shop.py`, `shop.py:app` or `package.module:app`."
@@ -41,8 +42,9 @@ def load(reference: str) -> App:
     return _named(module, place, attribute) if attribute else _only(module, place)
 
 
-def look_up(reference: str) -> Found:
-    """Whether the reference leads to an app, found out in a process of its own. Raises as `load` does."""
+def try_out(reference: str) -> Found:
+    """Loads the app, opens its database, applies what is pending and closes it again, all in a process of its own. What
+    is wrong with any of that is told here, once, and not by every worker that would start."""
     asked = subprocess.run(
         [sys.executable, "-m", "penstock.cli.reference", reference], stdout=subprocess.PIPE, check=False
     )
@@ -51,7 +53,8 @@ def look_up(reference: str) -> Found:
     except msgspec.DecodeError:
         raise BadApp(f"Importing {reference} ended Python with exit code {asked.returncode}.") from None
     if "error" in answer:
-        raise _error_named(answer["error"])
+        error = answer["error"]
+        raise Told(error["message"], code=error["code"], hint=error["hint"], exit_code=asked.returncode)
     return msgspec.convert(answer, Found)
 
 
@@ -138,22 +141,21 @@ def _named(module: ModuleType, place: str, attribute: str) -> App:
     raise BadApp(f"{place}:{attribute} {what}. {found}", reference=f"{place}:{attribute}")
 
 
-class _Told(BadApp):
-    """An error that another process has put into words."""
-
-
-def _error_named(told: dict[str, str]) -> PenstockError:
-    return _Told(told["message"], code=told["code"], hint=told["hint"])
+async def _open_once(app: App) -> None:
+    async with app:
+        pass
 
 
 def main() -> int:
     output = Output(json=True, err=sys.stdout)
     try:
         app = load(sys.argv[1])
+        with redirect_stdout(sys.stderr):
+            asyncio.run(_open_once(app))
     except PenstockError as error:
         return output.fail(error, exit_code(error))
     except KeyboardInterrupt:
-        return USAGE
+        return INTERRUPTED
     output.show(Found(app.name, app.database), lambda _: None)
     return 0
 

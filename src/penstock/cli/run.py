@@ -10,8 +10,8 @@ import msgspec
 
 from penstock import logs
 from penstock.cli import launch
-from penstock.cli.output import FINE, Output
-from penstock.cli.reference import load, look_up
+from penstock.cli.output import FINE, Output, plain
+from penstock.cli.reference import load, try_out
 from penstock.cli.status import queues_table
 from penstock.config import Config
 from penstock.data import overview
@@ -52,7 +52,7 @@ def run(
     if virtual is not None:
         return _run_virtual(output, app, virtual, seed)
     config = Config.load()
-    found = look_up(app)
+    found = try_out(app)
     events = Events()
     logs.attach(events, config.log)
     count = workers or config.workers
@@ -91,7 +91,7 @@ def _run_virtual(output: Output, reference: str, span: str, seed: int | None) ->
     told["queues"] = [msgspec.to_builtins(state) for state in states]
 
     def draw(console: Any) -> None:
-        console.print(f"[bold]{app.name}[/]  {span} of virtual time, seed {chosen}\n")
+        console.print(f"[bold]{plain(app.name)}[/]  {plain(span)} of virtual time, seed {chosen}\n")
         console.print(queues_table(states, console.width) if states else "No queue was used.")
 
     output.show(told, draw)

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from penstock.cli import target as targets
-from penstock.cli.output import Output, age_shown, bytes_shown, fill, money_shown, table
+from penstock.cli.output import Output, age_shown, bytes_shown, fill, money_shown, plain, table
 from penstock.data import overview
 from penstock.data.overview import QueueState
 from penstock.data.usage import MonthUsage, month_usage
@@ -75,12 +75,12 @@ class _State(msgspec.Struct):
                 "month": self.usage.month,
                 "rows_read": self.usage.total.rows_read,
                 "rows_written": self.usage.total.rows_written,
-                "usd": round(self.usage.usd, 6),
+                "usd": round(self.usage.usd, 9),
             },
         }
 
     def draw(self, console: Console) -> None:
-        console.print(f"[bold]{self.target.database}[/]  {size_shown(self.size, self.free_bytes)}")
+        console.print(f"[bold]{plain(self.target.database)}[/]  {size_shown(self.size, self.free_bytes)}")
         console.print(workers_shown(self.workers))
         used = self.usage.total
         console.print(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -68,20 +68,35 @@ def _local(database: str) -> Path:
 
 
 def _only_one_here() -> str | None:
-    found = [path for path in sorted(Path().glob("*.db")) if _application_id(path) == schema.APPLICATION_ID]
+    found = [path for path in sorted(Path().glob("*.db")) if _is_ours(path)]
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise BadConfig(f"There are several databases here: {names}. Say which: `--database {found[0].name}`.")
     return found[0].name if found else None
 
 
-def _application_id(path: Path) -> int:
-    """Bytes 68 to 71 of the file. Only while SQLite has it not open here: closing it would drop SQLite's locks."""
+class Header(NamedTuple):
+    """What the first bytes of a SQLite file tell. What was written last may still be in its log."""
+
+    log_is_on: bool
+    application: int
+
+
+def header(path: Path) -> Header | None:
+    """Reads without SQLite. Only while SQLite has the file not open here: closing it would drop SQLite's locks."""
     try:
         with path.open("rb") as file:
-            return int.from_bytes(file.read(72)[68:], "big")
+            start = file.read(72)
     except OSError:
-        return 0
+        return None
+    if not start.startswith(b"SQLite format 3\0"):
+        return None
+    return Header(start[18] == 2, int.from_bytes(start[68:], "big"))
+
+
+def _is_ours(path: Path) -> bool:
+    start = header(path)
+    return start is not None and (start.application == schema.APPLICATION_ID or Path(f"{path}-turn").exists())
 
 
 class FileReading:
@@ -105,17 +120,29 @@ def reading(target: Target) -> Iterator[FileReading]:
     path = target.database
     if not path.exists():
         raise StoreUnavailable(f"There is no database {path}.", path=str(path), hint=NEXT_STEP)
+    _refuse_others(path)
     reader = SqliteStore(path, metered=False).open_reader()
     try:
         version, application = reader.read(VERSIONS, {}, rows_max=1).values[0]
-        schema.check(version, str(path))
         if not version or application != schema.APPLICATION_ID:
-            raise StoreUnavailable(
-                f"{path} is a SQLite database without Penstock's tables.", path=str(path), hint=NEXT_STEP
-            )
+            raise StoreUnavailable(f"{path} has none of Penstock's tables.", path=str(path), hint=NEXT_STEP)
+        schema.check(version, str(path))
         yield FileReading(reader)
     finally:
         reader.close()
+
+
+def _refuse_others(path: Path) -> None:
+    """Every database of ours keeps a write-ahead log; one without could not even be opened for reading only."""
+    start = header(path)
+    if start is not None and not start.log_is_on and start.application == schema.APPLICATION_ID:
+        raise StoreUnavailable(
+            f"Another program has turned the write-ahead log of {path} off.",
+            path=str(path),
+            hint="Start a worker: it turns the log on again. Then find out which program it was.",
+        )
+    if (start is not None and not start.log_is_on) or (path.is_file() and not path.stat().st_size):
+        raise StoreUnavailable(f"{path} has none of Penstock's tables.", path=str(path), hint=NEXT_STEP)
 
 
 def size_bytes(database: Path) -> int:

@@ -9,8 +9,9 @@ from penstock.data.usage import Reading
 from penstock.model.forecast import Forecast, Sample, forecast
 from penstock.model.row import Row
 
-# Messages are counted only as far as it takes to tell ready from delayed: how many there are the counters know.
-COUNTED_FIRST, COUNTED_MAX = 50, 10_000
+# Messages are counted only as far as it takes to tell ready from delayed: how many there are the counters know, and
+# mostly few are of one kind. Where a look at so many of each does not tell, it looks again at more.
+COUNTED = (20, 200, 2_000, 10_000)
 QUEUES_MAX = 10_000
 WORKERS_MAX = 1_000
 LEASED_MAX = 100_000  # what all workers together can hold
@@ -134,8 +135,13 @@ class QueueState:
 
 async def queues(reading: Reading, *, now: int) -> list[QueueState]:
     """All queues of a database, in one statement and so of one moment."""
-    states = await _queues(reading, now, COUNTED_FIRST)
-    return states if all(state.exact for state in states) else await _queues(reading, now, COUNTED_MAX)
+    states: list[QueueState] = []
+    for most in COUNTED:
+        found = await reading.rows(QUEUES, now=now, most=most, leased_max=LEASED_MAX, queues_max=QUEUES_MAX)
+        states = [_state(row, now, most) for row in found]
+        if all(state.exact for state in states):
+            break
+    return states
 
 
 async def workers(reading: Reading) -> list[WorkerRow]:
@@ -147,11 +153,6 @@ async def size(reading: Reading, size_bytes: int, *, cap_bytes: int | None, now:
     """The size now and where it is going, from the one sample a day that workers take."""
     samples = [Sample(*row) for row in await reading.rows(SIZES)]
     return forecast([*samples, Sample(now, size_bytes)], cap_bytes=cap_bytes)
-
-
-async def _queues(reading: Reading, now: int, most: int) -> list[QueueState]:
-    found = await reading.rows(QUEUES, now=now, most=most, leased_max=LEASED_MAX, queues_max=QUEUES_MAX)
-    return [_state(row, now, most) for row in found]
 
 
 def _state(row: Row, now: int, most: int) -> QueueState:

@@ -37,7 +37,7 @@ class Hello(msgspec.Struct, frozen=True):
     presence: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # each is itself: they are kept in a set
 class Child:
     process: asyncio.subprocess.Process
     lifeline: int  # our end of a pipe: when we die it closes, and the worker stops by itself

@@ -341,7 +341,7 @@ def _in_place(loop: VirtualLoop, future: asyncio.Future[T], func: Callable[..., 
 def _place(task: asyncio.Task[Any]) -> str:
     """`Task-3: shop.py:12 in fetch, waiting in Event.wait`"""
     awaited: Any = task.get_coro()
-    place = inner = awaited.__qualname__
+    place = inner = getattr(awaited, "__qualname__", type(awaited).__name__)
     while awaited is not None:
         if frame := getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None):
             inner = awaited.__qualname__

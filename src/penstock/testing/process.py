@@ -19,7 +19,7 @@ from penstock.testing.loop import VirtualLoop
 
 T = TypeVar("T")
 
-CLOSINGS_MAX = 10  # a coroutine may wait again while it is being closed; after so many times it is left as it is
+UNWINDINGS_MAX = 10  # a coroutine may wait again on its way out; after so many times it is left as it is
 
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("penstock_process", default=None)
 
@@ -102,11 +102,10 @@ class Process:
             else:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 asyncio.tasks._unregister_task(task)
-                _close(task.get_coro())
+                _unwind(task.get_coro())
         self._tasks.clear()
-        if self.presence is not None:
-            with suppress(OSError, ValueError, BufferError):
-                self.presence.vanish()
+        if self.presence is not None and not self.presence._map.closed:
+            self.presence.vanish()
         self.engine = self.writer = self.presence = None
 
 
@@ -114,13 +113,13 @@ def current_process() -> Process | None:
     return _process.get()
 
 
-def _close(coroutine: Any) -> None:
-    for _ in range(CLOSINGS_MAX):
+def _unwind(coroutine: Any) -> None:
+    """Thrown, not closed: closing a coroutine leaves the asynchronous generators it waits in as they are."""
+    for _ in range(UNWINDINGS_MAX):
         try:
-            coroutine.close()
+            coroutine.throw(Killed())
+        except BaseException:
             return
-        except (Killed, Exception):
-            continue
 
 
 def _abandon(presence: SqlitePresence) -> None:

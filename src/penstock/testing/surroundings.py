@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from random import Random
 
@@ -31,6 +32,7 @@ class Host:
         self.seed = seed
         self.bells = BellTower(loop) if fate is None else BellTower(loop, fate)
         self.processes: list[Process] = []
+        self.context = contextvars.copy_context()  # of whoever made it: outside all processes
 
     def chance(self, concern: str) -> Random:
         """A source of its own for each concern, so that a new draw in one leaves the others as they were."""

@@ -43,7 +43,7 @@ class _Answer:
 
 
 class Bound:
-    """`arcs`: from, to, worth, counters. `spare`: counters that may be larger than all arcs together say."""
+    """`arcs`: from, to, worth, counters; there are `size` counters."""
 
     def __init__(self, arcs: Sequence[tuple[int, int, int, Vector]], size: int) -> None:
         places = {place: number for number, place in enumerate(sorted({end for arc in arcs for end in arc[:2]}))}
@@ -61,11 +61,11 @@ class Bound:
                 return answer.most(counters)
         if len(self._answers) >= ANSWERS_MAX:
             return min(answer.most(counters) for answer in self._answers)
-        answer = self._solve(counters)
-        if answer is None or not answer.fits(counters):
+        found = self._solve(counters)
+        if found is None or not found.fits(counters):
             return None
-        self._answers.append(answer)
-        return answer.most(counters)
+        self._answers.append(found)
+        return found.most(counters)
 
     def _solve(self, counters: Vector) -> _Answer | None:
         """The simplex method; it begins with every counter unexplained and takes in one cycle after another."""

@@ -116,9 +116,10 @@ class Program:
         stops = {Arc(way.source, 0, counts.plus(END)) for way in ways for counts in (STEP, way.counts)}
         stops |= {Arc(place, 0, STEP.plus(END)) for place in self._places.values()}
         self.arcs_unfinished = _joined([*ways, *sorted(stops), Arc(0, 0, Counts(changes=-1))])
-        self.transactions = sum(each.name == "Transaction" for each in code)
         # Clear and VUpdate change rows without saying how many.
         self.tells_changes = not any(each.name in {"Clear", "VUpdate"} for each in code)
+        # apsw sets the counters to zero when the action of a foreign key starts: it looks like a statement to it.
+        self.loses_counts = any(not str(listing[start][5]).startswith("-- ") for start in starts[1:])
         self.counted = [root for part in self._parts for root in part.counted_roots()]
 
     def _walk(self) -> list[Arc]:
@@ -178,7 +179,9 @@ class Program:
             emptied = {0} | sorter["SorterOpen"] | sorter["ResetSorter"]
             filled = {way.target for place in fill for way in out[place]}
             taken = {way.target for place in sort | drain for way in out[place] if way.counts.unsorted}
-            if _reached(out, filled, until=sort) & emptied or _reached(out, taken, until=drain) & (emptied | fill | sort):
+            if _reached(out, filled, until=sort) & emptied or _reached(out, taken, until=drain) & (
+                emptied | fill | sort
+            ):
                 leaky |= fill | sort | drain
         for number, way in enumerate(ways):
             if way.source in leaky:
@@ -200,6 +203,7 @@ class _Part:
             elif each.name in {"EndCoroutine", "Gosub", "InitCoroutine", "Return", "Yield"}:
                 registers.add(each.p1)
         self._temporary = {cursor for cursor, names in opened.items() if names <= _TEMPORARY}
+        self._may_lack = {each.p1 for each in code if each.name == "Return" and each.p3}
         self._registers = {register: number for number, register in enumerate(sorted(registers))}
 
     def start(self, part: int) -> State:
@@ -223,15 +227,17 @@ class _Part:
             case "InitCoroutine":
                 yield self._noting(state, each.p1, each.p3 - 1, goes_to=each.p2 or state.line + 1), STEP
             case "Return" if back is not None:
-                yield state._replace(line=back + 1), STEP
-            case "Return":
+                # An address is used once; forgetting it then keeps states few. Where it may also be missing, it is kept.
+                kept = back if each.p1 in self._may_lack else None
+                yield self._noting(state, each.p1, kept, goes_to=back + 1), STEP
+            case "Return" if each.p3:
                 yield state._replace(line=state.line + 1), STEP
             case "Yield" if back is not None:
                 yield self._noting(state, each.p1, state.line, goes_to=back + 1), STEP
             case "EndCoroutine" if back is not None:
                 yield self._noting(state, each.p1, state.line - 1, goes_to=self.code[back].p2), STEP
-            case "Yield" | "EndCoroutine":
-                raise Unreadable(f"{each.name} without an InitCoroutine before it")
+            case "Return" | "Yield" | "EndCoroutine":
+                raise Unreadable(f"{each.name} without an address to go to")
             case "BeginSubrtn" | "Null" | "Integer":
                 noted = state
                 for register in self._registers:
@@ -326,6 +332,13 @@ def _reached(out: defaultdict[int, list[Arc]], starts: set[int], *, until: set[i
             seen |= found
             waiting += found
     return seen
+
+
+def connected(arcs: Sequence[Arc]) -> list[Arc]:
+    """The arcs that lie on a closed walk from the start."""
+    there = _reached(_by_source(arcs), {0}, until=set())
+    back = _reached(_by_source([Arc(arc.target, arc.source, arc.counts) for arc in arcs]), {0}, until=set())
+    return [arc for arc in arcs if {arc.source, arc.target} <= there & back]
 
 
 def _joined(ways: Sequence[Arc]) -> list[Arc]:

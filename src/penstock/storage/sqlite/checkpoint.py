@@ -7,15 +7,20 @@ from pathlib import Path
 
 import apsw
 
+from penstock.storage.sqlite.connection import BUSY_MILLISECONDS
+from penstock.storage.sqlite.reserve import Reserve
+
 PAGES_BEFORE_CHECKPOINT = 4_000  # about 16 MB; four times SQLite's habit writes less and costs nothing else
+PAGE_BYTES = 4_096
 LOG_BYTES_KEPT = 64_000_000  # a log that once grew beyond this is cut back to nothing
 LOG_BYTES_WARNED = 256_000_000  # somebody holds a snapshot open and the log cannot be reused
 
 
 class Checkpointer:
-    def __init__(self, connection: apsw.Connection, database: Path) -> None:
+    def __init__(self, connection: apsw.Connection, database: Path, reserve: Reserve) -> None:
         self._connection = connection
         self._log = f"{database}-wal"
+        self._reserve = reserve
         self._pages = 0
         connection.set_wal_hook(self._committed)
 
@@ -24,18 +29,32 @@ class Checkpointer:
         return apsw.SQLITE_OK
 
     def after_commit(self) -> None:
-        if self._pages >= PAGES_BEFORE_CHECKPOINT:
+        """Also on a full disk, after each commit: what is written from the reserve uses the same log again and again."""
+        pages_max = min(PAGES_BEFORE_CHECKPOINT, self._reserve.log_bytes_max // PAGE_BYTES)
+        if self._pages >= pages_max or self._reserve.released:
             self.run()
 
-    def run(self) -> None:
-        """Copies what it can without waiting for anybody. A full disk or a busy reader only postpones it."""
+    def run(self) -> bool:
+        """Copies what it can without waiting for anybody. A busy reader, a full disk or an error of the disk only
+        postpones it: everything is in the log, and what was committed stays so. Tells whether all of it was copied."""
+        self._pages = 0
         try:
             in_log, copied = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            if in_log == copied and self.log_bytes() > LOG_BYTES_KEPT:
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            self._pages = in_log - copied
-        except (apsw.BusyError, apsw.LockedError, apsw.FullError):
-            self._pages = 0  # tried again after as many pages once more, and by `tidy`
+        except apsw.Error:
+            return False  # tried again after as many pages once more, and when somebody looks around
+        self._pages = in_log - copied
+        if in_log == copied and self.log_bytes() > LOG_BYTES_KEPT:
+            self._cut()
+        return in_log == copied
+
+    def _cut(self) -> None:
+        self._connection.set_busy_timeout(0)  # it would wait for readers, and keep all writers waiting meanwhile
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:
+            pass  # somebody reads; the log is cut another time
+        finally:
+            self._connection.set_busy_timeout(BUSY_MILLISECONDS)
 
     @property
     def overgrown(self) -> bool:

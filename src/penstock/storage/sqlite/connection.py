@@ -92,6 +92,14 @@ def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = 
     return connection
 
 
+def disconnect(connection: apsw.Connection) -> None:
+    """The last to leave copies the log back. Where that fails, the log stays and holds everything."""
+    try:
+        connection.close(True)
+    except apsw.Error:
+        connection.close(True)
+
+
 def query(
     connection: apsw.Connection, sql: str, bindings: dict[str, Any], rows_max: int | None = None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -129,6 +137,14 @@ def _refuse_unusable(path: Path, *, read_only: bool) -> None:
         )
 
 
+def damaged(path: Path, error: Exception) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"{path} is damaged or not a database ({error}). Stop all workers, keep the file, and restore the last backup "
+        "(`penstock restore`).",
+        path=str(path),
+    )
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Turns what the file system did into an error a person can act on. Errors of a statement pass through."""
@@ -137,11 +153,7 @@ def translated(path: Path) -> Iterator[None]:
     except apsw.FullError as error:
         raise StorageFull(f"The disk that holds {path} is full; nothing was saved. Free some space.") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreCorrupt(
-            f"{path} is damaged or not a database ({error}). Stop all workers, keep the file, and restore the last "
-            "backup (`penstock restore`).",
-            path=str(path),
-        ) from error
+        raise damaged(path, error) from error
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreUnavailable(
             f"{path} has been locked by another program for {BUSY_MILLISECONDS // 1000} s. End that program's "

@@ -7,17 +7,19 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from penstock.storage.sqlite.bound import Bound
-from penstock.storage.sqlite.bytecode import Arc, Program, Unreadable
+from penstock.storage.sqlite.bytecode import Program, Unreadable, connected
 
 REMEMBERED_MAX = 64  # different sets of counters with their result; a statement by key has one or two
+BOUNDS_MAX = 32  # which counters are zero, unknown or neither; a statement has few of these cases
+_TOLD_DELETE = 0x41  # P2 of Delete: counted as a change, or only told to hooks and not done
 
 Listing = Sequence[tuple[Any, ...]]
 
 
 class Seen(NamedTuple):
-    """What was counted, over all executions of a text. None: not known. `rows` is known only if all ran to their end."""
+    """What was counted over all executions of a text; None: not known. `rows` is known only if all ran to their end."""
 
-    runs: int
+    runs: int | None = None
     rows: int | None = None
     changes: int | None = None
     steps: int | None = None
@@ -25,7 +27,6 @@ class Seen(NamedTuple):
     indexed: int | None = None
     passed: int | None = None
     stopped: int | None = None
-    unsorted: int = 0
 
 
 class Most(NamedTuple):
@@ -38,35 +39,35 @@ class Most(NamedTuple):
 class Cost:
     def __init__(self, listing: Listing) -> None:
         self.listing = listing
-        self._remembered: dict[Seen, Most | None] = {}
-        self._bounds: dict[tuple[bool, str, tuple[str, ...]], tuple[Bound, tuple[str, ...]]] = {}
         try:
             self._program: Program | None = Program(listing)
         except Unreadable:
             self._program = None
-
-    @property
-    def tables_counted(self) -> list[tuple[int, int]]:
-        """Database number and root page of each table that is counted whole."""
-        return self._program.counted if self._program else []
-
-    @property
-    def transactions(self) -> int:
-        return self._program.transactions if self._program else 0
+        # Database number and root page of each table that is counted whole.
+        self.tables_counted = self._program.counted if self._program else []
+        transactions = [line for line in listing if line[1] == "Transaction"]
+        self.transactions = len(transactions)
+        self.only_reads = not any(line[3] for line in transactions)
+        # Whether rows may be deleted that are not counted as changes, as `insert or replace` does.
+        self.hides_deletes = not self.only_reads and any(
+            line[1] == "Delete" and not line[3] & _TOLD_DELETE for line in listing
+        )
+        self._remembered: dict[tuple[int | None, ...], Most | None] = {}
+        self._bounds: dict[tuple[bool, str, tuple[bool | None, ...]], tuple[Bound, tuple[str, ...]]] = {}
 
     @cached_property
     def bounded(self) -> bool:
         """Whether an execution reads no more than a fixed number of rows, so that it need not be traced."""
         return not self.tables_counted and self.most(Seen(runs=1, changes=0)) is not None
 
-    def most(self, seen: Seen) -> Most | None:
-        """None: the program cannot be read, or cannot have counted this."""
+    def most(self, seen: tuple[int | None, ...]) -> Most | None:
+        """The most that fits a `Seen`. None: the program cannot be read, or cannot have counted this."""
         try:
             return self._remembered[seen]
         except KeyError:
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()
-            found = self._remembered[seen] = self._worked_out(seen)
+            found = self._remembered[seen] = self._worked_out(Seen(*seen))
             return found
 
     def _worked_out(self, seen: Seen) -> Most | None:
@@ -74,6 +75,8 @@ class Cost:
             return None
         if not self._program.tells_changes:
             seen = seen._replace(changes=None)
+        if self._program.loses_counts:
+            seen = seen._replace(scanned=None, indexed=None, passed=None, stopped=None)
         visits = self._most("visits", seen)
         counted = self._most("counted", seen) if self.tables_counted else 0
         if visits is not None and counted is not None:
@@ -83,24 +86,32 @@ class Cost:
 
     def _most(self, of: str, seen: Seen) -> int | None:
         finished = seen.rows is not None
-        known = tuple(name for name in Seen._fields if getattr(seen, name) is not None and (finished or name != "unsorted"))
-        if (finished, of, known) not in self._bounds:
-            self._bounds[finished, of, known] = self._bound(of, known, finished=finished)
-        bound, counters = self._bounds[finished, of, known]
-        return bound.most(tuple(getattr(seen, name) for name in counters))
+        known: dict[str, int | None] = seen._asdict()
+        if finished:
+            known["unsorted"] = 0  # a sorter is never left with rows in it
+        signs = tuple(None if value is None else value > 0 for value in known.values())
+        if (finished, of, signs) not in self._bounds:
+            if len(self._bounds) >= BOUNDS_MAX:
+                self._bounds.clear()
+            self._bounds[finished, of, signs] = self._bound(of, known, finished=finished)
+        bound, counters = self._bounds[finished, of, signs]
+        return bound.most(tuple(known[name] or 0 for name in counters))
 
-    def _bound(self, of: str, known: tuple[str, ...], *, finished: bool) -> tuple[Bound, tuple[str, ...]]:
+    def _bound(self, of: str, known: dict[str, int | None], *, finished: bool) -> tuple[Bound, tuple[str, ...]]:
         assert self._program is not None
-        arcs: list[Arc] = self._program.arcs if finished else self._program.arcs_unfinished
-        counters = tuple(name for name in known if any(getattr(arc.counts, name) for arc in arcs))
+        arcs = self._program.arcs if finished else self._program.arcs_unfinished
+        for name in [name for name, value in known.items() if value == 0]:
+            if all(getattr(arc.counts, name) >= 0 for arc in arcs):
+                # Ways that add to a counter were not gone if it is zero, nor was what can be reached only through them.
+                arcs = connected([arc for arc in arcs if not getattr(arc.counts, name)])
+        counters = tuple(
+            name
+            for name, value in known.items()
+            if value is not None and any(getattr(arc.counts, name) for arc in arcs)
+        )
         return Bound(
             [
-                (
-                    arc.source,
-                    arc.target,
-                    getattr(arc.counts, of),
-                    tuple(getattr(arc.counts, name) for name in counters),
-                )
+                (arc.source, arc.target, getattr(arc.counts, of), tuple(getattr(arc.counts, name) for name in counters))
                 for arc in arcs
             ],
             len(counters),

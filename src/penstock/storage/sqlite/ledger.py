@@ -22,6 +22,7 @@ from penstock.contracts.ledger import (
 from penstock.model.errors import StatementFailed, StorageFull, StoreError
 from penstock.model.message import PRIORITIES, Delivery, NewMessage
 from penstock.model.outcome import DONE, Again, Dead
+from penstock.storage.sqlite.connection import damaged
 from penstock.storage.sqlite.returning import return_rows
 from penstock.storage.sqlite.session import Session
 from penstock.storage.sqlite.users import run_calls
@@ -94,10 +95,13 @@ class SqliteLedger:
         except BaseException as error:
             session.rollback()
             if isinstance(error, StorageFull):
-                session.reserve.release()
+                session.make_room()
             elif isinstance(error, StoreError):
                 session.reopen()
                 raise NotCommitted(str(error)) from error
+            elif isinstance(error, apsw.SQLError):
+                # Users' statements are named by now. This is one of the engine's own, and the file is not as it was made.
+                raise damaged(session.settings.path, error) from error
             raise
         try:
             session.commit()
@@ -121,11 +125,24 @@ class SqliteLedger:
         with session.errors():
             saved = session.value(SQL["read_number"], {"worker": session.worker})
         if saved == number:
+            self._make_durable(error)
             return
         if isinstance(error, apsw.FullError):
-            session.reserve.release()
+            session.make_room()
             raise StorageFull from error
         raise NotCommitted(f"The commit failed ({error}) and was read back: nothing of it was saved.") from error
+
+    def _make_durable(self, error: apsw.Error) -> None:
+        """The group happened, but what failed may have been its sync, and a system forgets what it could not write. Copied
+        back from the log and synced, it is as safe as any other."""
+        session = self._session
+        if not session.checkpointer.run():
+            path = session.settings.path
+            raise StoreError(
+                f"The disk failed under {path} ({error}). The last commit can be read, but nobody can tell whether it would "
+                "survive a power loss. Check the disk, and start again.",
+                path=str(path),
+            ) from error
 
     def _fill(
         self, units: Sequence[SealedUnit], wants: Sequence[Want], now: int, sweep: bool, careful: bool
@@ -284,7 +301,7 @@ class SqliteLedger:
                     "now": now,
                     "limit": left,
                 }
-                rows: list[Any] = connection.execute(SQL["due"], probe).fetchall()
+                rows = self._due(probe)
                 if rows:
                     taken = _seqs([row[0] for row in rows])
                     lease = {"worker": self._session.worker, "number": committed.number, "seqs": taken}
@@ -295,6 +312,12 @@ class SqliteLedger:
                         break
             else:
                 committed.next_due[want.queue] = self._next_due(want.queue)
+
+    def _due(self, probe: dict[str, Any]) -> list[Any]:
+        try:
+            return self._session.connection.execute(SQL["due"], probe).fetchall()
+        except UnicodeDecodeError as error:
+            raise damaged(self._session.settings.path, error) from error
 
     def _next_due(self, queue: str) -> int | None:
         dues = (self._session.value(SQL["next_due"], {"queue": queue, "priority": each}) for each in PRIORITIES)

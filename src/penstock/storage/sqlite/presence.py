@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from penstock.contracts import running
 from penstock.contracts.presence import Departed
+from penstock.model.errors import StorageFull
 
 
 def path_of(database: Path, worker: int) -> Path:
@@ -36,10 +38,25 @@ class SqlitePresence:
         self._held: dict[int, int] = {}
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         fcntl.flock(self._file, fcntl.LOCK_EX)
-        os.ftruncate(self._file, running.BYTES)
+        self._take_space()
         self._map = mmap.mmap(self._file, running.BYTES)
         self._cells = memoryview(self._map).cast("q")
         running.clear(self._cells, os.getpid())
+
+    def _take_space(self) -> None:
+        """Every page of the list is written now: on a full disk, noting a handler in a page that has no place there would
+        be a fatal signal."""
+        try:
+            if os.pwrite(self._file, bytes(running.BYTES), 0) == running.BYTES:
+                return
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+        self._path.unlink(missing_ok=True)
+        os.close(self._file)
+        raise StorageFull(
+            f"The disk that holds {self._database} is full; a worker cannot start on it. Free some space."
+        )
 
     @property
     def path(self) -> Path:

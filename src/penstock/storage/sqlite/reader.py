@@ -9,7 +9,7 @@ from penstock.contracts.store import Rows
 from penstock.model.errors import StatementFailed
 from penstock.model.statement import one_line
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.connection import connect, query, translated
+from penstock.storage.sqlite.connection import connect, disconnect, query, translated
 from penstock.storage.sqlite.meter import Meter
 from penstock.storage.sqlite.session import Settings
 
@@ -35,4 +35,4 @@ class SqliteReader:
         return Rows(columns, values, measure)
 
     def close(self) -> None:
-        self._connection.close(True)
+        disconnect(self._connection)

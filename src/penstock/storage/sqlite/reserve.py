@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-RESERVE_BYTES = 8_000_000  # thousands of settlements, each a few pages of log
+RESERVE_BYTES = 20_000_000  # the whole log can be copied back from it, and some thousand settlements written besides
 RESERVE_SHARE = 0.1  # of what is free at the start, at most: a small disk gets a small reserve
 REFILL_TIMES = 2  # refilled only when so many times its size is free, or freeing it would refill it at once
+LOG_SHARE = 0.8  # of the reserve, at most: on a full disk the log must fit into it to be copied back and used again
 CHUNK = bytes(65_536)
 
 
@@ -26,6 +27,10 @@ class Reserve:
         self._free_bytes = free_bytes
         self._size = 0
         self.released = False
+
+    @property
+    def log_bytes_max(self) -> int:
+        return int((self._size or self._bytes) * LOG_SHARE)
 
     def refill(self) -> bool:
         """Sets the space aside again; false while the disk has none to spare."""

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
+from penstock.model.errors import StorageFull
 from penstock.storage.sqlite.checkpoint import Checkpointer
-from penstock.storage.sqlite.connection import Guard, connect, translated
+from penstock.storage.sqlite.connection import Guard, connect, damaged, disconnect, translated
 from penstock.storage.sqlite.meter import Meter
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, Reserve, free_on_disk
 from penstock.storage.sqlite.turn import Turn
+
+T = TypeVar("T")
 
 # Named like the statements in the .sql files: a user's `commit` must not find ours prepared and slip past the guard.
 BEGIN, COMMIT, ROLLBACK = "/* penstock */ begin immediate", "/* penstock */ commit", "/* penstock */ rollback"
@@ -38,16 +41,16 @@ class Session:
         self.started_in = started_in
         self.worker = 0
         self.guard = Guard()
+        self.reserve = Reserve(settings.path, settings.reserve_bytes, settings.free_bytes)
         self._connect()
         self.turn = Turn(settings.path)
-        self.reserve = Reserve(settings.path, settings.reserve_bytes, settings.free_bytes)
         self.reserve.refill()
 
     def _connect(self) -> None:
         settings = self.settings
         self.connection = connect(settings.path, synchronous=settings.synchronous, vfs=settings.vfs)
         self.connection.authorizer = self.guard
-        self.checkpointer = Checkpointer(self.connection, settings.path)
+        self.checkpointer = Checkpointer(self.connection, settings.path, self.reserve)
         self.meter = Meter(self.connection) if settings.metered else None
         self.cursor: apsw.Cursor = self.connection.cursor()
 
@@ -72,17 +75,42 @@ class Session:
             except apsw.Error:
                 self.reopen()
 
+    def transact(self, work: Callable[[], T]) -> T:
+        """A short transaction of the engine's own, tried once more from the reserve if the disk is full."""
+        with self.turn:
+            try:
+                result = self._transact(work)
+            except StorageFull:
+                if self.reserve.released:
+                    raise
+                self.make_room()
+                result = self._transact(work)
+            self.checkpointer.after_commit()
+            return result
+
+    def _transact(self, work: Callable[[], T]) -> T:
+        try:
+            with self.errors():
+                self.begin()
+                result = work()
+                self.commit()
+                return result
+        except BaseException as error:
+            self.rollback()
+            if isinstance(error, apsw.SQLError):
+                raise damaged(self.settings.path, error) from error
+            raise
+
+    def make_room(self) -> None:
+        """The disk is full: gives the reserve away, and copies the log back so that its space can be used again."""
+        self.reserve.release()
+        self.checkpointer.run()
+
     def reopen(self) -> None:
         """After an I/O error nothing in memory can be trusted: a fresh connection reads the truth from the file."""
-        self._forget_connection()
+        disconnect(self.connection)
         self._connect()
 
-    def _forget_connection(self) -> None:
-        try:
-            self.connection.close(True)
-        except apsw.Error:
-            self.connection.close(True)
-
     def close(self) -> None:
-        self._forget_connection()
+        disconnect(self.connection)
         self.turn.close()

@@ -118,6 +118,7 @@ class SqliteTransaction:
         self._session = session
         self._measures = measures
         self._task = task
+        self._changes = 0
         self._ended = False
 
     def __enter__(self) -> SqliteTransaction:
@@ -156,7 +157,7 @@ class SqliteTransaction:
 
     def write(self, sql: str, given: object = None, /, **named: object) -> int:
         self._run(sql, bind(writable(sql), given, named))
-        return self._session.connection.changes()
+        return self._changes
 
     def _run(self, sql: str, bound: dict[str, Bindable]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         self._check_open()
@@ -164,6 +165,7 @@ class SqliteTransaction:
         if meter is not None:
             meter.begin(sql)
         found = query(self._session.connection, sql, bound)
+        self._changes = self._session.connection.changes()  # before the meter looks at the program: that sets it to 0
         if meter is not None:
             self._measures.append((self._task, meter.end(sql)))
         return found

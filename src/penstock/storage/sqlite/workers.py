@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from functools import partial
 
 from penstock.contracts.faults import Faults
 from penstock.contracts.workers import Returned, WorkerRow
@@ -18,60 +18,48 @@ class SqliteWorkers:
     def __init__(self, session: Session, faults: Faults, *, now: int) -> None:
         self._session = session
         self._at = faults.at
-        with self._transaction():
-            who = {"host": socket.gethostname(), "pid": os.getpid(), "now": now}
-            session.worker = session.value(SQL["enrol"], who)
+        who = {"host": socket.gethostname(), "pid": os.getpid(), "now": now}
+        session.worker = session.transact(partial(session.value, SQL["enrol"], who))
 
     @property
     def me(self) -> int:
         return self._session.worker
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        session = self._session
-        with session.turn:
-            try:
-                with session.errors():
-                    session.begin()
-                    yield
-                    session.commit()
-            except BaseException:
-                session.rollback()
-                raise
-
     def register_queues(self, queues: Sequence[QueueSettings]) -> None:
-        with self._transaction():
-            for queue in queues:
-                rules = {
-                    "name": queue.name,
-                    "retries": queue.retry.retries,
-                    "first_seconds": queue.retry.first_seconds,
-                    "longest_seconds": queue.retry.longest_seconds,
-                    "wall_seconds": queue.wall_seconds,
-                    "crashes_max": queue.crashes_max,
-                }
-                self._session.connection.execute(SQL["register_queue"], rules)
+        self._session.transact(partial(self._register, queues))
+
+    def _register(self, queues: Sequence[QueueSettings]) -> None:
+        for queue in queues:
+            rules = {
+                "name": queue.name,
+                "retries": queue.retry.retries,
+                "first_seconds": queue.retry.first_seconds,
+                "longest_seconds": queue.retry.longest_seconds,
+                "wall_seconds": queue.wall_seconds,
+                "crashes_max": queue.crashes_max,
+            }
+            self._session.connection.execute(SQL["register_queue"], rules)
 
     def return_rows(
         self, worker: int, *, started: Collection[int] | None, charged: Collection[int] = (), now: int
     ) -> Returned:
         self._at("return.before")
-        connection = self._session.connection
-        with self._transaction():
-            number = self._session.value(LEDGER["next_number"])
-            returned = return_rows(self._session, worker, started=started, charged=charged, now=now, number=number)
-            for queue, dead in returned.dead_by_queue.items():
-                counted = {"queue": queue, "worker": self.me, "sent": 0, "acked": 0, "dead": dead}
-                connection.execute(LEDGER["count"], counted)
-            self._remove(worker)
+        returned = self._session.transact(partial(self._return, worker, started, charged, now))
         self._at("return.after")
-        return returned.counts()
+        return returned
 
     def retire(self, worker: int, *, now: int) -> None:
-        with self._transaction():
-            number = self._session.value(LEDGER["next_number"])
-            return_rows(self._session, worker, started=(), now=now, number=number)
-            self._remove(worker)
+        self._session.transact(partial(self._return, worker, (), (), now))
+
+    def _return(self, worker: int, started: Collection[int] | None, charged: Collection[int], now: int) -> Returned:
+        session = self._session
+        number = session.value(LEDGER["next_number"])
+        returned = return_rows(session, worker, started=started, charged=charged, now=now, number=number)
+        for queue, dead in returned.dead_by_queue.items():
+            counted = {"queue": queue, "worker": self.me, "sent": 0, "acked": 0, "dead": dead}
+            session.connection.execute(LEDGER["count"], counted)
+        self._remove(worker)
+        return returned.counts()
 
     def _remove(self, worker: int) -> None:
         for statement in ("keep_counts", "drop_counts", "leave"):

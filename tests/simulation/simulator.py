@@ -1,0 +1,95 @@
+"""Runs the history of one seed and says which law it broke, if any."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import tempfile
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import apsw
+
+from penstock.storage.sqlite.store import SqliteStore
+from penstock.testing.loop import OutOfPatience, Stuck, run
+from tests.simulation.final import final_law
+from tests.simulation.model import Trace
+from tests.simulation.plan import plan
+from tests.simulation.watch import Watch, columns_of
+from tests.simulation.world import World
+
+FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
+TABLES = "create table effects (id blob not null, token integer not null, kind text not null)"
+LINES_SHOWN = 40
+PATIENCE_SECONDS = 10.0  # real ones in which no time passes: something spins
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    seed: int
+    broken: str | None
+    lines: list[str]
+    seconds: float  # virtual ones
+    rows: int
+
+    @property
+    def digest(self) -> str:
+        return blake2b("\n".join(self.lines).encode(), digest_size=16).hexdigest()
+
+
+class Simulator:
+    """Keeps an empty database to copy from, since making one takes longer than most histories."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=FOLDER))
+        self._empty = self._folder / "empty.db"
+        writer = SqliteStore(self._empty, synchronous="off", reserve_bytes=0, metered=False).open_writer(now=0)
+        writer.workers.retire(writer.workers.me, now=0)
+        writer.close()
+        connection = apsw.Connection(str(self._empty))
+        connection.execute(TABLES)
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._columns = columns_of(connection)
+        connection.close()
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def history(self, seed: int) -> History:
+        folder = self._folder / str(seed)
+        folder.mkdir()
+        database = folder / "world.db"
+        shutil.copyfile(self._empty, database)
+        trace = Trace()
+        worlds: list[World] = []
+
+        async def main() -> float:
+            world = World(plan(seed), database, trace)
+            worlds.append(world)
+            with Watch(self._columns, world.committed).on():
+                await world.run()
+            return world._loop.time()
+
+        seconds = 0.0
+        try:
+            seconds = run(main, seed=seed, patience=PATIENCE_SECONDS)
+            broken = worlds[0].broken
+        except (Stuck, OutOfPatience) as error:
+            broken = f"{type(error).__name__}: {error}"
+        except Exception as error:
+            broken = f"the simulator fell over: {type(error).__name__}: {error}"
+            trace.lines.append(repr(error))
+        if broken is None:
+            broken = final_law(database, worlds[0].law)
+        shutil.rmtree(folder, ignore_errors=True)
+        rows = len(worlds[0].law.rows) if worlds else 0
+        worlds.clear()
+        gc.collect(0)
+        return History(seed, broken, trace.lines, seconds, rows)

@@ -1,0 +1,192 @@
+"""`penstock doctor`: each check can fail, and says what to do when it does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import apsw
+import pytest
+
+from penstock.cli import checkup
+from penstock.cli.reference import load
+from tests.unit.cli import Terminal
+
+
+def made() -> None:
+    """The database of `shop.py`, with a message in it."""
+    app = load("shop.py")
+    module = sys.modules[app.queues["sales"].handlers["sale"].function.__module__]
+    asyncio.run(module.send("lamp"))
+
+
+def checks(terminal: Terminal, *arguments: str) -> dict[str, list[str]]:
+    """The statuses by name."""
+    said = terminal("doctor", *arguments, "--json")
+    found: dict[str, list[str]] = {}
+    for check in said.told["checks"]:
+        assert list(check) == ["name", "status", "message", "fix"]
+        assert check["fix"] or check["status"] == "ok", check
+        found.setdefault(check["name"], []).append(check["status"])
+    assert said.told["passed"] == (said.code == 0) == (not any("fail" in each for each in found.values()))
+    return found
+
+
+def test_a_sound_database_passes_every_check(terminal: Terminal, shop: Path) -> None:
+    made()
+
+    found = checks(terminal, "shop.py", "--deep")
+
+    assert set(found) >= {
+        "python",
+        "sqlite",
+        "config",
+        "disk",
+        "sockets",
+        "database",
+        "integrity",
+        "journal",
+        "balance",
+        "clock",
+        "workers",
+        "locks",
+    }
+    assert all(status == "ok" for statuses in found.values() for status in statuses)
+    assert "All is well." in terminal("doctor", "shop.py").out
+
+
+def test_before_anything_exists_it_says_what_comes_next(terminal: Terminal, shop: Path) -> None:
+    assert checks(terminal)["database"] == ["warn"]
+    assert "penstock run" in terminal("doctor").words
+    assert checks(terminal, "shop.py")["database"] == ["warn"]
+    assert "`penstock run shop.py` makes it" in terminal("doctor", "shop.py").out
+
+
+@pytest.mark.parametrize(
+    "version, status",
+    [
+        ("3.40.1", "fail"),
+        ("3.51.2", "fail"),
+        ("3.51.3", "ok"),
+        ("3.52.0", "fail"),
+        ("3.53.0", "ok"),
+        ("3.54.1", "ok"),
+        ("4.0.0", "ok"),
+    ],
+)
+def test_a_sqlite_with_the_bug_in_its_log_is_refused(version: str, status: str) -> None:
+    assert checkup.sqlite(version).status == status
+
+
+def test_a_wrong_setting_fails(terminal: Terminal, shop: Path) -> None:
+    (shop / "penstock.toml").write_text("workrs = 2")
+
+    assert checks(terminal, "shop.py")["config"] == ["fail"]
+
+
+def test_an_app_that_cannot_be_loaded_fails(terminal: Terminal, shop: Path) -> None:
+    assert checks(terminal, "nowhere.py")["app"] == ["fail"]
+
+
+def test_a_folder_that_is_missing_fails(terminal: Terminal, empty_folder: Path) -> None:
+    assert checks(terminal, "--database", "gone/shop.db")["folder"] == ["fail"]
+    assert f"mkdir -p {empty_folder}/gone" in terminal("doctor", "--database", "gone/shop.db").words
+
+
+@pytest.mark.parametrize("free, status", [(50_000_000, "fail"), (500_000_000, "warn"), (5_000_000_000, "ok")])
+def test_a_disk_that_is_nearly_full_is_told(
+    terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str
+) -> None:
+    made()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+
+    assert checks(terminal, "shop.db")["disk"] == [status]
+
+
+def test_a_network_file_system_is_refused(terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made()
+    monkeypatch.setattr(checkup, "file_system", lambda _: "nfs4")
+
+    assert "fail" in checks(terminal, "shop.db")["disk"]
+
+
+def test_the_file_system_is_that_of_the_nearest_mount() -> None:
+    if not Path("/proc/mounts").exists():
+        pytest.skip("only Linux tells")
+    assert checkup.file_system(Path("/proc")) == "proc"
+    assert checkup.file_system(Path("/proc/self")) == "proc"
+
+
+def test_a_log_that_another_program_turned_off_fails(terminal: Terminal, shop: Path) -> None:
+    made()
+    with closing(apsw.Connection("shop.db")) as other:
+        other.pragma("journal_mode", "delete")
+
+    assert checks(terminal, "shop.db")["database"] == ["fail"]
+    assert "turned the write-ahead log of shop.db off" in terminal("doctor", "shop.db").words
+
+
+def test_a_clock_that_was_set_back_is_told(terminal: Terminal, shop: Path) -> None:
+    made()
+    with closing(apsw.Connection("shop.db")) as connection:
+        connection.execute("update penstock_messages set sent_at = sent_at + 7200000000")
+
+    assert checks(terminal, "shop.db")["clock"] == ["warn"]
+    assert "1h 59m ahead of this clock" in " ".join(terminal("doctor", "shop.db").out.split()).replace(
+        "2h 0m", "1h 59m"
+    )
+
+
+def test_counters_that_differ_from_rows_fail_a_deep_look(terminal: Terminal, shop: Path) -> None:
+    made()
+    with closing(apsw.Connection("shop.db")) as connection:
+        connection.execute("delete from penstock_messages")
+
+    assert "balance" not in checks(terminal, "shop.db")
+    assert checks(terminal, "shop.db", "--deep")["balance"] == ["fail"]
+
+
+def test_a_lock_file_that_nobody_holds_is_told(terminal: Terminal, shop: Path) -> None:
+    made()
+    (shop / "shop.db-worker-99").write_bytes(b"")
+
+    assert checks(terminal, "shop.db")["locks"] == ["warn"]
+    assert "rm shop.db-worker-99" in terminal("doctor", "shop.db").out
+
+
+def test_a_folder_for_sockets_that_cannot_be_used_fails(
+    terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(shop / "nowhere"))
+    assert checks(terminal, "shop.db")["sockets"] == ["fail"]
+
+    long = shop / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    assert checks(terminal, "shop.db")["sockets"] == ["fail"]
+
+
+def test_a_reserve_that_is_gone_is_told(terminal: Terminal, shop: Path) -> None:
+    made()
+    (shop / "shop.db-reserve").unlink()
+
+    assert checks(terminal, "shop.db")["reserve"] == ["warn"]
+
+
+def test_a_database_near_its_cap_is_told(terminal: Terminal, shop: Path) -> None:
+    made()
+    (shop / "penstock.toml").write_text("[limits]\ndatabase_bytes_max = 150000")
+
+    assert checks(terminal, "shop.db")["size"] == ["warn"]
+
+
+def test_the_object_is_the_only_thing_on_stdout(terminal: Terminal, shop: Path) -> None:
+    made()
+
+    assert json.loads(terminal("doctor", "shop.py", "--json").out)["passed"] is True

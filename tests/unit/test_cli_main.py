@@ -1,0 +1,199 @@
+"""The command itself: it teaches, speaks JSON when asked to, and ends with a code that means something."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from penstock.cli import main as cli
+from penstock.cli.main import COMMANDS, penstock
+from penstock.cli.output import Output, age_shown, bytes_shown, exit_code, money_shown
+from penstock.model.errors import BadApp, BadConfig, PenstockError, SchemaTooNew, StorageFull
+from tests.unit.cli import PROGRAM, Terminal, environ
+from tests.unit.cli import penstock as run_penstock
+
+CONTEXT = click.Context(penstock)
+
+
+def test_without_arguments_it_gives_a_tour(terminal: Terminal) -> None:
+    said = terminal()
+
+    assert said.code == 0
+    assert "penstock run market.py" in said.out
+    assert "Exit codes" in said.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_every_command_shows_an_example_and_json(terminal: Terminal, name: str) -> None:
+    said = terminal(name, "--help")
+
+    assert said.code == 0
+    assert f"Example:\n    penstock {name}" in said.out
+    assert "--json" in said.out
+    assert "  " + COMMANDS[name].partition(":")[2] in terminal("--help").out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_loaded_from_its_own_file(name: str) -> None:
+    command = penstock.get_command(CONTEXT, name)
+
+    assert command is not None
+    assert COMMANDS[name].endswith(f":{command.name}")
+
+
+def test_the_version_names_what_it_runs_on(terminal: Terminal) -> None:
+    assert terminal("--version").out.startswith("penstock 0.")
+    assert list(terminal("--version", "--json").told) == ["penstock", "python", "sqlite"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run"],
+        ["run", "a.py", "--workers", "0"],
+        ["run", "a.py", "--workers", "many"],
+        ["status", "--no"],
+    ],
+)
+def test_a_wrong_call_ends_with_2_and_says_how_it_goes(terminal: Terminal, arguments: list[str]) -> None:
+    said = terminal(*arguments)
+    assert said.code == 2
+    assert said.out == ""
+    assert "--help` shows how it is called" in said.err
+
+    said = terminal(*arguments, "--json")
+    assert said.code == 2
+    assert said.out == ""
+    assert said.error["code"] == "usage"
+
+
+@pytest.mark.parametrize("place", [["--json", "status"], ["status", "--json"]])
+def test_json_may_stand_before_or_behind_the_command(terminal: Terminal, place: list[str]) -> None:
+    said = terminal(*place)
+
+    assert said.code == 3
+    assert said.error["code"] == "store_unavailable"
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        (BadConfig("no"), 2),
+        (BadApp("no"), 2),
+        (StorageFull(), 3),
+        (SchemaTooNew("no"), 3),
+        (PenstockError("no"), 1),
+    ],
+)
+def test_each_kind_of_failure_has_its_code(error: PenstockError, code: int) -> None:
+    assert exit_code(error) == code
+
+
+def test_what_nobody_thought_of_ends_with_1_and_a_traceback(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(cli.penstock, "main", broken)
+
+    said = terminal("status")
+    assert (said.code, said.out) == (1, "")
+    assert "Traceback" in said.err
+    said = terminal("status", "--json")
+    assert (said.code, said.error["code"]) == (1, "internal")
+
+
+def test_ctrl_c_ends_with_130_and_says_nothing(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.penstock, "main", interrupted)
+
+    assert terminal("status") == (130, "", "")
+
+
+def test_a_real_ctrl_c_ends_a_real_process_with_130(empty_folder: Path) -> None:
+    (empty_folder / "slow.py").write_text("import time\nopen('began', 'w').close()\ntime.sleep(60)")
+    process = subprocess.Popen([PROGRAM, "migrate", "slow.py"], cwd=empty_folder, env=environ())
+    until = time.monotonic() + 30
+    while not (empty_folder / "began").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(timeout=30) == 130
+
+
+def test_a_reader_that_leaves_early_is_no_error(empty_folder: Path) -> None:
+    piped = f"{PROGRAM} --help | head -c 1; echo ${{PIPESTATUS[0]}}"
+
+    done = subprocess.run(["bash", "-c", piped], env=environ(), capture_output=True, text=True, check=True)
+
+    assert done.stdout.endswith("0\n")
+    assert done.stderr == ""
+
+
+def test_a_file_of_settings_is_named_with_config(empty_folder: Path) -> None:
+    (empty_folder / "live.toml").write_text('database = "live.db"')
+
+    said = run_penstock("--config", "live.toml", "status", folder=empty_folder)
+
+    assert said.code == 3
+    assert "There is no database live.db" in said.err
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("workrs = 2", ["penstock.toml", "workrs", "Known settings: database"]),
+        ('workers = "two"', ["penstock.toml", "workers is 'two'"]),
+        ("workers == 2", ["penstock.toml", "not valid TOML"]),
+    ],
+)
+@pytest.mark.parametrize("command", [["status"], ["cost"], ["run", "shop.py"], ["migrate", "shop.py"]])
+def test_a_wrong_setting_stops_every_command_with_2(
+    terminal: Terminal, shop: Path, text: str, told: list[str], command: list[str]
+) -> None:
+    (shop / "penstock.toml").write_text(text)
+
+    said = terminal(*command)
+    assert (said.code, said.out) == (2, "")
+    for part in told:
+        assert part in said.err
+    assert terminal(*command, "--json").error["code"] == "bad_config"
+
+
+@pytest.mark.spec("A12-06")
+def test_an_error_shows_no_password_and_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    for json in (True, False):
+        Output(json=json).fail(BadConfig("postgresql://ada:hunter2@db.example/shop \x1b[31m is no file"), 2)
+
+        said = capsys.readouterr().err
+        assert "hunter2" not in said
+        assert "\x1b" not in said
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert [bytes_shown(size) for size in (0, 999, 1_000, 12_345_678, 5_600_000_000_000)] == [
+        "0 B",
+        "999 B",
+        "1.0 KB",
+        "12.3 MB",
+        "5,600.0 GB",
+    ]
+    assert [age_shown(age) for age in (None, 0, 59.4, 61, 3_700, 90_061)] == [
+        "-",
+        "0s",
+        "59s",
+        "1m 1s",
+        "1h 1m",
+        "1d 1h",
+    ]
+    assert [money_shown(usd) for usd in (0, 0.001, 0.01, 1_234.5)] == ["$0.00", "<$0.01", "$0.01", "$1,234.50"]

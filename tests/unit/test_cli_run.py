@@ -1,0 +1,173 @@
+"""`penstock run`: what is sent gets done, what cannot start is told once, and a signal ends it in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli import launch
+from penstock.cli.reference import load
+from tests.unit.cli import PROGRAM, SHOP, Said, Terminal, environ, penstock, shop_in
+
+
+def send(*items: str) -> None:
+    app = load("shop.py")
+    module = sys.modules[app.queues["sales"].handlers["sale"].function.__module__]
+    asyncio.run(module.send(*items))
+
+
+def sold(folder: Path) -> list[int]:
+    """How many sales were acked, are ready, are dead."""
+    told = penstock("status", "shop.py", "--json", folder=folder).told
+    (queue,) = told["queues"]
+    return [queue["acked"], queue["ready"], queue["dead"]]
+
+
+def test_what_was_sent_is_done_until_nothing_is_left(shop: Path) -> None:
+    send("lamp", "chair", "cursed")
+
+    said = penstock("run", "shop.py", "--until-idle", folder=shop)
+
+    assert said.code == 0, said.err
+    assert said.out == ""
+    assert "shop: 1 worker on shop.db. Ctrl-C stops." in said.err
+    assert sold(shop) == [2, 0, 1]
+    assert not list(shop.glob("*-worker-*"))
+
+
+def test_two_workers_share_the_work_and_json_is_all_there_is_on_stdout(shop: Path) -> None:
+    (shop / "shop.py").write_text(SHOP + "\nprint('noise')\n")
+    send(*map(str, range(50)))
+
+    said = penstock("run", "shop:app", "--workers", "2", "--until-idle", "--json", folder=shop)
+
+    assert said.code == 0, said.err
+    assert said.told == {"app": "shop", "database": "shop.db", "workers": 2}
+    assert sold(shop) == [50, 0, 0]
+
+
+def test_the_log_is_one_object_a_line(shop: Path) -> None:
+    send("cursed\nforged")
+
+    said = penstock("run", "shop.py", "--until-idle", "--json", folder=shop)
+
+    events = [json.loads(line)["event"] for line in said.err.splitlines()]
+    assert "worker.started" in events
+    assert "worker.stopped" in events
+
+
+@pytest.mark.parametrize(
+    "text, code, told",
+    [
+        ("x = 1", 2, "has no app"),
+        ("import nothing_here", 2, "No module named 'nothing_here'"),
+        (SHOP + "\napp.db.keep_count('nowhere')", 2, "cannot be kept"),
+        (SHOP.replace('App("shop")', 'App("shop", database="gone/shop.db")'), 3, "does not exist"),
+    ],
+)
+def test_what_cannot_start_is_told_once(empty_folder: Path, text: str, code: int, told: str) -> None:
+    shop_in(empty_folder, text)
+
+    said = penstock("run", "shop.py", "--workers", "3", folder=empty_folder)
+    assert (said.code, said.out) == (code, "")
+    assert said.err.count(told) == 1
+    assert "Traceback" not in said.err
+    assert told in penstock("run", "shop.py", "--json", folder=empty_folder).error["message"]
+
+
+def test_settings_are_used_where_no_option_says_otherwise(
+    terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, Any]] = []
+
+    def supervise(reference: str, **options: Any) -> int:
+        given.append({"reference": reference, **options})
+        return 0
+
+    monkeypatch.setattr(launch, "supervise", supervise)
+    (shop / "penstock.toml").write_text("workers = 3\ngrace_seconds = 7.5")
+
+    assert terminal("run", "shop.py").code == 0
+    assert terminal("run", "shop.py", "--workers", "2", "--grace", "0", "--until-idle").code == 0
+
+    plain, chosen = given
+    assert (plain["reference"], plain["workers"], plain["grace_seconds"], plain["until_idle"]) == (
+        "shop.py",
+        3,
+        7.5,
+        False,
+    )
+    assert (chosen["workers"], chosen["grace_seconds"], chosen["until_idle"]) == (2, 0.0, True)
+
+
+def test_the_exit_code_is_that_of_the_supervisor(
+    terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "supervise", lambda *_, **__: 3)
+
+    assert terminal("run", "shop.py") == Said(3, "", terminal("run", "shop.py").err)
+
+
+def until(happened: Callable[[], bool], seconds: float = 30.0) -> None:
+    ends = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < ends, "it never happened"
+        time.sleep(0.02)
+
+
+SLOWLY = """
+import asyncio, pathlib
+
+async def slowly():
+    pathlib.Path("began").touch()
+    await asyncio.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_lets_handlers_finish_and_leaves_nothing_behind(shop: Path, number: signal.Signals, code: int) -> None:
+    (shop / "shop.py").write_text(SLOWLY + SHOP.replace("    if sale.item", "    await slowly()\n    if sale.item"))
+    send("lamp")
+    process = subprocess.Popen(
+        [PROGRAM, "run", "shop.py"], cwd=shop, env=environ(), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    until((shop / "began").exists)
+
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+
+    assert process.returncode == code, said
+    assert sold(shop) == [1, 0, 0]
+    assert not list(shop.glob("*-worker-*"))
+
+
+# -- virtual time -------------------------------------------------------------------------------------------
+
+
+def test_six_days_pass_in_moments_on_a_database_of_their_own(terminal: Terminal, shop: Path) -> None:
+    began = time.monotonic()
+
+    said = terminal("run", "shop.py", "--virtual", "6d", "--seed", "7", "--json")
+
+    assert said.code == 0
+    assert time.monotonic() - began < 20
+    assert (said.told["virtual_seconds"], said.told["seed"]) == (518_400.0, 7)
+    assert said.told["queues"][0]["name"] == "sales"
+    assert not (shop / "shop.db").exists()
+    assert "6d of virtual time" in terminal("run", "./shop.py", "--virtual", "6d").out
+
+
+def test_a_span_that_is_none_ends_with_2(terminal: Terminal, shop: Path) -> None:
+    said = terminal("run", "shop.py", "--virtual", "six days")
+
+    assert said.code == 2
+    assert "'six days' is no span of time" in said.err
