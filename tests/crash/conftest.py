@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,21 @@ def nursery() -> Iterator[Nursery]:
 def site(tmp_path: Path, nursery: Nursery) -> Iterator[Site]:
     with site_in(tmp_path, nursery) as site:
         yield site
+
+
+@pytest.fixture
+def sites(tmp_path: Path, nursery: Nursery) -> Iterator[Callable[[str], Site]]:
+    """Several sites at once, each under its name, for cases that take long and can wait side by side."""
+    with ExitStack() as all_of_them:
+        known: dict[str, Site] = {}
+
+        def named(name: str) -> Site:
+            if name not in known:
+                (tmp_path / name).mkdir()
+                known[name] = all_of_them.enter_context(site_in(tmp_path / name, nursery))
+            return known[name]
+
+        yield named
 
 
 @pytest.fixture

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import pytest
 
+from penstock.runtime.supervisor import OVERRUN_SECONDS, SILENCE_SECONDS
+from penstock.runtime.worker import BEAT_SECONDS
 from tests.crash.harness import Site
 from tests.crash.journal import Entry, wait_until
 from tests.crash.oracle import Buried, Oracle
 from tests.crash.victim import HANG_WALL_SECONDS, RETRY_SECONDS, Task
 
 POISON = 666
-QUICK = {"overrun_seconds": 0.5, "silence_seconds": 3.0, "watch_seconds": 0.1}
+# A worker gives a sign of life every second: a stall has to be a little longer than that, and an overrun than a stall.
+QUICK = {"overrun_seconds": 1.2, "stall_seconds": 1.4, "silence_seconds": 5.0, "watch_seconds": 0.1}
 
 
 def quick(numbers: Iterable[int], seconds: float = 0.001) -> list[dict[str, Any]]:
@@ -85,27 +88,72 @@ def test_a_suspect_is_not_starved_by_a_queue_that_runs_one_at_a_time(site: Site,
 
 @pytest.mark.fault("F07")
 @pytest.mark.spec("A1-18")
-@pytest.mark.parametrize("way, seconds", [("spin", 0.0), ("block", 1e9), ("stubborn", 600.0)])
-def test_a_handler_that_never_returns_is_charged_alone(way: str, seconds: float, site: Site, oracle: Oracle) -> None:
+def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Site]) -> None:
     # These wait beside it when the event loop stops turning: their time runs out as well, and it is not their fault.
     others = range(5)
-    site.send("hanging", *quick(others, 0.2), {"number": POISON, "way": way, "seconds": seconds})
+    ways = {"spin": 0.0, "block": 1e9, "stubborn": 600.0}
+    for way, seconds in ways.items():
+        sites(way).send("hanging", *quick(others, 0.2), {"number": POISON, "way": way, "seconds": seconds})
+        sites(way).supervisor(**QUICK)
 
-    site.supervisor(**QUICK)
-    wait_until(lambda: oracle.left("hanging") == 0, "empty queue", 15)
+    for way in ways:
+        site, oracle = sites(way), Oracle(sites(way).database)
+        wait_until(lambda looked_at=oracle: looked_at.left("hanging") == 0, "empty queue", 40)
+        assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)], way
+        assert oracle.dead()[0].error_class == "WallLimit"
+        first, second = site.journal.all("began", number=POISON)
+        assert (first.attempt, second.attempt) == (1, 2)
+        killed = site.journal.all("worker.killed")
+        assert len(killed) == 2
+        assert second.at - killed[0].at >= RETRY_SECONDS
+        assert killed[0].at - first.at >= HANG_WALL_SECONDS + QUICK["overrun_seconds"]
+        assert oracle.effects()["hanging"] == dict.fromkeys(others, 1)
+        neighbours = [entry for entry in site.journal.all("began") if entry.number != POISON]
+        assert {(entry.attempt, entry.crashes) for entry in neighbours} == {(1, 0)}, way
+        assert oracle.unbalanced() == []
 
-    assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)]
-    assert oracle.dead()[0].error_class == "WallLimit"
-    first, second = site.journal.all("began", number=POISON)
-    assert (first.attempt, second.attempt) == (1, 2)
-    killed = site.journal.all("worker.killed")
-    assert len(killed) == 2
-    assert second.at - killed[0].at >= RETRY_SECONDS
-    assert killed[0].at - first.at >= HANG_WALL_SECONDS + QUICK["overrun_seconds"]
-    assert oracle.effects()["hanging"] == dict.fromkeys(others, 1)
-    neighbours = [entry for entry in site.journal.all("began") if entry.number != POISON]
-    assert {(entry.attempt, entry.crashes) for entry in neighbours} == {(1, 0)}
-    assert oracle.unbalanced() == []
+
+@pytest.mark.fault("F07", "F08")
+@pytest.mark.spec("A1-18")
+def test_a_stuck_worker_is_killed_in_time_and_a_slow_one_left_alone(
+    sites: Callable[[str], Site], note: Callable[[str], None]
+) -> None:
+    """The three cases wait side by side, each with a supervisor as users have it."""
+    overdue, silent, slow = sites("overdue"), sites("silent"), sites("slow")
+    others = range(3)
+    overdue.send("hopeless", {"number": POISON, "way": "spin"})
+    silent.send("stuck", {"number": POISON, "way": "block", "seconds": 1e9})
+    slow.send("patient", *quick(others, 1.0), {"number": POISON, "way": "block", "seconds": 5.0})
+    for site in (overdue, silent, slow):
+        site.supervisor()
+
+    past_its_limit = killed_after(overdue) - HANG_WALL_SECONDS
+    without_a_sign = killed_after(silent)
+    note(f"a handler past its wall limit was killed after {past_its_limit:.1f} s, a silent one after {without_a_sign:.1f} s")
+    assert OVERRUN_SECONDS <= past_its_limit <= OVERRUN_SECONDS + LATE_SECONDS
+    assert SILENCE_SECONDS - BEAT_SECONDS <= without_a_sign <= SILENCE_SECONDS + LATE_SECONDS
+    for site in (overdue, silent):
+        oracle = Oracle(site.database)
+        wait_until(lambda looked_at=oracle: looked_at.left() == 0, "dead letter")
+        assert dead_letters(oracle) == [(POISON, "exhausted", 1, 0)]
+
+    oracle = Oracle(slow.database)
+    wait_until(lambda: oracle.left() == 0, "empty queue")
+    assert oracle.effects()["patient"] == dict.fromkeys([*others, POISON], 1)
+    assert len(slow.journal.all("began")) == len(others) + 1, "something was delivered again"
+    assert slow.journal.all("worker.died") == []
+
+
+LATE_SECONDS = 3.0  # one look a second, and a machine that may be busy
+
+
+def killed_after(site: Site) -> float:
+    """Seconds from the beginning of the bad handler to the death of its worker."""
+    began = site.journal.wait("began", number=POISON)
+    return site.journal.wait("worker.killed", seconds=40).at - began.at
+
+
+# -- looking at what happened -----------------------------------------------------------------------------
 
 
 def dead_letters(oracle: Oracle) -> list[tuple[int, str, int, int]]:

@@ -39,6 +39,7 @@ class World:
         self._over = False
         self._stop = asyncio.Event()
         self.broken: str | None = None
+        self.deaths = 0
         self.law = Law(
             plan,
             time=self._loop.time,
@@ -176,6 +177,7 @@ class World:
     def _died(self, crew: Crew) -> None:
         if crew.died_at is None and not self._closed(crew):
             crew.died_at = self._loop.time()
+            self.deaths += 1
             crew.serving = False
             culprit = crew.on_processor
             crew.suspects = {culprit} if culprit is not None else set(crew.running)
@@ -343,7 +345,9 @@ class World:
 
     def _unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
-        if not isinstance(error, Killed):
+        # What a killed worker was about to hear is nobody's any more.
+        forgotten = "never retrieved" in str(context.get("message")) and self.deaths
+        if not isinstance(error, Killed) and not forgotten:
             self.break_(f"nobody handled {type(error).__name__}: {error} ({context.get('message')})")
 
 

@@ -86,9 +86,14 @@ class Committer:
         del self._pending[:GROUP_UNITS_MAX]
         self._busy = True
         self._idle.clear()
-        work = partial(commit_group, self._ledger, units, wants, now=now, sweep=sweep)
+        work = partial(self._commit, units, wants, now, self._clock.monotonic(), sweep)
         self._lane.submit(work, partial(self._answered, wants, sweep))
         return True
+
+    def _commit(self, units: list[SealedUnit], wants: list[Want], now: int, formed: float, sweep: bool) -> GroupResult:
+        """Runs in the lane, which may come to it late: a lease counts from its claim, not from when it was asked for."""
+        late = int((self._clock.monotonic() - formed) * 1_000_000)
+        return commit_group(self._ledger, units, wants, now=now + late, sweep=sweep)
 
     async def drained(self) -> None:
         """Returns when nothing is pending and nothing is under way."""

@@ -46,7 +46,8 @@ class Engine:
         self.clock = surroundings.clock
         self.faults = surroundings.faults
         self.ids = IdSource(self.clock.now, surroundings.random)
-        self._hold = SweepHold(lease_longest)
+        # The clock may have jumped just before this process began: nobody else's lease is cut to less than half.
+        self._hold = SweepHold(lease_longest, until=self.clock.monotonic() + lease_longest / 2)
         self.writer: Writer
         self.presence: Presence
         self.committer: Committer

@@ -22,6 +22,7 @@ from penstock.runtime.events import Events, WorkerDied, WorkerWasKilled
 
 WATCH_SECONDS = 1.0
 OVERRUN_SECONDS = 5.0  # a handler that was cancelled at its wall limit gets this long to stop
+STALL_SECONDS = 3.0  # an event loop that missed three signs of life does not turn
 SILENCE_SECONDS = 10.0  # an event loop that gives no sign for so long is stuck in a handler
 QUICK_DEATH_SECONDS = 5.0
 RESTART_SECONDS_FIRST, RESTART_SECONDS_LONGEST = 0.05, 10.0
@@ -201,9 +202,14 @@ class Supervisor:
 
 
 def overdue(cells: memoryview, now_micros: int) -> running.RunningHandler | None:
-    """The handler that should have stopped longest ago, if one is past its wall limit and its time to clean up."""
+    """The handler to blame if one is past its wall limit and its time to clean up: the one that holds the processor, since
+    beside it nobody else can stop in time, or else the one that should have stopped longest ago."""
     slack = int(OVERRUN_SECONDS * 1_000_000)
     late = [each for each in running.running(cells) if each.started_micros + each.wall_micros + slack < now_micros]
+    holder = running.on_processor(cells)
+    stalled = cells[running.BEAT] + int(STALL_SECONDS * 1_000_000) < now_micros
+    if late and holder is not None and (stalled or holder in late):
+        return holder
     return min(late, key=lambda each: each.started_micros + each.wall_micros, default=None)
 
 

@@ -56,6 +56,8 @@ class Bound:
 
     def most(self, counters: Vector) -> int | None:
         """The largest worth that fits the counters; None where no walk has them, or where there is no largest."""
+        if not self._ends:
+            return None
         for answer in self._answers:
             if answer.fits(counters):
                 return answer.most(counters)

@@ -7,12 +7,13 @@ often rows were reached; what the counters allow is worked out in `bound.py`.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from operator import add
 from typing import Any, NamedTuple
 
-PLACES_MAX = 5_000  # a program with more is not worked out: every step counts as a row
+PLACES_MAX = 20_000  # a program with more is not worked out: every step counts as a row
+YIELDS_MAX = 8  # of a co-routine that are told apart; a long list of values has one for each row
 
 
 class Counts(NamedTuple):
@@ -50,14 +51,14 @@ _BRANCHES = frozenset(
 # Instructions that always go on with the next one. What stands in neither list is taken to do either.
 _STRAIGHT = frozenset(
     """
-    Abortable Add AddImm Affinity AggFinal AggInverse AggStep AggStep1 AggValue And BeginSubrtn BitAnd BitNot BitOr
-    Blob Cast Checkpoint Clear Close ClrSubtype CollSeq Column ColumnsUsed Compare Concat Copy Count CreateBtree
+    Abortable Add AddImm Affinity AggFinal AggInverse AggStep AggStep1 AggValue And AutoCommit BeginSubrtn BitAnd
+    BitNot BitOr Blob Cast Checkpoint Clear Close ClrSubtype CollSeq Column ColumnsUsed Compare Concat Copy Count CreateBtree
     CursorHint CursorLock CursorUnlock DeferredSeek Delete Destroy Divide DropIndex DropTable DropTrigger Expire
     Explain FilterAdd FinishSeek FkCheck FkCounter Function GetSubtype HaltIfNull IdxDelete IdxInsert IdxRowid Insert
     Int64 IntCopy Integer IntegrityCk IsTrue JournalMode LoadAnalysis MakeRecord MaxPgcnt MemMax Move Multiply NewRowid
     Noop Not Null NullRow Offset OffsetLimit OpenAutoindex OpenDup OpenEphemeral OpenPseudo OpenRead OpenWrite Or
-    Pagecount Param ParseSchema Permutation PureFunc ReadCookie Real RealAffinity ReleaseReg Remainder ReopenIdx
-    ResetCount ResetSorter ResultRow RowCell RowData RowSetAdd Rowid SCopy SeekEnd SeekHit Sequence SetCookie SetSubtype
+    Pagecount Param ParseSchema Permutation Program PureFunc ReadCookie Real RealAffinity ReleaseReg Remainder ReopenIdx
+    ResetCount ResetSorter ResultRow RowCell RowData RowSetAdd Rowid SCopy Savepoint SeekEnd SeekHit Sequence SetCookie SetSubtype
     ShiftLeft ShiftRight SoftNull SorterData SorterOpen SqlExec String String8 Subtract TableLock Trace
     Transaction TypeCheck VBegin VCheck VColumn VCreate VDestroy VInitIn VOpen VRename VUpdate Vacuum Variable
     ZeroOrNull
@@ -82,11 +83,11 @@ class Instruction(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a walk is: the part, the instruction, and where each subroutine and co-routine would go back to."""
+    """Where a walk is: the part, the instruction, and after which lines each subroutine and co-routine may go on."""
 
     part: int
     line: int
-    returns: tuple[int | None, ...]
+    returns: tuple[tuple[int, ...], ...]
 
 
 class Arc(NamedTuple):
@@ -110,12 +111,10 @@ class Program:
         self._places: dict[State, int] = {}
         ways = self._walk()
         self._forget_leaky_sorters(ways)
-        self.arcs = _joined(ways)
-        # A statement that failed, or whose rows were not all fetched, may stop anywhere. What a failed statement changed
-        # is not counted in the end: more may have been changed than was seen.
-        stops = {Arc(way.source, 0, counts.plus(END)) for way in ways for counts in (STEP, way.counts)}
-        stops |= {Arc(place, 0, STEP.plus(END)) for place in self._places.values()}
-        self.arcs_unfinished = _joined([*ways, *sorted(stops), Arc(0, 0, Counts(changes=-1))])
+        self.arcs, stops = _joined(ways)
+        # Where an execution stopped, it was in the middle of an arc: its last steps are on none, and what it changed may
+        # have been undone.
+        self.arcs_unfinished = [*self.arcs, *stops, Arc(0, 0, STEP), Arc(0, 0, Counts(changes=-1))]
         # Clear and VUpdate change rows without saying how many.
         self.tells_changes = not any(each.name in {"Clear", "VUpdate"} for each in code)
         # apsw sets the counters to zero when the action of a foreign key starts: it looks like a statement to it.
@@ -203,14 +202,24 @@ class _Part:
             elif each.name in {"EndCoroutine", "Gosub", "InitCoroutine", "Return", "Yield"}:
                 registers.add(each.p1)
         self._temporary = {cursor for cursor, names in opened.items() if names <= _TEMPORARY}
+        yields = {register: self._yields_inside(register) for register in registers}
+        self._alike = {line: lines for lines in yields.values() if len(lines) > YIELDS_MAX for line in lines}
         self._may_lack = {each.p1 for each in code if each.name == "Return" and each.p3}
         self._registers = {register: number for number, register in enumerate(sorted(registers))}
 
     def start(self, part: int) -> State:
-        return State(part, 0, (None,) * len(self._registers))
+        return State(part, 0, ((),) * len(self._registers))
 
     def lines(self, name: str) -> list[int]:
         return [line for line, each in enumerate(self.code) if each.name == name]
+
+    def _yields_inside(self, register: int) -> tuple[int, ...]:
+        begins = [self.code[line] for line in self.lines("InitCoroutine") if self.code[line].p1 == register]
+        return tuple(
+            line
+            for line in self.lines("Yield")
+            if self.code[line].p1 == register and any(begin.p3 <= line < begin.p2 for begin in begins)
+        )
 
     def counted_roots(self) -> Iterator[tuple[int, int]]:
         """Database number and root page of each table that is counted by one instruction."""
@@ -220,37 +229,39 @@ class _Part:
     def after(self, state: State) -> Iterator[tuple[State, Counts]]:
         """The states an instruction may lead to, with what going there adds up to."""
         each = self.code[state.line]
-        back = state.returns[self._registers[each.p1]] if each.p1 in self._registers else None
+        backs = state.returns[self._registers[each.p1]] if each.p1 in self._registers else ()
+        here = self._alike.get(state.line, (state.line,))
         match each.name:
             case "Gosub":
-                yield self._noting(state, each.p1, state.line, goes_to=each.p2), STEP
+                yield self._noting(state, each.p1, here, goes_to=each.p2), STEP
             case "InitCoroutine":
-                yield self._noting(state, each.p1, each.p3 - 1, goes_to=each.p2 or state.line + 1), STEP
-            case "Return" if back is not None:
+                yield self._noting(state, each.p1, (each.p3 - 1,), goes_to=each.p2 or state.line + 1), STEP
+            case "Return" if backs:
                 # An address is used once; forgetting it then keeps states few. Where it may also be missing, it is kept.
-                kept = back if each.p1 in self._may_lack else None
-                yield self._noting(state, each.p1, kept, goes_to=back + 1), STEP
+                kept = backs if each.p1 in self._may_lack else ()
+                yield from ((self._noting(state, each.p1, kept, goes_to=back + 1), STEP) for back in backs)
             case "Return" if each.p3:
                 yield state._replace(line=state.line + 1), STEP
-            case "Yield" if back is not None:
-                yield self._noting(state, each.p1, state.line, goes_to=back + 1), STEP
-            case "EndCoroutine" if back is not None:
-                yield self._noting(state, each.p1, state.line - 1, goes_to=self.code[back].p2), STEP
+            case "Yield" if backs:
+                yield from ((self._noting(state, each.p1, here, goes_to=back + 1), STEP) for back in backs)
+            case "EndCoroutine" if backs:
+                here = (state.line - 1,)
+                yield from ((self._noting(state, each.p1, here, goes_to=self.code[at].p2), STEP) for at in backs)
             case "Return" | "Yield" | "EndCoroutine":
                 raise Unreadable(f"{each.name} without an address to go to")
             case "BeginSubrtn" | "Null" | "Integer":
                 noted = state
                 for register in self._registers:
                     if each.p2 <= register <= max(each.p2, each.p3 if each.name == "Null" else 0):
-                        noted = self._noting(noted, register, each.p1 if each.name == "Integer" else None)
+                        noted = self._noting(noted, register, (each.p1,) if each.name == "Integer" else ())
                 yield noted._replace(line=state.line + 1), STEP
             case _:
                 for line, counts in self._from(state.line):
                     yield state._replace(line=line), counts
 
-    def _noting(self, state: State, register: int, value: int | None, *, goes_to: int | None = None) -> State:
+    def _noting(self, state: State, register: int, lines: tuple[int, ...], *, goes_to: int | None = None) -> State:
         returns = list(state.returns)
-        returns[self._registers[register]] = value
+        returns[self._registers[register]] = lines
         return State(state.part, state.line if goes_to is None else goes_to, tuple(returns))
 
     def _from(self, line: int) -> Iterator[tuple[int, Counts]]:
@@ -341,18 +352,23 @@ def connected(arcs: Sequence[Arc]) -> list[Arc]:
     return [arc for arc in arcs if {arc.source, arc.target} <= there & back]
 
 
-def _joined(ways: Sequence[Arc]) -> list[Arc]:
-    """The same ways, with places that have one way in and one way out drawn together: a fraction is left."""
+def _joined(ways: Sequence[Arc]) -> tuple[list[Arc], list[Arc]]:
+    """The same ways, with places that have one way in and one way out drawn together: a fraction is left.
+
+    And the ways an execution stops that failed, or whose rows were not all fetched: after any instruction.
+    """
     out = _by_source(ways)
-    entries: defaultdict[int, int] = defaultdict(int)
-    for way in ways:
-        entries[way.target] += 1
-    kept = {0} | {place for place, count in entries.items() if count > 1}
-    kept |= {way.target for several in out.values() if len(several) > 1 for way in several}
-    arcs = []
-    for place in sorted(kept):
-        first, counts = place, Counts()
-        while len(out[first]) == 1 and (only := out[first][0]).target not in kept:
-            first, counts = only.target, counts.plus(only.counts)
-        arcs += [Arc(place, way.target, counts.plus(way.counts)) for way in out[first]]
-    return arcs
+    entries = Counter(way.target for way in ways)
+    kept = {0} | {place for place in {*out, *entries} if len(out[place]) != 1 or entries[place] != 1}
+    arcs: set[Arc] = set()
+    stops = {Arc(place, 0, END) for place in kept}
+    for place in kept:
+        for way in out[place]:
+            target, counts, visits = way.target, way.counts, way.counts.visits
+            while target not in kept:
+                stops.add(Arc(place, 0, way.counts._replace(steps=0, runs=1, visits=visits, changes=counts.changes)))
+                (only,) = out[target]
+                target, counts = only.target, counts.plus(only.counts)
+                visits = max(visits, counts.visits)
+            arcs.add(Arc(place, target, counts))
+    return sorted(arcs), sorted(stops)

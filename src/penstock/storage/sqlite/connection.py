@@ -13,6 +13,7 @@ import apsw
 
 from penstock.model.errors import StorageFull, StoreCorrupt, StoreError, StoreUnavailable
 
+APPLICATION_ID = 0x50454E53  # "PENS": tells a Penstock database from any other SQLite file
 BUSY_MILLISECONDS = 30_000  # what a writer outside Penstock may hold the file before we give up
 STATEMENTS_CACHED = 512  # prepared once, bound many times
 SYNCHRONOUS = {
@@ -75,6 +76,8 @@ def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = 
     with translated(path):
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=STATEMENTS_CACHED)
         connection.set_busy_timeout(BUSY_MILLISECONDS)
+        if not read_only:
+            _refuse_others(connection, path)
         for pragma in (
             "pragma journal_mode = wal",
             SYNCHRONOUS[synchronous],
@@ -90,6 +93,17 @@ def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = 
                 f"{path} cannot use write-ahead logging here; put it on a local disk.", path=str(path)
             )
     return connection
+
+
+def _refuse_others(connection: apsw.Connection, path: Path) -> None:
+    """Before anything is changed: not even the kind of another program's journal."""
+    mark, version = int(connection.pragma("application_id")), int(connection.pragma("user_version"))
+    if mark not in (0, APPLICATION_ID) or (version and not mark):
+        raise StoreUnavailable(
+            f"{path} is another program's database (its user_version is {version}, its application_id {mark:#x}). Name "
+            "another file; if it was Penstock's, it is damaged: restore the last backup (`penstock restore`).",
+            path=str(path),
+        )
 
 
 def disconnect(connection: apsw.Connection) -> None:
@@ -135,6 +149,9 @@ def _refuse_unusable(path: Path, *, read_only: bool) -> None:
             "name another database.",
             path=str(path),
         )
+    for file in () if read_only else (path, Path(f"{path}-turn")):
+        if file.exists() and not os.access(file, os.W_OK):
+            raise StoreUnavailable(f"{file} cannot be written. Change its rights.", path=str(path))
 
 
 def damaged(path: Path, error: Exception) -> StoreCorrupt:

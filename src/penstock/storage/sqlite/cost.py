@@ -43,6 +43,7 @@ class Cost:
             self._program: Program | None = Program(listing)
         except Unreadable:
             self._program = None
+        self.counts_tables = any(line[1] == "Count" for line in listing)
         # Database number and root page of each table that is counted whole.
         self.tables_counted = self._program.counted if self._program else []
         transactions = [line for line in listing if line[1] == "Transaction"]
@@ -58,7 +59,7 @@ class Cost:
     @cached_property
     def bounded(self) -> bool:
         """Whether an execution reads no more than a fixed number of rows, so that it need not be traced."""
-        return not self.tables_counted and self.most(Seen(runs=1, changes=0)) is not None
+        return not self.counts_tables and self.most(Seen(runs=1, changes=0)) is not None
 
     def most(self, seen: tuple[int | None, ...]) -> Most | None:
         """The most that fits a `Seen`. None: the program cannot be read, or cannot have counted this."""
@@ -78,7 +79,7 @@ class Cost:
         if self._program.loses_counts:
             seen = seen._replace(scanned=None, indexed=None, passed=None, stopped=None)
         visits = self._most("visits", seen)
-        counted = self._most("counted", seen) if self.tables_counted else 0
+        counted = self._most("counted", seen) if self.counts_tables else 0
         if visits is not None and counted is not None:
             return Most(visits, counted)
         # More may have gone on in between than these executions: ask again for less.

@@ -167,9 +167,9 @@ class SqliteLedger:
             committed.next_lapse = self._session.value(SQL["next_lapse"])
         worker = self._session.worker
         for queue, (sent, acked, dead) in tally.by_queue.items():
-            connection.execute(
-                SQL["count"], {"queue": queue, "worker": worker, "sent": sent, "acked": acked, "dead": dead}
-            )
+            if sent or acked or dead:  # nothing, if all that was sent was there already
+                added = {"queue": queue, "worker": worker, "sent": sent, "acked": acked, "dead": dead}
+                connection.execute(SQL["count"], added)
         connection.execute(SQL["note_number"], {"number": number, "worker": worker})
         assert connection.changes() == 1, "this process's own row is gone: somebody took it for dead"
         return committed

@@ -21,7 +21,7 @@ UNTRACED_FROM = 16  # executions; for fewer, tracing each is cheaper than lookin
 TOLD_MAX = 1_000  # events kept before they are added up
 COUNTER_SECONDS = 10.0  # no processor takes 2**32 steps faster, and after these SQLite's counter starts again
 ROWS_A_SECOND_MAX = 100_000_000  # no processor reads faster; asked only where a program changed as it was executed
-PAGE_BYTES_MAX, ROW_BYTES_MIN = 65_536, 6  # the largest page, and the least room a row takes in one
+ROWS_A_PAGE_MAX = 65_536 // 6  # the largest page by the least room a row takes; asked only where a table is counted
 LOOK_SECONDS = 60.0  # how long a change of the schema may go unnoticed, should SQLite not tell
 CLOCK_SECONDS = 1.0  # how old a reading of the processor's clock may be; one costs a microsecond
 
@@ -136,15 +136,15 @@ class Meter:
         runs, compiled, _, scanned, indexed, passed, stopped = told
         cost = self._cost(text, compiled_again=compiled > 0)
         if cost is None:
-            return steps
+            return steps + pages * ROWS_A_PAGE_MAX
         most = cost.most((runs, rows, changes, steps, scanned, indexed, passed, stopped))
         # A statement that met a changed schema was compiled again; the steps of its first attempts were counted too.
         for attempt in range(1, 1 + compiled * (1 + cost.transactions)):
             other = cost.most((runs, rows, changes, steps - attempt, scanned, indexed, passed, stopped))
             most = max(filter(None, (most, other)), default=None)
         if most is None:
-            return steps
-        return most.visits + (most.counted * self._largest(cost, changes, pages) if most.counted else 0)
+            return steps + (pages * ROWS_A_PAGE_MAX if cost.counts_tables else 0)
+        return most.visits + (self._counted(cost, most.counted, changes, pages) if most.counted else 0)
 
     def _read_untraced(self, sql: str, cost: Cost, seen: Seen, seconds: float) -> int:
         if self._listed(sql) == cost.listing and (most := cost.most(seen) or cost.most(Seen(seen.runs))):
@@ -190,11 +190,11 @@ class Meter:
             self._snapshot = False
             self._connection.execute("commit")
 
-    def _largest(self, cost: Cost, changes: int | None, pages: int) -> int:
-        """No fewer rows than the largest table that was counted whole had."""
-        if self._connection.in_transaction and changes is not None and not cost.hides_deletes:
-            return max(self._size(*table) for table in cost.tables_counted) + changes
-        return pages * (PAGE_BYTES_MAX // ROW_BYTES_MIN)
+    def _counted(self, cost: Cost, times: int, changes: int | None, pages: int) -> int:
+        """No fewer rows than there were in the tables that were counted whole."""
+        if self._connection.in_transaction and changes is not None and cost.tables_counted and not cost.hides_deletes:
+            return times * (max(self._size(*table) for table in cost.tables_counted) + changes)
+        return pages * ROWS_A_PAGE_MAX
 
     def _size(self, database_number: int, root_page: int) -> int:
         database = self._connection.db_names()[database_number]

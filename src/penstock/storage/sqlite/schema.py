@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.model.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt, StoreUnavailable
+from penstock.model.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt
+from penstock.storage.sqlite import connection
 from penstock.storage.sqlite.session import Session
 from penstock.storage.statements import load
 
@@ -10,13 +11,12 @@ VERSION = 1
 OLDEST_READ = 1
 
 SQL = load("penstock.storage.sqlite", "schema.sql")
-APPLICATION_ID = 0x50454E53  # "PENS": tells a Penstock database from any other SQLite file
+APPLICATION_ID = connection.APPLICATION_ID
 
 
 def ensure(session: Session) -> None:
     with session.turn, session.errors():
         found = int(session.connection.pragma("user_version"))
-        check_mark(int(session.connection.pragma("application_id")), found, str(session.settings.path))
         check(found, str(session.settings.path))
         if found == VERSION:
             return
@@ -30,16 +30,6 @@ def ensure(session: Session) -> None:
         except BaseException:
             session.rollback()
             raise
-
-
-def check_mark(mark: int, found: int, location: str) -> None:
-    if mark not in (0, APPLICATION_ID) or (found and not mark):
-        raise StoreUnavailable(
-            f"{location} is another program's database (its user_version is {found}, its application_id {mark:#x}). Name "
-            "another file; if it was Penstock's, it is damaged: restore the last backup (`penstock restore`).",
-            found=found,
-            mark=mark,
-        )
 
 
 def check(found: int, location: str) -> None:

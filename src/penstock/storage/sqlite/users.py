@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from penstock.contracts.ledger import Atomic, Bindable, SealedUnit, Write, WriteMany, where
+from penstock.contracts.ledger import Atomic, Bindable, Call, SealedUnit, Write, WriteMany, where
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed, UnitClosed
 from penstock.model.parameters import bind
 from penstock.model.row import Row, row_type
@@ -30,68 +30,83 @@ _OF_THE_STORE = (
 
 
 def run_calls(session: Session, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
-    busy = [unit for unit in units if unit.calls]
-    if not busy:
+    """Runs every call in order. Equal statements in a row are measured together, since measuring has a price."""
+    calls = [(unit.task, call) for unit in units for call in unit.calls]
+    if not calls:
         return
     run = _Run(session, measures)
     with session.guard.users():
-        for unit in busy:
-            for call in unit.calls:
-                run.call(unit.task, call)
-    run.close()
+        start = 0
+        while start < len(calls):
+            task, call = calls[start]
+            if isinstance(call, Atomic):
+                run.atomic(task, call)
+                start += 1
+            else:
+                alike = _alike(calls, start)
+                run.statements(task, call.sql, alike)
+                start += len(alike)
+
+
+def _alike(calls: Sequence[tuple[str, Call]], start: int) -> list[Write | WriteMany]:
+    """The calls from `start` on that belong to the same task and have the same text."""
+    task, first = calls[start]
+    found: list[Write | WriteMany] = []
+    for place in range(start, len(calls)):
+        other, call = calls[place]
+        if isinstance(call, Atomic) or isinstance(first, Atomic) or call.sql != first.sql or other != task:
+            break
+        found.append(call)
+    return found
 
 
 class _Run:
-    """Runs calls one after another; equal statements in a row are measured together, since measuring has a price."""
-
     def __init__(self, session: Session, measures: list[tuple[str, Measure]]) -> None:
         self._session = session
         self._execute = session.cursor.execute
         self._changes = session.connection.changes
         self._measures = measures
-        self._open: tuple[str, str] | None = None
 
-    def call(self, task: str, call: Write | WriteMany | Atomic) -> None:
+    def statements(self, task: str, sql: str, calls: list[Write | WriteMany]) -> None:
+        meter = self._session.meter
+        if meter is not None:
+            meter.begin(sql, executions=sum(1 if type(call) is Write else len(call.rows) for call in calls))
+        for call in calls:
+            try:
+                if type(call) is Write:
+                    self._write(call)
+                elif type(call) is WriteMany:
+                    call.note(sum(self._run(sql, row) for row in call.rows))
+            except _OF_THE_STORE:
+                raise
+            except Exception as error:
+                raise located(error, call) from error
+        if meter is not None:
+            self._measures.append((task, meter.end(sql)))
+
+    def atomic(self, task: str, call: Atomic) -> None:
         try:
-            if type(call) is Write:
-                self._measure(task, call.sql)
-                changes = self._run(call.sql, call.parameters)
-                call.note(changes)
-                if call.expect is not None and changes != call.expect:
-                    raise LostUpdate(
-                        f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
-                        expected=call.expect,
-                        changed=changes,
-                    )
-            elif type(call) is WriteMany:
-                self._measure(task, call.sql)
-                call.note(sum(self._run(call.sql, row) for row in call.rows))
-            elif type(call) is Atomic:
-                self.close()
-                with SqliteTransaction(self._session, self._measures, task) as transaction:
-                    call.note(call.function(transaction))
+            with SqliteTransaction(self._session, self._measures, task) as transaction:
+                call.note(call.function(transaction))
         except _OF_THE_STORE:
             raise
         except Exception as error:
             raise located(error, call) from error
 
+    def _write(self, call: Write) -> None:
+        changes = self._run(call.sql, call.parameters)
+        call.note(changes)
+        if call.expect is not None and changes != call.expect:
+            raise LostUpdate(
+                f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
+                expected=call.expect,
+                changed=changes,
+            )
+
     def _run(self, sql: str, bound: dict[str, Bindable]) -> int:
         """Runs a statement to its end: one with `returning` would otherwise still be under way at the commit."""
         self._execute(sql, bound).fetchall()
         return self._changes()
-
-    def _measure(self, task: str, sql: str) -> None:
-        if self._open != (task, sql):
-            self.close()
-            if self._session.meter is not None:
-                self._session.meter.begin(sql)
-                self._open = (task, sql)
-
-    def close(self) -> None:
-        if self._open is not None and self._session.meter is not None:
-            task, sql = self._open
-            self._open = None
-            self._measures.append((task, self._session.meter.end(sql)))
 
 
 def located(error: Exception, call: Write | WriteMany | Atomic) -> Exception:
