@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from penstock.app import App
 from penstock.model.envelope import Command, Event
+from penstock.data import chunks, cut, first_by
 from penstock.model.errors import (
     Gone,
     LeaseLost,
+    LostUpdate,
     NoUnit,
     PenstockError,
     Permanent,
@@ -33,6 +35,7 @@ __all__ = [
     "Gone",
     "Later",
     "LeaseLost",
+    "LostUpdate",
     "Message",
     "NoUnit",
     "PenstockError",
@@ -45,5 +48,8 @@ __all__ = [
     "Unavailable",
     "UnitClosed",
     "Unparsable",
+    "chunks",
+    "cut",
+    "first_by",
     "in_thread",
 ]

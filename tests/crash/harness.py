@@ -88,6 +88,11 @@ class Victim:
         assert self.code is not None
         return self.code
 
+    def stop(self) -> None:
+        """SIGSTOP. Returns when no thread of it runs any more."""
+        self.signal(signal.SIGSTOP)
+        wait_until(lambda: self._nursery.ask(Request(poll=self.pid)).stopped, f"stop of process {self.pid}")
+
     def kill(self) -> float:
         """SIGKILL, and the moment of it. Returns when the process is gone."""
         at = time.monotonic()

@@ -28,8 +28,11 @@ class Request(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
+    """`code` once it has ended; `stopped` is said once for each time that a signal stopped it."""
+
     pid: int
     code: int | None = None
+    stopped: bool = False
 
 
 def main() -> None:
@@ -46,7 +49,9 @@ def main() -> None:
 
 
 def polled(pid: int) -> Answer:
-    found, status = os.waitpid(pid, os.WNOHANG)
+    found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+    if found and os.WIFSTOPPED(status):
+        return Answer(pid, stopped=True)
     return Answer(pid, os.waitstatus_to_exitcode(status) if found else None)
 
 

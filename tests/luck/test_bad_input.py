@@ -56,7 +56,7 @@ MISTAKES: list[tuple[Mistake, type[Exception], list[str]]] = [
     (lambda shop: shop.db.write(EFFECT, what=2**63), BadParameter, ["what", "64", "text"]),
     (lambda shop: shop.db.write(EFFECT, what="a\0b"), BadParameter, ["what", "NUL", "Take it out"]),
     (lambda shop: shop.db.write(EFFECT, what="\ud83c"), BadParameter, ["what", "surrogate", "replace"]),
-    (lambda shop: shop.db.write(EFFECT, what="x" * 3_000_000), TooLarge, ["3,000,0", "blob"]),
+    (lambda shop: shop.db.write(EFFECT, what="x" * 4_000_001), TooLarge, ["4,000,001", "blob"]),
     (lambda shop: shop.db.write(EFFECT, "what"), BadParameter, ["str", "Give a dict"]),
     (lambda shop: shop.db.write_many(EFFECT, [{"what": "a"}, {"wat": "b"}]), BadParameter, ["wat", "unexpected"]),
     (lambda shop: shop.db.write(EFFECT, what="a").changes, NotYetCommitted, ["committed", "atomically"]),

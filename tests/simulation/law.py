@@ -170,6 +170,7 @@ class Transaction:
         law.expect(new["worker"] == crew.number, f"{crew.name} claimed {row.key} for another worker")
         law.expect((new["attempts"], new["crashes"]) == (row.attempts, row.crashes), f"claiming {row.key} charged it")
         self._was_woken_in_time(row)
+        self._can_be_run(row)
         row.state, row.claimed_at = LEASED, law.now()
         crew.held[row.queue.name] = crew.held.get(row.queue.name, 0) + 1
         crew.suspects_held += row.crashes > 0
@@ -183,6 +184,13 @@ class Transaction:
         bound = 0.01 + 16 * plan.latency + (plan.tick_seconds or 0.0)
         waited = law.waited(row)
         law.expect(waited <= bound, f"{row.key} could have been started {waited:.3f} s ago: a wake-up was lost")
+
+    def _can_be_run(self, row: Row) -> None:
+        """While a suspect runs alone, what its worker claims could only wait there."""
+        law, latency = self._law, self._law._plan.latency
+        for run in self._crew.running:
+            taken = row.crashes == 0 and run.row.crashes and law.now() - run.began > 0.01 + 6 * latency
+            law.expect(not taken, f"{self._crew.name} claimed {row.key} while {run.row.key} had to run alone")
 
     def _released(self, row: Row, new: dict[str, Any]) -> None:
         law = self._law

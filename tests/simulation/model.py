@@ -39,6 +39,7 @@ class Crew:
     queues: dict[str, QueuePlan]
     number: int = 0
     serving: bool = False  # it claims
+    stopping: bool = False
     running: list[Run] = field(default_factory=list)  # handlers that have begun and not ended
     on_processor: Run | None = None
     suspects: set[Run] = field(default_factory=set)

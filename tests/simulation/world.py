@@ -151,7 +151,7 @@ class World:
 
         def opened() -> None:
             self.law.look_for_room()
-            crew.serving = True
+            crew.serving = not crew.stopping
             crew.started_at = self._loop.time()
 
         post.task = process.start(run_until_stopped(post.app, surroundings, opened))
@@ -226,7 +226,7 @@ class World:
             case "restart":
                 self.note(f"{crew.name} is to stop")
                 assert post.app is not None
-                crew.serving = False
+                crew.serving, crew.stopping = False, True
                 post.app.stop()
                 post.task.add_done_callback(lambda _task: self._revive_later(post, fault.seconds))
 

@@ -73,7 +73,6 @@ def test_a_named_file_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatc
         ("port = 70000", ["port", "70000"]),
     ],
 )
-@pytest.mark.spec("G7-08")
 def test_a_wrong_setting_names_the_file_the_setting_and_the_way_out(text: str, told: list[str]) -> None:
     with pytest.raises(BadConfig) as caught:
         parse(text, "penstock.toml")

@@ -74,7 +74,6 @@ async def test_what_is_only_delayed_has_no_age() -> None:
 @pytest.mark.parametrize(
     "ready, delayed, read_most", [(30_000, 5, 1_000), (5, 30_000, 1_000), (30_000, 60, 5_000), (150, 30_000, 5_000)]
 )
-@pytest.mark.spec("A8-21")
 def test_a_long_backlog_is_known_without_counting_it(tmp_path: Path, ready: int, delayed: int, read_most: int) -> None:
     app = market(tmp_path)
     queue_of(app)

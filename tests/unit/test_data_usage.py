@@ -22,7 +22,7 @@ select i from n;
 """
 
 
-@pytest.mark.spec("A8-22", "A4-12")
+@pytest.mark.spec("A8-22")
 def test_what_a_task_wrote_stands_in_the_months_usage_under_its_name(tmp_path: Path) -> None:
     app = market(tmp_path)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from penstock.cli.launch import serve
 from penstock.cli.reference import load
 from penstock.logs import attach
-from penstock.model.errors import BadApp, BadConfig, PenstockError, StoreError
+from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError
 
 EXIT_USAGE, EXIT_STORE, EXIT_FAILED = 2, 3, 1
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 lifeline=given.lifeline,
             )
         )
-    except (BadApp, BadConfig) as error:
+    except (BadApp, BadConfig, BadMigration) as error:
         return _say(error, EXIT_USAGE)
     except StoreError as error:
         return _say(error, EXIT_STORE)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from penstock.contracts.ledger import Line, Write
+from penstock.contracts.ledger import Line, WriteMany
 from penstock.model.limits import Limits
 from penstock.model.parameters import bind, size_of
-from penstock.model.statement import writable
+from penstock.model.statement import Statement, writable
 from penstock.model.upsert import chunk_rows, chunks, insert_ignore, numbered
 from penstock.runtime.unit import Unit
 
+ROWS_A_STATEMENT = 50  # a longer text costs more to prepare than it saves
+
 
 class Inserted:
-    """The statements of one `insert_many`."""
+    """What one `insert_many` added to its unit: a statement that is run for every full chunk, and one for the rest."""
 
-    def __init__(self, statements: Sequence[Write]) -> None:
+    def __init__(self, statements: Sequence[WriteMany]) -> None:
         self.statements = statements
 
     @property
@@ -37,14 +40,20 @@ def insert_many(
     bound = [
         bind(single, {name: row.get(name) for name in columns}, {}, row_bytes_max=limits.row_bytes_max) for row in rows
     ]
-    most = chunk_rows(len(columns), limits.parameters_max, rows_max=limits.insert_rows_max)
+    most = _rows_a_statement(single, columns, limits)
+    made = []
+    for alike in (bound[: len(bound) // most * most], bound[len(bound) // most * most :]):
+        if alike:
+            size = min(most, len(alike))
+            values: list[dict[str, Any]] = [numbered(columns, chunk) for chunk in chunks(alike, size)]
+            statement = WriteMany(unit, insert_ignore(table, columns, rows=size), values, line)
+            unit.add(statement, len(statement.sql) + sum(map(size_of, alike)))
+            made.append(statement)
+    return Inserted(made)
+
+
+def _rows_a_statement(single: Statement, columns: Sequence[str], limits: Limits) -> int:
+    most = chunk_rows(len(columns), limits.parameters_max, rows_max=min(limits.insert_rows_max, ROWS_A_STATEMENT))
     # Each value is `:column_123, ` in the text of the statement.
     row_bytes = sum(len(name) + 8 for name in columns)
-    most = max(1, min(most, (limits.sql_bytes_max - len(single.text)) // row_bytes))
-    made = []
-    for chunk in chunks(bound, most):
-        values = numbered(columns, chunk)
-        statement = Write(unit, insert_ignore(table, columns, rows=len(chunk)), values, None, line)  # type: ignore[arg-type]
-        unit.add(statement, len(statement.sql) + sum(map(size_of, chunk)))
-        made.append(statement)
-    return Inserted(made)
+    return max(1, min(most, (limits.sql_bytes_max - len(single.text)) // row_bytes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.model.errors import Permanent, StorageFull, Throttled, Unavailable
+from penstock.model.redaction import redacted
 from penstock.model.retry import Retry
 
 _STORAGE_FULL_WAIT_SECONDS = 10.0  # long enough for somebody to free space, short enough to go on by itself
@@ -92,4 +93,4 @@ def describe(error: BaseException) -> Failure:
     notes = getattr(error, "__notes__", None)
     if notes:
         text = "\n".join([text, *notes])
-    return Failure(type(error).__qualname__, text[:ERROR_TEXT_MAX])
+    return Failure(type(error).__qualname__, redacted(text)[:ERROR_TEXT_MAX])

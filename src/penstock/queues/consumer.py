@@ -53,17 +53,17 @@ class Consumer:
         self.queue = queue.name
         self.tells = worker.tells  # somebody wants to hear of every settlement
         self.lease_micros = int(queue.settings.lease_seconds * 1_000_000)
-        engine.gate.when_reopened(self._go_on)
+        engine.gate.when_reopened(self._reopened)
 
     # -- asked by the due loop ------------------------------------------------------------------------
 
     def room(self) -> int:
         """Asks again once half of what it may hold is gone, so that claims stay large and never run dry."""
-        waiting = len(self._waiting)
-        if self._worker.stopping or waiting > self._ahead // 2:
+        if self._worker.stopping or self._engine.gate.closed:
             return 0
         free = min(self._settings.parallel - self._slots.busy, self._slots.left())
-        return max(0, min(free + self._ahead - waiting, CLAIM_MAX))
+        waiting = len(self._waiting) - self._slots.starting - free  # for whom no slot is free
+        return max(0, min(self._ahead - waiting, CLAIM_MAX)) if waiting <= self._ahead // 2 else 0
 
     def take(self, deliveries: list[Delivery], *, full: bool) -> None:
         self._engine.faults.at("claim.delivered")
@@ -104,6 +104,10 @@ class Consumer:
         slot = self._slots.take()
         if slot is not None:
             self._worker.spawn(self._serve(slot), slot)
+
+    def _reopened(self) -> None:
+        self._go_on()
+        self._engine.due.freed(self.queue)
 
     async def _serve(self, slot: Slot) -> None:
         self._slots.started()

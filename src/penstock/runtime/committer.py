@@ -101,6 +101,11 @@ class Committer:
             self._idle.clear()
             await self._idle.wait()
 
+    def close(self) -> None:
+        """Refuses what comes from now on: nobody would save it."""
+        if self.broken is None:
+            self.broken = StoreUnavailable("The app is closed, and nothing was saved. Open it again.")
+
     def _answered(
         self, wants: list[Want], swept: bool, result: GroupResult | None, error: BaseException | None
     ) -> None:
@@ -141,6 +146,9 @@ class Committer:
         if result.commits:
             # Wants ride in the last commit of a group that had to be divided.
             self._claims.learned(wants, swept, result.commits[-1], waiting, now)
+        elif result.trouble is None:
+            # Nothing could be saved; who counted on hearing of this group must not wait for it for ever.
+            self._claims.learned([], False, Committed(0), {}, now)
 
     # -- when the store is to blame ---------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from penstock.contracts.clock import Clock
 from penstock.contracts.ledger import Committed, Want
 from penstock.model.message import Delivery
 
+SWEEP_AGAIN_MICROS = 1_000_000  # when to look again for a lapsed lease that may not be swept, after a jump of the clock
 STRAY_SECONDS = 0.01  # a timer this far from its row's due time is set anew
 NOW = 0  # a due time that has always passed: look at the next opportunity
 
@@ -161,14 +162,12 @@ class DueLoop:
         if self.stopped:
             return
         now = self._clock.now()
-        earliest = self._next_lapse
+        earliest = self._next_sweep(now)
         for name, due in self._next_due.items():
             if due is None or (due <= now and self._sources[name].room() <= 0):
                 continue
             if earliest is None or due < earliest:
                 earliest = due
-        if earliest is not None and earliest <= now and self._next_lapse == earliest and not self.sweep_due(now):
-            earliest = now + 1_000_000  # a lapsed lease that may not be swept yet, after a jump of the clock
         delay = 0.0 if earliest is None else max(0, earliest - now) / 1_000_000
         if self._timer is not None:
             # The timer runs on the steady clock: after a jump of the other one it is set anew for the same row.
@@ -180,6 +179,12 @@ class DueLoop:
         if earliest is not None:
             self._timer_at = earliest
             self._timer = self._loop.call_later(delay, self._ring_the_alarm)
+
+    def _next_sweep(self, now: int) -> int | None:
+        lapse = self._next_lapse
+        if lapse is not None and lapse <= now and not self._may_sweep():
+            return now + SWEEP_AGAIN_MICROS
+        return lapse
 
     def _ring_the_alarm(self) -> None:
         self._timer = None

@@ -99,8 +99,10 @@ class Engine:
         self.due.stop()
         await self.meter.flush()
         await self.committer.drained()
+        sound = self.committer.broken is None
+        self.committer.close()
         self._bell.close()
-        if self.committer.broken is None:
+        if sound:
             await self.in_writer(partial(self.writer.workers.retire, self.writer.workers.me, now=self.clock.now()))
         await self.in_writer(self.writer.close)
         self.presence.leave()

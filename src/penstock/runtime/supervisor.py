@@ -28,6 +28,7 @@ QUICK_DEATH_SECONDS = 5.0
 RESTART_SECONDS_FIRST, RESTART_SECONDS_LONGEST = 0.05, 10.0
 STILLBORN_MAX = 3  # workers that die before they say hello: starting more cannot help
 KILL_AFTER_GRACE_SECONDS = 10.0
+EXIT_INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -75,8 +76,8 @@ class Supervisor:
     async def run(self) -> int:
         """Returns the exit code: that of the first worker that failed for good, else 0."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGTERM, self.stop)
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
         try:
             async with asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch())
@@ -97,6 +98,10 @@ class Supervisor:
         if self._stopping == 1:
             loop = asyncio.get_running_loop()
             loop.call_later(self._grace_seconds + KILL_AFTER_GRACE_SECONDS, self._kill_all)
+
+    def _interrupt(self) -> None:
+        self._exit_code = self._exit_code or EXIT_INTERRUPTED
+        self.stop()
 
     def _kill_all(self) -> None:
         for child in self._children:

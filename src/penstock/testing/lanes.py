@@ -24,14 +24,17 @@ class InlineLane:
         self._done: deque[tuple[Answer, Any, BaseException | None]] = deque()
         self._at_work = False
         self._answering = False
+        self._closed = False
         process.when_resumed.append(self._go_on)
 
     def submit(self, work: Callable[[], Any], answer: Answer) -> None:
+        assert not self._closed, "a closed lane does nothing any more, and nobody would be answered"
         if not self._process.dead:
             self._asked.append((work, answer))
             self._go_on()
 
     def close(self) -> None:
+        self._closed = True
         self._process.when_resumed.remove(self._go_on)
 
     def _go_on(self) -> None:

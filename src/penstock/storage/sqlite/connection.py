@@ -56,6 +56,9 @@ class Guard:
         # Only the engine makes triggers of such names: they keep counts, and may write where they belong.
         if trigger is not None and trigger.startswith(_ENGINE_PREFIX):
             return apsw.SQLITE_OK
+        # Dropping a table drops the triggers that keep its count; a statement cannot name them itself.
+        if operation == apsw.SQLITE_DROP_TRIGGER and not (two or "").lower().startswith(_ENGINE_PREFIX):
+            return apsw.SQLITE_OK
         # Whatever is changed or defined is named first, the table that it belongs to second.
         if any((name or "").lower().startswith(_ENGINE_PREFIX) for name in (one, two)):
             return apsw.SQLITE_DENY
@@ -82,6 +85,7 @@ def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = 
             "pragma journal_mode = wal",
             SYNCHRONOUS[synchronous],
             "pragma foreign_keys = on",
+            "pragma recursive_triggers = on",  # or `insert or replace` would remove rows behind the triggers' backs
             "pragma temp_store = memory",
             "pragma trusted_schema = off",
             "pragma cache_size = -16000",

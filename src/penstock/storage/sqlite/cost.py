@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from penstock.storage.sqlite.bound import Bound
-from penstock.storage.sqlite.bytecode import Program, Unreadable, connected
+from penstock.storage.sqlite.bytecode import Unreadable
+from penstock.storage.sqlite.program import Program, connected
 
 REMEMBERED_MAX = 64  # different sets of counters with their result; a statement by key has one or two
 BOUNDS_MAX = 32  # which counters are zero, unknown or neither; a statement has few of these cases

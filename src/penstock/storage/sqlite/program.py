@@ -1,0 +1,158 @@
+"""Every way through a statement's program, as arcs between places, with what each arc adds to the counters.
+
+`EXPLAIN` lists the program. An execution is a walk through it, from the first instruction to a `Halt`; joining the end
+to the beginning makes it a closed walk. SQLite tells how often some arcs were gone (its counters), not how often rows
+were reached; what the counters allow is worked out in `bound.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from penstock.storage.sqlite.bytecode import END, IGNORE, STEP, Counts, Instruction, Part, State, Unreadable
+
+PLACES_MAX = 20_000  # a program with more is not worked out: every step counts as a row
+
+
+class Arc(NamedTuple):
+    source: int
+    target: int
+    counts: Counts
+
+
+class Program:
+    """A listing as arcs between places. Place 0 is the start; a walk that ends goes back to it."""
+
+    def __init__(self, listing: Sequence[tuple[Any, ...]]) -> None:
+        code = [Instruction(line[1], line[2], line[3], line[4], line[6]) for line in listing]
+        starts = [number for number, line in enumerate(listing) if line[0] == 0]
+        ends = [*starts[1:], len(listing)]
+        self._parts = [Part(code[start:end]) for start, end in zip(starts, ends, strict=True)]
+        self._places: dict[State, int] = {}
+        ways = self._walk()
+        self._forget_leaky_sorters(ways)
+        self.arcs, stops = _joined(ways)
+        # Where an execution stopped, it was in the middle of an arc: its last steps are on none, and what it changed may
+        # have been undone.
+        self.arcs_unfinished = [*self.arcs, *stops, Arc(0, 0, STEP), Arc(0, 0, Counts(changes=-1))]
+        # Clear and VUpdate change rows without saying how many.
+        self.tells_changes = not any(each.name in {"Clear", "VUpdate"} for each in code)
+        # apsw sets the counters to zero when the action of a foreign key starts: it looks like a statement to it.
+        self.loses_counts = any(not str(listing[start][5]).startswith("-- ") for start in starts[1:])
+        self.counted = [root for part in self._parts for root in part.counted_roots()]
+
+    def _walk(self) -> list[Arc]:
+        """Every way there is, by going it: subroutines and co-routines go back only where they can go back to."""
+        calls = [(number, line) for number, part in enumerate(self._parts) for line in part.lines("Program")]
+        # EXPLAIN lists sub-programs in the order of their first call, without saying which call means which.
+        one_each = len(calls) == len(self._parts) - 1
+        ways: list[Arc] = []
+        halts: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
+        backs: defaultdict[int, list[tuple[State, State]]] = defaultdict(list)
+        waiting: list[State] = []
+
+        def place(state: State) -> int:
+            if state not in self._places:
+                if len(self._places) >= PLACES_MAX:
+                    raise Unreadable(f"more than {PLACES_MAX} places")
+                self._places[state] = len(self._places)
+                waiting.append(state)
+            return self._places[state]
+
+        place(self._parts[0].start(0))
+        while waiting:
+            state = waiting.pop()
+            source = self._places[state]
+            each = self._parts[state.part].code[state.line]
+            if each.name == "Program":
+                called = [calls.index((state.part, state.line)) + 1] if one_each else range(1, len(self._parts))
+                for part in called:
+                    ways.append(Arc(source, place(self._parts[part].start(part)), STEP))
+                    after = state._replace(line=state.line + 1), state._replace(line=each.p2)
+                    backs[part].append(after)
+                    ways += [Arc(end, place(after[ignored]), STEP) for end, ignored in halts[part]]
+            if each.name == "Halt":
+                if each.p1 == 0 and state.part == 0:
+                    ways.append(Arc(source, 0, STEP.plus(END)))
+                elif each.p1 == 0:
+                    ignored = each.p2 == IGNORE
+                    halts[state.part].append((source, ignored))
+                    ways += [Arc(source, place(after[ignored]), STEP) for after in backs[state.part]]
+                continue  # any other Halt is an error: the walk stops there and is never finished
+            if each.name in {"AutoCommit", "Savepoint"}:
+                ways.append(Arc(source, 0, STEP.plus(END)))
+            ways += [Arc(source, place(after), counts) for after, counts in self._parts[state.part].after(state)]
+        return ways
+
+    def _forget_leaky_sorters(self, ways: list[Arc]) -> None:
+        """Takes out the balance of sorters that may be left with rows in them, as by a limit."""
+        sorters: defaultdict[tuple[int, int], defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for state, place in self._places.items():
+            each = self._parts[state.part].code[state.line]
+            if each.name in {"SorterInsert", "SorterNext", "SorterOpen", "SorterSort", "ResetSorter"}:
+                sorters[state.part, each.p1][each.name].add(place)
+        out = _by_source(ways)
+        leaky: set[int] = set()
+        for sorter in sorters.values():
+            fill, sort, drain = sorter["SorterInsert"], sorter["SorterSort"], sorter["SorterNext"]
+            emptied = {0} | sorter["SorterOpen"] | sorter["ResetSorter"]
+            filled = {way.target for place in fill for way in out[place]}
+            taken = {way.target for place in sort | drain for way in out[place] if way.counts.unsorted}
+            if _reached(out, filled, until=sort) & emptied or _reached(out, taken, until=drain) & (
+                emptied | fill | sort
+            ):
+                leaky |= fill | sort | drain
+        for number, way in enumerate(ways):
+            if way.source in leaky:
+                ways[number] = way._replace(counts=way.counts._replace(unsorted=0))
+
+
+def _by_source(ways: Sequence[Arc]) -> defaultdict[int, list[Arc]]:
+    out: defaultdict[int, list[Arc]] = defaultdict(list)
+    for way in ways:
+        out[way.source].append(way)
+    return out
+
+
+def _reached(out: defaultdict[int, list[Arc]], starts: set[int], *, until: set[int]) -> set[int]:
+    """Every place that can be reached from `starts` without going on from the places in `until`."""
+    seen = set(starts)
+    waiting = list(starts)
+    while waiting:
+        place = waiting.pop()
+        if place not in until:
+            found = {way.target for way in out[place]} - seen
+            seen |= found
+            waiting += found
+    return seen
+
+
+def connected(arcs: Sequence[Arc]) -> list[Arc]:
+    """The arcs that lie on a closed walk from the start."""
+    there = _reached(_by_source(arcs), {0}, until=set())
+    back = _reached(_by_source([Arc(arc.target, arc.source, arc.counts) for arc in arcs]), {0}, until=set())
+    return [arc for arc in arcs if {arc.source, arc.target} <= there & back]
+
+
+def _joined(ways: Sequence[Arc]) -> tuple[list[Arc], list[Arc]]:
+    """The same ways, with places that have one way in and one way out drawn together: a fraction is left.
+
+    And the ways an execution stops that failed, or whose rows were not all fetched: after any instruction.
+    """
+    out = _by_source(ways)
+    entries = Counter(way.target for way in ways)
+    kept = {0} | {place for place in {*out, *entries} if len(out[place]) != 1 or entries[place] != 1}
+    arcs: set[Arc] = set()
+    stops = {Arc(place, 0, END) for place in kept}
+    for place in kept:
+        for way in out[place]:
+            target, counts, visits = way.target, way.counts, way.counts.visits
+            while target not in kept:
+                stops.add(Arc(place, 0, counts._replace(steps=0, runs=1, visits=visits)))
+                (only,) = out[target]
+                target, counts = only.target, counts.plus(only.counts)
+                visits = max(visits, counts.visits)
+            arcs.add(Arc(place, target, counts))
+    return sorted(arcs), sorted(stops)
