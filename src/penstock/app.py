@@ -22,6 +22,7 @@ from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
 from penstock.queues.consumer import Consumer
 from penstock.queues.queue import Queue
+from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events
 from penstock.runtime.once import run_once
@@ -117,7 +118,8 @@ class App:
         """Runs every queue that has handlers, until `stop` or cancellation, then hands back what it holds. With
         `until_idle` it stops by itself once nothing is left that is due."""
         engine = await self.opened()
-        worker = self.worker = Worker(engine, grace_seconds=grace_seconds or self.config.grace_seconds)
+        grace = self.config.grace_seconds if grace_seconds is None else grace_seconds
+        worker = self.worker = Worker(engine, grace_seconds=grace)
         served = [queue for queue in self.queues.values() if queue.handlers]
         consumers = [Consumer(worker, engine, queue) for queue in served]
         if self._stop_asked:
@@ -153,7 +155,7 @@ class App:
 
     async def open(self, surroundings: Surroundings | None = None, *, migrate: bool = True) -> Engine:
         """Opens the database and applies what is pending of the migrations. Most programs need not call it."""
-        surroundings = surroundings or Surroundings()
+        surroundings = surroundings or Surroundings(faults=faults_from_environment(os.environ))
         lease_longest = max((queue.settings.lease_seconds for queue in self.queues.values()), default=930.0)
         store = self.store(faults=surroundings.faults)
         engine = Engine(self, store, self.events, self.limits, surroundings, lease_longest=lease_longest)

@@ -9,9 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,20 +22,20 @@ from tests.crash.nursery import Answer, Request
 
 ROOT = Path(__file__).resolve().parents[2]
 GRACE_SECONDS = 25.0
-SITE_VARIABLE = "XDG_RUNTIME_DIR"  # where the wake-up sockets go: their paths must stay short
+SOCKETS_VARIABLE = "XDG_RUNTIME_DIR"  # a short path: the wake-up sockets go there
 
 
 class Nursery:
     """The warm parent. Its children share its process group, so that one signal ends them all."""
 
     def __init__(self) -> None:
-        self.runtime = tempfile.mkdtemp(prefix="victims-")
+        self.sockets = tempfile.mkdtemp(prefix="victims-")
         self._parent = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.nursery"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
-            env=environment({SITE_VARIABLE: self.runtime}),
+            env=environment({SOCKETS_VARIABLE: self.sockets}),
             start_new_session=True,
         )
 
@@ -53,7 +52,7 @@ class Nursery:
         for pipe in _pipes(self._parent):
             pipe.close()
         self._parent.wait()
-        shutil.rmtree(self.runtime, ignore_errors=True)
+        shutil.rmtree(self.sockets, ignore_errors=True)
 
 
 class Victim:
@@ -101,6 +100,19 @@ class Victim:
         return at
 
 
+class SupervisedVictim(Victim):
+    """A worker that belongs to a supervisor: its end is told by the supervisor's journal."""
+
+    def __init__(self, pid: int, nursery: Nursery, site: Site) -> None:
+        super().__init__("worker", pid, nursery, site.database)
+        self._journal = site.journal
+
+    def ended(self) -> bool:
+        for death in self._journal.all("worker.died", pid=self.pid):
+            self.code = death.exit_code
+        return self.code is not None
+
+
 class Site:
     """One database in a folder, the journal beside it, and the processes at work on it."""
 
@@ -111,7 +123,7 @@ class Site:
         self.ids = folder / "sent.log"
         self._nursery = nursery
         self._victims: list[Victim] = []
-        self._supervisors: list[subprocess.Popen[bytes]] = []
+        self._groups: list[subprocess.Popen[bytes]] = []
 
     # -- starting ---------------------------------------------------------------------------------------
 
@@ -131,28 +143,31 @@ class Site:
         self._victims.append(victim)
         return victim
 
-    def worker(self, *, grace: float = GRACE_SECONDS, **variables: str) -> Victim:
-        return self.start("worker", grace=grace, environment=variables)
+    def worker(self, *, grace: float = GRACE_SECONDS, environment: dict[str, str] | None = None) -> Victim:
+        return self.start("worker", grace=grace, environment=environment)
 
     def send(self, queue: str, *tasks: dict[str, Any]) -> None:
         """Returns when the messages are committed."""
         assert self.start("send", queue=queue, tasks=list(tasks)).wait() == 0, self.said()
 
     def supervisor(
-        self, *, workers: int = 1, grace: float = GRACE_SECONDS, **constants: float
+        self, *, workers: int = 1, grace: float = GRACE_SECONDS, waits: dict[str, float] | None = None
     ) -> subprocess.Popen[bytes]:
-        """A supervisor in a process group of its own. Constants of the supervisor may be made shorter by name."""
-        command = [sys.executable, "-m", "tests.crash.supervise", "--workers", str(workers), "--grace", str(grace)]
-        for name, value in constants.items():
-            command += [f"--{name.replace('_', '-')}", str(value)]
+        """A supervisor that writes to the journal. Its own waits may be made shorter, by name."""
+        options = {"workers": workers, "grace": grace, **(waits or {})}
+        named = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+        return self.command("tests.crash.supervise", *named)
+
+    def command(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """A program in a process group of its own, which ends with the test."""
         named = {
             "PENSTOCK_DATABASE": str(self.database),
             JOURNAL_VARIABLE: str(self.folder / "journal.jsonl"),
-            SITE_VARIABLE: self._nursery.runtime,
+            SOCKETS_VARIABLE: self._nursery.sockets,
         }
         with (self.folder / "output.log").open("ab") as output:
             process = subprocess.Popen(
-                command,
+                [sys.executable, "-m", module, *arguments],
                 cwd=ROOT,
                 env=environment(named),
                 stdin=subprocess.DEVNULL,
@@ -160,14 +175,20 @@ class Site:
                 stderr=output,
                 start_new_session=True,
             )
-        self._supervisors.append(process)
+        self._groups.append(process)
         return process
+
+    def supervised(self) -> list[SupervisedVictim]:
+        """The workers that supervisors keep running here, those that have said hello and not died."""
+        started = [entry.pid for entry in self.journal.all("worker.started")]
+        workers = [SupervisedVictim(pid, self._nursery, self) for pid in started]
+        return [worker for worker in workers if not worker.ended()]
 
     # -- ending -----------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Whatever happened, nothing that was started here is left running."""
-        for process in self._supervisors:
+        for process in self._groups:
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -239,6 +260,3 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     assert process.stdin is not None
     assert process.stdout is not None
     return process.stdin, process.stdout
-
-
-Take = Callable[[], Site]

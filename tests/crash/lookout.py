@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import mmap
-import os
 from enum import StrEnum
 from pathlib import Path
 
@@ -90,17 +89,3 @@ class TurnWatch:
             except OSError:
                 return False
         return True
-
-
-def alive_locks(folder: Path, name: str) -> list[Path]:
-    """The lock files that some process holds."""
-    held = []
-    for path in folder.glob(f"{name}-worker-*"):
-        descriptor = os.open(path, os.O_RDWR)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            held.append(path)
-        finally:
-            os.close(descriptor)
-    return held

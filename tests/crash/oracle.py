@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from tests.crash.journal import wait_until
+
 COUNTED = """
 select queue, sum(sent), sum(acked), sum(dead), sum(purged), sum(expired)
 from penstock_counters
@@ -81,7 +83,7 @@ class Oracle:
         with self._reading() as connection:
             counted = {name: Counts(*rest) for name, *rest in connection.execute(COUNTED)}
             waiting = {name: Waiting(*rest) for name, *rest in connection.execute(WAITING, {"now": now_micros})}
-            dead = dict(connection.execute(DEAD).fetchall())
+            dead: dict[str, int] = dict(tuple(row) for row in connection.execute(DEAD))
         problems = []
         for name in sorted(counted.keys() | waiting.keys() | dead.keys()):
             counts = counted.get(name, Counts(0, 0, 0, 0, 0))
@@ -102,6 +104,10 @@ class Oracle:
         with self._reading() as connection:
             rows = {name: sum(rest) for name, *rest in connection.execute(WAITING, {"now": 0})}
         return sum(count for name, count in rows.items() if not queues or name in queues)
+
+    def wait_until_empty(self, *queues: str, seconds: float = 30.0) -> None:
+        """Returns when nothing of these queues (of any if none is named) waits or is held."""
+        wait_until(lambda: self.left(*queues) == 0, f"end of queues {queues}", seconds)
 
     # -- effects ----------------------------------------------------------------------------------------
 
@@ -150,7 +156,9 @@ class Oracle:
     def charged(self) -> list[tuple[Any, ...]]:
         """Messages that lost an attempt and are still there."""
         with self._reading() as connection:
-            return list(connection.execute("select queue, lower(hex(id)), attempts from penstock_messages where attempts"))
+            return list(
+                connection.execute("select queue, lower(hex(id)), attempts from penstock_messages where attempts")
+            )
 
     def workers(self) -> list[int]:
         with self._reading() as connection:

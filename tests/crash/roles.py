@@ -44,10 +44,16 @@ async def _produce(number: int, ledger: Path) -> None:
                     first.send(Task(number=number + each, seconds=0.001 * ((number + each) % 7)))
             _note(descriptor, f"sent {numbers}\n")
             number += UNIT_MESSAGES
-            await asyncio.sleep(PRODUCER_PAUSE_SECONDS)
-            while not stop.is_set() and await app.db.value("select count(*) from penstock_messages") > BACKLOG_MAX:
-                await asyncio.sleep(PRODUCER_PAUSE_SECONDS)
+            await _pause(stop)
     os.close(descriptor)
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    """A moment, and as many more as the workers need to catch up."""
+    backlog = BACKLOG_MAX + 1
+    while backlog > BACKLOG_MAX and not stop.is_set():
+        await asyncio.sleep(PRODUCER_PAUSE_SECONDS)
+        backlog = await app.db.value("select count(*) from penstock_messages")
 
 
 def _note(descriptor: int, line: str) -> None:
@@ -92,11 +98,3 @@ def hold(seconds: float) -> None:
     time.sleep(seconds)
     connection.execute("rollback")
     connection.close()
-
-
-# TEMPORARY
-if os.environ.get("PENSTOCK_CRASH_AT"):
-    import penstock.app
-    from penstock.runtime.crashpoints import faults_from_environment
-    _S = penstock.app.Surroundings
-    penstock.app.Surroundings = lambda **k: _S(faults=faults_from_environment(os.environ), **k)

@@ -16,7 +16,8 @@ from tests.crash.journal import wait_until
 from tests.crash.marksman import Kill, Marksman, spread
 from tests.crash.oracle import Oracle, read_ids
 
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "150"))
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "300"))
+SUPERVISED_KILLS = max(20, KILLS // 20)  # each costs a fresh interpreter
 REDELIVERED_SECONDS = 2.0  # the promise on one host
 LEFT_TO_NEIGHBOUR_EVERY = 12  # the dead worker is not replaced until its neighbour has returned what it held
 BOTH_AT_ONCE_EVERY = 10
@@ -97,7 +98,7 @@ class Scene:
     def end(self) -> None:
         """The killing stops: everything drains, everybody leaves well, and nothing is left of the dead."""
         self._site.stop(self._producer)
-        wait_until(lambda: self._oracle.left() == 0, "empty queue", 30)
+        self._oracle.wait_until_empty()
         self._site.stop(*self._workers)
         last = self._site.worker()
         self._site.up(last)
@@ -108,35 +109,62 @@ class Scene:
 
 
 @pytest.mark.fault("F01")
+@pytest.mark.spec("A1-09")
+def test_a_supervisor_returns_at_once_what_its_killed_workers_held(
+    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
+) -> None:
+    marksman = Marksman(site, oracle, Random(seed))
+    producer = site.start("producer", first_number=0, ledger=str(site.ids))
+    supervisor = site.supervisor(workers=2, waits={"restart_seconds_longest": 0.05})
+
+    while len(marksman.kills) < SUPERVISED_KILLS:
+        wait_until(lambda: len(site.supervised()) == 2, "second worker")
+        marksman.kill(marksman.random.choice(site.supervised()))
+        assert oracle.unbalanced() == []
+    site.stop(producer)
+    oracle.wait_until_empty()
+    supervisor.terminate()
+    assert supervisor.wait(timeout=30) == 0, site.said()
+
+    sent, begun = read_ids(site.ids)
+    waits = marksman.redeliveries()
+    note(f"under a supervisor, {marksman.summary()}; from a kill to the next delivery: {spread(waits)}")
+    assert oracle.lost_or_doubled(sent, begun, STAGES) == []
+    assert oracle.unbalanced() == []
+    assert {entry.attempt for entry in site.journal.all("began")} == {1}
+    assert max(waits) <= REDELIVERED_SECONDS
+    assert site.lock_files() == []
+    assert site.tracebacks() == []
+
+
+ONCE_A_LIFE = {"return.before", "return.after", "drain.begun"}
+CASES = [(point, nth) for point in CRASH_POINTS for nth in (1, 6) if nth == 1 or point not in ONCE_A_LIFE]
+
+
+@pytest.mark.fault("F01")
 @pytest.mark.spec("A2-09", "A13-11")
-@pytest.mark.parametrize("nth", [1, 6])
-@pytest.mark.parametrize("point", CRASH_POINTS)
+@pytest.mark.parametrize("point, nth", CASES)
 def test_a_worker_killed_at_a_crash_point_loses_and_doubles_nothing(
     point: str, nth: int, site: Site, oracle: Oracle
 ) -> None:
-    if nth > 1 and point in ONCE_A_LIFE:
-        pytest.skip("a worker passes this point once or twice in its life")
     site.send("first", *({"number": number} for number in range(40)))
     if point.startswith("return."):
         leave_rows_behind(site)
 
-    doomed = site.worker(PENSTOCK_CRASH_AT=f"{point}=kill@{nth}")
+    doomed = site.worker(environment={"PENSTOCK_CRASH_AT": f"{point}=kill@{nth}"})
     if point == "drain.begun":
         site.journal.wait("ended", pid=doomed.pid)
         doomed.signal(signal.SIGTERM)
     assert doomed.wait() == -signal.SIGKILL, site.said()
     survivor = site.worker()
 
-    wait_until(lambda: oracle.left() == 0, "empty queue")
+    oracle.wait_until_empty()
     assert oracle.lost_or_doubled(set(range(40)), set(range(40)), STAGES) == []
     assert oracle.unbalanced() == []
     assert oracle.damage() == []
     assert {entry.attempt for entry in site.journal.all("began")} == {1}
     site.stop(survivor)
     assert site.lock_files() == []
-
-
-ONCE_A_LIFE = {"return.before", "return.after", "drain.begun"}
 
 
 def leave_rows_behind(site: Site) -> None:

@@ -40,14 +40,14 @@ def test_a_worker_paused_past_its_lease_is_refused(
         paused = workers[site.journal.wait("began", number=number).pid]
         retried += pause_outside_of_a_transaction(paused, turn)
         took_over = site.journal.wait("ended", number=number)
-        wait_until(lambda sent=number: oracle.effects().get(queue, {}).get(sent) == 1, "effect of the other worker")
+        oracle.wait_until_empty(queue)
         paused.signal(signal.SIGCONT)
         lost = site.journal.wait("lease.lost", count=number + 1)
 
         assert took_over.pid != paused.pid
         assert lost.pid == paused.pid
 
-    wait_until(lambda: oracle.left() == 0, "empty queue")
+    oracle.wait_until_empty()
     assert oracle.effects()[queue] == dict.fromkeys(range(CYCLES), 1)
     assert len(site.journal.all("lease.lost")) == CYCLES
     assert oracle.charged() == []
@@ -69,7 +69,7 @@ def test_a_commit_that_comes_after_the_message_was_handed_back_is_refused(site: 
     worker = site.worker()
 
     site.send("patient", *({"number": number, "way": "late", "seconds": 0.2} for number in numbers))
-    wait_until(lambda: oracle.left() == 0, "empty queue")
+    oracle.wait_until_empty()
 
     site.journal.wait("late.refused", count=len(numbers))
     assert site.journal.all("late.saved") == []
@@ -79,7 +79,7 @@ def test_a_commit_that_comes_after_the_message_was_handed_back_is_refused(site: 
 
 
 def victim(site: Site) -> Victim:
-    return site.worker(**{LEASE_VARIABLE: str(LEASE_SECONDS)})
+    return site.worker(environment={LEASE_VARIABLE: str(LEASE_SECONDS)})
 
 
 def pause_outside_of_a_transaction(worker: Victim, turn: TurnWatch) -> int:

@@ -12,7 +12,7 @@ import pytest
 from penstock.runtime.supervisor import OVERRUN_SECONDS, SILENCE_SECONDS
 from penstock.runtime.worker import BEAT_SECONDS
 from tests.crash.harness import Site
-from tests.crash.journal import Entry, wait_until
+from tests.crash.journal import Entry
 from tests.crash.oracle import Buried, Oracle
 from tests.crash.victim import HANG_WALL_SECONDS, RETRY_SECONDS, Task
 
@@ -39,7 +39,7 @@ def test_a_message_that_kills_its_worker_is_put_away_after_three_deaths(
     site.send("deadly", *quick(range(60)), *quick(side_by_side, 0.4), poison, *quick(range(200, 260)))
 
     site.supervisor()
-    wait_until(lambda: oracle.left("deadly") == 0, "empty queue", 15)
+    oracle.wait_until_empty("deadly")
 
     assert dead_letters(oracle) == [(POISON, "worker_died", 0, 3)]
     assert [death.exit_code for death in site.journal.all("worker.died")] == [code] * 3
@@ -61,7 +61,7 @@ def test_a_death_without_a_culprit_makes_suspects_of_all_and_convicts_only_one(s
     site.send("deadly", {"number": POISON, "way": "kill-from-a-thread", "seconds": 0.1}, *quick(others, 0.3))
 
     site.supervisor()
-    wait_until(lambda: oracle.left("deadly") == 0, "empty queue", 15)
+    oracle.wait_until_empty("deadly")
 
     assert dead_letters(oracle) == [(POISON, "worker_died", 0, 3)]
     assert oracle.effects()["deadly"] == dict.fromkeys(others, 1)
@@ -77,7 +77,7 @@ def test_a_suspect_is_not_starved_by_a_queue_that_runs_one_at_a_time(site: Site,
     site.send("narrow", {"number": POISON, "way": "kill", "seconds": 0.0}, *quick(others, 0.002))
 
     site.supervisor()
-    wait_until(lambda: oracle.left("narrow") == 0, "empty queue", 15)
+    oracle.wait_until_empty("narrow")
 
     assert dead_letters(oracle) == [(POISON, "worker_died", 0, 3)]
     assert oracle.effects()["narrow"] == dict.fromkeys(others, 1)
@@ -94,11 +94,11 @@ def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Si
     ways = {"spin": 0.0, "block": 1e9, "stubborn": 600.0}
     for way, seconds in ways.items():
         sites(way).send("hanging", *quick(others, 0.2), {"number": POISON, "way": way, "seconds": seconds})
-        sites(way).supervisor(**QUICK)
+        sites(way).supervisor(waits=QUICK)
 
     for way in ways:
         site, oracle = sites(way), Oracle(sites(way).database)
-        wait_until(lambda looked_at=oracle: looked_at.left("hanging") == 0, "empty queue", 40)
+        oracle.wait_until_empty("hanging")
         assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)], way
         assert oracle.dead()[0].error_class == "WallLimit"
         first, second = site.journal.all("began", number=POISON)
@@ -129,16 +129,18 @@ def test_a_stuck_worker_is_killed_in_time_and_a_slow_one_left_alone(
 
     past_its_limit = killed_after(overdue) - HANG_WALL_SECONDS
     without_a_sign = killed_after(silent)
-    note(f"a handler past its wall limit was killed after {past_its_limit:.1f} s, a silent one after {without_a_sign:.1f} s")
+    note(
+        f"a handler past its wall limit was killed after {past_its_limit:.1f} s, a silent one after {without_a_sign:.1f} s"
+    )
     assert OVERRUN_SECONDS <= past_its_limit <= OVERRUN_SECONDS + LATE_SECONDS
     assert SILENCE_SECONDS - BEAT_SECONDS <= without_a_sign <= SILENCE_SECONDS + LATE_SECONDS
     for site in (overdue, silent):
         oracle = Oracle(site.database)
-        wait_until(lambda looked_at=oracle: looked_at.left() == 0, "dead letter")
+        oracle.wait_until_empty()
         assert dead_letters(oracle) == [(POISON, "exhausted", 1, 0)]
 
     oracle = Oracle(slow.database)
-    wait_until(lambda: oracle.left() == 0, "empty queue")
+    oracle.wait_until_empty()
     assert oracle.effects()["patient"] == dict.fromkeys([*others, POISON], 1)
     assert len(slow.journal.all("began")) == len(others) + 1, "something was delivered again"
     assert slow.journal.all("worker.died") == []

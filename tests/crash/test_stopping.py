@@ -1,4 +1,4 @@
-"""Workers that are told to stop: they claim nothing more, finish or hand back what they hold, and leave within their grace."""
+"""Workers that are told to stop claim nothing more, finish or hand back what they hold, and leave within their grace."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock.cli.output import INTERRUPTED
 from tests.crash.harness import Site, Victim, gone
 from tests.crash.journal import Entry, wait_until
 from tests.crash.oracle import Oracle
@@ -35,9 +36,10 @@ def test_a_stopped_worker_hands_a_long_message_back_uncharged_within_its_grace(
     left = time.monotonic()
 
     again = site.journal.wait("began", count=2, number=1)
+    handed_back = site.journal.wait("cancelled", pid=worker.pid).at
     assert GRACE_SECONDS <= left - told <= GRACE_SECONDS + LEAVING_SECONDS
     assert again.pid == neighbour.pid
-    assert again.at - left <= REDELIVERED_SECONDS
+    assert again.at - handed_back <= REDELIVERED_SECONDS
     assert (again.attempt, again.crashes) == (began.attempt, began.crashes) == (1, 0)
     assert site.journal.wait("worker.stopped", pid=worker.pid).handed_back == 1
     wait_until(lambda: oracle.left("patient") == 1, "other messages to be done")
@@ -45,7 +47,10 @@ def test_a_stopped_worker_hands_a_long_message_back_uncharged_within_its_grace(
     assert taken == [], "it went on claiming"
     assert oracle.charged() == []
     assert oracle.unbalanced() == []
-    note(f"SIGTERM with a grace of 1 s: gone after {left - told:.2f} s, delivered again {again.at - left:+.2f} s later")
+    waited = (again.at - handed_back) * 1000
+    note(
+        f"SIGTERM with a grace of 1 s: gone after {left - told:.2f} s, its message elsewhere after {waited:.0f} ms more"
+    )
 
 
 @pytest.mark.fault("F04")
@@ -69,7 +74,7 @@ def test_a_second_signal_cuts_the_grace_short(site: Site, oracle: Oracle) -> Non
     told = time.monotonic()
     # A signal that is still pending swallows the next one, so it is said until it is heard.
     while not worker.ended():
-        worker.signal(signal.SIGTERM)
+        os.kill(worker.pid, signal.SIGTERM)
         assert time.monotonic() - told <= LEAVING_SECONDS
         time.sleep(0.05)
 
@@ -120,17 +125,17 @@ def test_workers_whose_supervisor_was_killed_notice_and_leave(site: Site, oracle
 @pytest.mark.fault("F04")
 def test_ctrl_c_reaches_the_group_and_everybody_leaves_well(site: Site, oracle: Oracle) -> None:
     site.send("patient", LONG, LONG | {"number": 2})
-    supervisor = site.supervisor(workers=2, grace=GRACE_SECONDS)
+    run = site.command("penstock.cli.main", "run", "tests.crash.victim:app", "--workers", "2", "--grace", "1")
     site.journal.wait("worker.started", count=2)
     site.journal.wait("began", count=2)
 
     told = time.monotonic()
-    os.killpg(supervisor.pid, signal.SIGINT)
-    assert supervisor.wait(timeout=20) == 0, site.said()
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(timeout=20) == INTERRUPTED, site.said()
 
     assert GRACE_SECONDS <= time.monotonic() - told <= GRACE_SECONDS + LEAVING_SECONDS + 1
     assert len(site.journal.all("worker.stopped")) == 2
-    assert site.journal.all("worker.died") == []
+    assert "worker.died" not in site.said()
     assert oracle.left() == 2
     assert oracle.charged() == []
     assert site.lock_files() == []

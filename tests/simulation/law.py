@@ -101,6 +101,19 @@ class Law:
             return False
         return not crew.suspects_held and crew.held.get(queue, 0) < self._queues[queue].parallel
 
+    def look_for_slots(self, crew: Crew) -> None:
+        """Notes for each queue when this worker last had no slot for it: all taken, or kept free for a suspect."""
+        now, closed = self._time(), crew.suspects_held > 0 or crew.process.paused
+        for name, queue in self._queues.items():
+            if closed or sum(run.row.queue is queue for run in crew.running) >= queue.parallel:
+                crew.full_at[name] = now
+
+    def starts(self, crew: Crew, row: Row) -> None:
+        """What a worker has claimed begins as soon as it has a slot."""
+        idle = self._time() - max(row.claimed_at, crew.full_at.get(row.queue.name, 0.0))
+        bound = 0.01 + 4 * self._plan.latency
+        self.expect(idle <= bound, f"{crew.name} held {row.key} for {idle:.3f} s and had a slot for it")
+
     def waited(self, row: Row) -> float:
         """For how long a row could have been started and was not."""
         return self._time() - max(row.ready_at, self.blocked_at.get(row.queue.name, 0.0), 0.0)
@@ -213,6 +226,7 @@ class Transaction:
 
     def _let_go(self, row: Row, holder: Crew) -> None:
         holder.held[row.queue.name] -= 1
+        self._law.look_for_slots(holder)
         holder.suspects_held -= row.crashes > 0
 
     def _is_own_settlement(self, row: Row, run: Run | None, crashed: int) -> bool:

@@ -45,6 +45,7 @@ class Crew:
     suspects: set[Run] = field(default_factory=set)
     held: dict[str, int] = field(default_factory=dict)  # rows it has claimed, by queue
     suspects_held: int = 0
+    full_at: dict[str, float] = field(default_factory=dict)  # when it last had no slot for a queue
     started_at: float = 0.0
     paused_at: float = float("-inf")
     resumed_at: float = float("-inf")

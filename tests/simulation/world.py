@@ -242,6 +242,7 @@ class World:
             crew.resumed_at = self._loop.time()
             self.note(f"{crew.name} goes on")
             self.law.look_for_room()
+            self.law.look_for_slots(crew)
             crew.process.resume()
 
     def _calm_down(self) -> None:
@@ -320,6 +321,7 @@ class World:
         finally:
             if not crew.process.dead:
                 run.ended = self._loop.time()
+                self.law.look_for_slots(crew)
                 crew.running.remove(run)
                 self.note(f"{crew.name} ends {run.row.key} as {run.outcome}")
         return answer
@@ -334,7 +336,9 @@ class World:
         alone = not crew.running or not (crashes or any(other.row.crashes for other in crew.running))
         if not alone:
             self.break_(f"{row.key} began beside {[other.row.key for other in crew.running]}, and one is a suspect")
+        law.starts(crew, row)
         crew.running.append(run)
+        law.look_for_slots(crew)
         self.note(f"{crew.name} begins {row.key}")
         return run
 

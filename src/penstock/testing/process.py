@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import fcntl
 import os
+import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -95,15 +96,12 @@ class Process:
     def dispose(self) -> None:
         """At the end of a test: lets go of tasks that can never run again, so that nobody waits for them."""
         assert self.dead
-        for task in self._tasks:
-            if task.done():
-                with suppress(asyncio.CancelledError):
-                    task.exception()
-            else:
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                asyncio.tasks._unregister_task(task)
-                _unwind(task.get_coro())
-        self._tasks.clear()
+        with warnings.catch_warnings():
+            # On its way out the dead code may start something that nobody waits for.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for task in self._tasks:
+                _let_go(task)
+            self._tasks.clear()
         if self.presence is not None and not self.presence._map.closed:
             self.presence.vanish()
         self.engine = self.writer = self.presence = None
@@ -111,6 +109,16 @@ class Process:
 
 def current_process() -> Process | None:
     return _process.get()
+
+
+def _let_go(task: asyncio.Task[Any]) -> None:
+    if task.done():
+        with suppress(asyncio.CancelledError):
+            task.exception()
+    else:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        asyncio.tasks._unregister_task(task)
+        _unwind(task.get_coro())
 
 
 def _unwind(coroutine: Any) -> None:

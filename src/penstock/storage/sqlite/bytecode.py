@@ -1,7 +1,7 @@
 """What SQLite's instructions do: where each may lead, and what going there adds to the counters.
 
 Only what matters for the way is known here: jumps, subroutines, co-routines and flags, and which instruction reaches a
-row. An instruction that is not known is taken to go on or to jump.
+row. A program with an instruction that is not known here is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BRANCHES = frozenset(
     SorterCompare
     """.split()
 )
-# Instructions that always go on with the next one. What stands in neither list is taken to do either.
+# Instructions that always go on with the next one.
 _STRAIGHT = frozenset(
     """
     Abortable Add AddImm Affinity AggFinal AggInverse AggStep AggStep1 AggValue And AutoCommit BeginSubrtn BitAnd
@@ -247,8 +247,10 @@ class Part:
                     yield after + 1, visit  # an exact hit skips the check of the range
             case name if name in _RANGE_ENDS or self._ends_a_rowid_range(line):
                 jumped = left
-            case name if name in _STRAIGHT or (name not in _BRANCHES and each.p2 >= len(self.code)):
+            case name if name in _STRAIGHT:
                 jumped = None
+            case name if name not in _BRANCHES:
+                raise Unreadable(f"nothing is known about {name}")
         if jumped is not None and each.p2 > 0:
             yield each.p2, jumped
         if went_on is not None:

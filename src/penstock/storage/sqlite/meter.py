@@ -65,12 +65,13 @@ class Meter:
         """Starts to measure. Say how many executions there will be, and those that are cheap anyway are not traced."""
         self._let_go()
         self._untraced = None
-        self._told = {}
         if executions is not None and executions >= UNTRACED_FROM and (cost := self._cost(sql)) and cost.bounded:
             self._untraced = executions, cost
+            self._connection.trace_v2(0, None, id=self)
         else:
             if not self._connection.in_transaction:
                 self._hold(sql)
+            self._told = {}
             self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._note, id=self)
         self._began = time.perf_counter()
         if self._began > self._clock[0] or self._clock[1] != get_ident():
@@ -182,8 +183,11 @@ class Meter:
         """A table that is counted whole is counted again at the end, and nobody may change it until then."""
         cost = self._costs[sql][1] if sql in self._costs else self._cost(sql)
         if cost is not None and cost.tables_counted and cost.only_reads:
-            self._connection.execute("begin")
-            self._snapshot = True
+            try:
+                self._connection.execute("begin")
+                self._snapshot = True
+            except apsw.Error:
+                pass  # the estimate will be further off
 
     def _let_go(self) -> None:
         if self._snapshot:

@@ -28,12 +28,8 @@ class Program:
     def __init__(self, listing: Sequence[tuple[Any, ...]]) -> None:
         code = [Instruction(line[1], line[2], line[3], line[4], line[6]) for line in listing]
         starts = [number for number, line in enumerate(listing) if line[0] == 0]
-        ends = [*starts[1:], len(listing)]
-        self._parts = [Part(code[start:end]) for start, end in zip(starts, ends, strict=True)]
-        self._places: dict[State, int] = {}
-        ways = self._walk()
-        self._forget_leaky_sorters(ways)
-        self.arcs, stops = _joined(ways)
+        parts = [Part(code[start:end]) for start, end in zip(starts, [*starts[1:], len(code)], strict=True)]
+        self.arcs, stops = _joined(_Explorer(parts).ways())
         # Where an execution stopped, it was in the middle of an arc: its last steps are on none, and what it changed may
         # have been undone.
         self.arcs_unfinished = [*self.arcs, *stops, Arc(0, 0, STEP), Arc(0, 0, Counts(changes=-1))]
@@ -41,57 +37,73 @@ class Program:
         self.tells_changes = not any(each.name in {"Clear", "VUpdate"} for each in code)
         # apsw sets the counters to zero when the action of a foreign key starts: it looks like a statement to it.
         self.loses_counts = any(not str(listing[start][5]).startswith("-- ") for start in starts[1:])
-        self.counted = [root for part in self._parts for root in part.counted_roots()]
+        self.counted = [root for part in parts for root in part.counted_roots()]
 
-    def _walk(self) -> list[Arc]:
-        """Every way there is, by going it: subroutines and co-routines go back only where they can go back to."""
-        calls = [(number, line) for number, part in enumerate(self._parts) for line in part.lines("Program")]
-        # EXPLAIN lists sub-programs in the order of their first call, without saying which call means which.
-        one_each = len(calls) == len(self._parts) - 1
+
+class _Explorer:
+    """Goes every way there is. Subroutines and co-routines go back only where they can go back to."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+        self._calls = [(number, line) for number, part in enumerate(parts) for line in part.lines("Program")]
+        self._places: dict[State, int] = {}
+        self._waiting: list[State] = []
+        # For each sub-program: the places where it ends, and the states its callers go on with.
+        self._ends: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
+        self._returns: defaultdict[int, list[tuple[State, State]]] = defaultdict(list)
+
+    def ways(self) -> list[Arc]:
         ways: list[Arc] = []
-        halts: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
-        backs: defaultdict[int, list[tuple[State, State]]] = defaultdict(list)
-        waiting: list[State] = []
+        self._place(self._parts[0].start(0))
+        while self._waiting:
+            state = self._waiting.pop()
+            ways += self._from(state, self._places[state])
+        return self._without_leaky_sorters(ways)
 
-        def place(state: State) -> int:
-            if state not in self._places:
-                if len(self._places) >= PLACES_MAX:
-                    raise Unreadable(f"more than {PLACES_MAX} places")
-                self._places[state] = len(self._places)
-                waiting.append(state)
-            return self._places[state]
+    def _place(self, state: State) -> int:
+        if state not in self._places:
+            if len(self._places) >= PLACES_MAX:
+                raise Unreadable(f"it has more than {PLACES_MAX:,} places")
+            self._places[state] = len(self._places)
+            self._waiting.append(state)
+        return self._places[state]
 
-        place(self._parts[0].start(0))
-        while waiting:
-            state = waiting.pop()
-            source = self._places[state]
-            each = self._parts[state.part].code[state.line]
-            if each.name == "Program":
-                called = [calls.index((state.part, state.line)) + 1] if one_each else range(1, len(self._parts))
-                for part in called:
-                    ways.append(Arc(source, place(self._parts[part].start(part)), STEP))
-                    after = state._replace(line=state.line + 1), state._replace(line=each.p2)
-                    backs[part].append(after)
-                    ways += [Arc(end, place(after[ignored]), STEP) for end, ignored in halts[part]]
-            if each.name == "Halt":
-                if each.p1 == 0 and state.part == 0:
-                    ways.append(Arc(source, 0, STEP.plus(END)))
-                elif each.p1 == 0:
-                    ignored = each.p2 == IGNORE
-                    halts[state.part].append((source, ignored))
-                    ways += [Arc(source, place(after[ignored]), STEP) for after in backs[state.part]]
-                continue  # any other Halt is an error: the walk stops there and is never finished
-            if each.name in {"AutoCommit", "Savepoint"}:
-                ways.append(Arc(source, 0, STEP.plus(END)))
-            ways += [Arc(source, place(after), counts) for after, counts in self._parts[state.part].after(state)]
+    def _from(self, state: State, source: int) -> list[Arc]:
+        each = self._parts[state.part].code[state.line]
+        if each.name == "Halt":
+            # With an error code the walk stops here and is never finished.
+            return self._halted(state.part, source, ignored=each.p2 == IGNORE) if each.p1 == 0 else []
+        ways = [Arc(source, self._place(to), counts) for to, counts in self._parts[state.part].after(state)]
+        if each.name == "Program":
+            ways += self._called(state, source, ignored_at=each.p2)
+        elif each.name in {"AutoCommit", "Savepoint"}:
+            ways.append(Arc(source, 0, STEP.plus(END)))
         return ways
 
-    def _forget_leaky_sorters(self, ways: list[Arc]) -> None:
-        """Takes out the balance of sorters that may be left with rows in them, as by a limit."""
+    def _halted(self, part: int, source: int, *, ignored: bool) -> list[Arc]:
+        if part == 0:
+            return [Arc(source, 0, STEP.plus(END))]
+        self._ends[part].append((source, ignored))
+        return [Arc(source, self._place(to[ignored]), STEP) for to in self._returns[part]]
+
+    def _called(self, state: State, source: int, *, ignored_at: int) -> list[Arc]:
+        # EXPLAIN lists sub-programs in the order of their first call, without saying which call means which.
+        one_each = len(self._calls) == len(self._parts) - 1
+        called = [1 + self._calls.index((state.part, state.line))] if one_each else range(1, len(self._parts))
+        ways = []
+        for part in called:
+            to = (state._replace(line=state.line + 1), state._replace(line=ignored_at))
+            self._returns[part].append(to)
+            ways.append(Arc(source, self._place(self._parts[part].start(part)), STEP))
+            ways += [Arc(end, self._place(to[ignored]), STEP) for end, ignored in self._ends[part]]
+        return ways
+
+    def _without_leaky_sorters(self, ways: list[Arc]) -> list[Arc]:
+        """The ways without the balance of those sorters that may be left with rows in them, as by a limit."""
         sorters: defaultdict[tuple[int, int], defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for state, place in self._places.items():
             each = self._parts[state.part].code[state.line]
-            if each.name in {"SorterInsert", "SorterNext", "SorterOpen", "SorterSort", "ResetSorter"}:
+            if each.name.startswith("Sorter") or each.name == "ResetSorter":
                 sorters[state.part, each.p1][each.name].add(place)
         out = _by_source(ways)
         leaky: set[int] = set()
@@ -100,13 +112,18 @@ class Program:
             emptied = {0} | sorter["SorterOpen"] | sorter["ResetSorter"]
             filled = {way.target for place in fill for way in out[place]}
             taken = {way.target for place in sort | drain for way in out[place] if way.counts.unsorted}
-            if _reached(out, filled, until=sort) & emptied or _reached(out, taken, until=drain) & (
-                emptied | fill | sort
-            ):
+            lost = _reached(out, filled, until=sort) & emptied
+            left = _reached(out, taken, until=drain) & (emptied | fill | sort)
+            if lost or left:
                 leaky |= fill | sort | drain
-        for number, way in enumerate(ways):
-            if way.source in leaky:
-                ways[number] = way._replace(counts=way.counts._replace(unsorted=0))
+        return [way._replace(counts=way.counts._replace(unsorted=0)) if way.source in leaky else way for way in ways]
+
+
+def connected(arcs: Sequence[Arc]) -> list[Arc]:
+    """The arcs that lie on a closed walk from the start."""
+    there = _reached(_by_source(arcs), {0}, until=set())
+    back = _reached(_by_source([Arc(arc.target, arc.source, arc.counts) for arc in arcs]), {0}, until=set())
+    return [arc for arc in arcs if {arc.source, arc.target} <= there & back]
 
 
 def _by_source(ways: Sequence[Arc]) -> defaultdict[int, list[Arc]]:
@@ -127,13 +144,6 @@ def _reached(out: defaultdict[int, list[Arc]], starts: set[int], *, until: set[i
             seen |= found
             waiting += found
     return seen
-
-
-def connected(arcs: Sequence[Arc]) -> list[Arc]:
-    """The arcs that lie on a closed walk from the start."""
-    there = _reached(_by_source(arcs), {0}, until=set())
-    back = _reached(_by_source([Arc(arc.target, arc.source, arc.counts) for arc in arcs]), {0}, until=set())
-    return [arc for arc in arcs if {arc.source, arc.target} <= there & back]
 
 
 def _joined(ways: Sequence[Arc]) -> tuple[list[Arc], list[Arc]]:
