@@ -56,26 +56,24 @@ class JournalReader:
         self._decode = msgspec.json.Decoder(Entry).decode
         self._read_to = 0
         self._rest = b""
-        self.entries: list[Entry] = []
+        self._entries: dict[str, list[Entry]] = {}
 
-    def catch_up(self) -> list[Entry]:
+    def _catch_up(self) -> None:
         with self._path.open("rb") as file:
             file.seek(self._read_to)
             text = file.read()
         self._read_to += len(text)
         *lines, self._rest = (self._rest + text).split(b"\n")
-        new = [self._decode(line) for line in lines]
-        self.entries += new
-        return new
+        for line in lines:
+            entry = self._decode(line)
+            self._entries.setdefault(entry.what, []).append(entry)
 
     def all(self, what: str, *, after: float = 0.0, **facts: object) -> list[Entry]:
-        self.catch_up()
+        self._catch_up()
         return [
             entry
-            for entry in self.entries
-            if entry.what == what
-            and entry.at >= after
-            and all(getattr(entry, name) == value for name, value in facts.items())
+            for entry in self._entries.get(what, ())
+            if entry.at >= after and all(getattr(entry, name) == value for name, value in facts.items())
         ]
 
     def wait(self, what: str, *, count: int = 1, seconds: float = 20.0, after: float = 0.0, **facts: object) -> Entry:

@@ -43,32 +43,34 @@ class Marksman:
 
     def kill(self, victim: Victim) -> Kill:
         [aim] = self.random.choices(list(AIMS), list(AIMS.values()))
-        self._wait_for(victim, aim)
+        reached = self._wait_for(victim, aim)
+        at = victim.kill()  # at once: a handler is over in a few milliseconds
         running = victim.running
-        in_commit = self._turn.holder() == victim.pid
-        at = victim.kill()
-        running = running or victim.running
         if running is None:
-            kill = Kill(at, victim.pid, Place.STARTING, in_commit, frozenset())
+            kill = Kill(at, victim.pid, Place.STARTING, aim == "commit" and reached, frozenset())
         else:
             held = self.oracle.held_by(running.worker) | self._ids(victim.pid, running.rows())
-            kill = Kill(at, victim.pid, running.place(), in_commit, frozenset(held))
+            kill = Kill(at, victim.pid, running.place(), aim == "commit" and reached, frozenset(held))
         self.kills.append(kill)
         return kill
 
-    def _wait_for(self, victim: Victim, aim: str) -> None:
+    def _wait_for(self, victim: Victim, aim: str) -> bool:
+        """Returns as soon as the worker is where it is to be killed, and whether it got there in time."""
         ends = time.monotonic() + AIM_SECONDS
         if aim == "anywhere":
             ends = time.monotonic() + self.random.uniform(0, ANYWHERE_SECONDS)
-        reached: dict[str, Callable[[], bool]] = {
+        at_the_place: dict[str, Callable[[], bool]] = {
             "handler": lambda: victim.running is not None and victim.running.busy(),
             "processor": lambda: victim.running is not None and victim.running.on_processor(),
-            "commit": lambda: self._turn.holder() == victim.pid,
+            "commit": lambda: victim.running is not None and self._turn.holder() == victim.pid,
             "anywhere": lambda: False,
         }
-        while not reached[aim]() and time.monotonic() < ends:
+        while time.monotonic() < ends:
+            if at_the_place[aim]():
+                return True
             # Giving way costs aim, but a look that never pauses takes a processor from those it waits for.
             time.sleep(0.0002)
+        return False
 
     def _ids(self, pid: int, rows: list[RunningHandler]) -> set[str]:
         """The messages behind the rows that were running, of those whose handlers came as far as to say so."""
@@ -115,7 +117,7 @@ class Marksman:
     def summary(self) -> str:
         places = ", ".join(f"{count} {place}" for place, count in self.places().most_common())
         commits = sum(kill.in_commit for kill in self.kills)
-        return f"{len(self.kills)} kills: {places}; {commits} of them during a commit"
+        return f"{len(self.kills)} kills: {places}; {commits} of them as it had its turn to write"
 
 
 def spread(seconds: list[float]) -> str:

@@ -73,11 +73,14 @@ def send(queue: str, tasks: list[dict[str, Any]]) -> None:
 
 
 def write(units: int, writer: int) -> None:
-    """Commits so many units, one after another, and notes how long the slowest and each of them took."""
+    """From SIGUSR1 on, commits so many units, one after another, and notes how long each of them took."""
 
     async def main() -> None:
+        go = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, go.set)
         async with app:
             journal.note("ready", number=writer)
+            await go.wait()
             waits = []
             for number in range(units):
                 began = time.perf_counter()

@@ -111,7 +111,7 @@ class Law:
     def starts(self, crew: Crew, row: Row) -> None:
         """What a worker has claimed begins as soon as it has a slot."""
         idle = self._time() - max(row.claimed_at, crew.full_at.get(row.queue.name, 0.0))
-        bound = 0.01 + 4 * self._plan.latency
+        bound = 0.01 + 8 * self._plan.latency
         self.expect(idle <= bound, f"{crew.name} held {row.key} for {idle:.3f} s and had a slot for it")
 
     def waited(self, row: Row) -> float:
@@ -126,6 +126,7 @@ class Transaction:
         self._law = law
         self._crew = crew
         self._settled: dict[Run, str] = {}
+        self._either: list[Run] = []
         self._effects: Counter[tuple[bytes, int, str]] = Counter()
         self._inserted: list[bytes] = []
         self._buried: dict[bytes, dict[str, Any]] = {}
@@ -202,7 +203,8 @@ class Transaction:
         """While a suspect runs alone, what its worker claims could only wait there."""
         law, latency = self._law, self._law._plan.latency
         for run in self._crew.running:
-            taken = row.crashes == 0 and run.row.crashes and law.now() - run.began > 0.01 + 6 * latency
+            known = law.now() - max(run.began, self._crew.resumed_at) > 0.01 + 6 * latency
+            taken = row.crashes == 0 and run.row.crashes and known
             law.expect(not taken, f"{self._crew.name} claimed {row.key} while {run.row.key} had to run alone")
 
     def _released(self, row: Row, new: dict[str, Any]) -> None:
@@ -246,7 +248,10 @@ class Transaction:
             return
         law.expect(run.outcome in CHARGED | {"later", "throttled"}, f"{row.key} ended as {run.outcome} and came back")
         law.expect(charged == (run.outcome in CHARGED), f"{row.key} ended as {run.outcome} and was charged {charged}")
-        self._settled[run] = run.outcome
+        if charged == 0 and law.now() - row.claimed_at >= law.lease(row) / 2:
+            self._either.append(run)  # its answer, or its own worker swept the lapsed lease: effects will tell
+        else:
+            self._settled[run] = run.outcome
         row.charged += charged
         if charged:
             allowed = row.attempts + 1 <= row.queue.retries
@@ -272,6 +277,9 @@ class Transaction:
     def _returned_in_time(self, row: Row, holder: Crew) -> None:
         law, plan = self._law, self._law._plan
         if plan.tick_seconds is None or holder.died_at is None:
+            return
+        # Whoever took the dead worker's lock and was paused then holds it until it goes on.
+        if any(crew.process.paused or crew.resumed_at > holder.died_at for crew in law.of_process.values()):
             return
         able = min(
             (
@@ -344,6 +352,7 @@ class Transaction:
                 self._fenced(id, token, kind)
             else:
                 saved.setdefault((id, token), Counter())[kind] += count
+        self._settled |= {run: run.outcome for run in self._either if (run.row.id, run.token) in saved}
         children: dict[bytes, Run] = {}
         for run, outcome in self._settled.items():
             expected = run.effects if outcome in KEEPS_EFFECTS else Counter[str]()

@@ -7,7 +7,7 @@ from random import Random
 
 from penstock.contracts.faults import CRASH_POINTS
 
-FAULTS_END = 30.0  # virtual seconds; after that nothing goes wrong any more and everything must drain
+FAULTS_END = 20.0  # virtual seconds; after that nothing new goes wrong, and in the end everything must drain
 TICK_SECONDS = 1.0
 
 # What a handler may do. Each history has its own selection, so that no behaviour always hides another.
@@ -78,6 +78,12 @@ class Plan:
     told: bool = False  # somebody listens to every settlement
 
     @property
+    def calm_at(self) -> float:
+        """When the last fault is over."""
+        pauses = [fault.at + fault.seconds for fault in self.faults if fault.kind == "pause"]
+        return max([FAULTS_END, *pauses]) + 0.1
+
+    @property
     def jumps(self) -> bool:
         return any(fault.kind == "jump" for fault in self.faults)
 
@@ -96,7 +102,7 @@ def plan(seed: int) -> Plan:
         seed,
         workers,
         queues,
-        tuple(_send(chance, workers, len(queues)) for _ in range(chance.randint(3, 14))),
+        tuple(_send(chance, workers, len(queues)) for _ in range(chance.randint(2, 9))),
         faults,
         behaviours=behaviours,
         tick_seconds=TICK_SECONDS if ticking else None,
@@ -139,7 +145,7 @@ def _faults(chance: Random, workers: int, ticking: bool, wall: float) -> tuple[F
         kinds = {kind: weight for kind, weight in kinds.items() if kind in ("jump", "pause", "long_pause")}
     if not kinds:
         return ()
-    drawn = chance.choices(list(kinds), list(kinds.values()), k=chance.randint(0, 7))
+    drawn = chance.choices(list(kinds), list(kinds.values()), k=chance.randint(0, 6))
     return tuple(sorted((_fault(chance, kind, workers, wall, set_back) for kind in drawn), key=lambda fault: fault.at))
 
 

@@ -17,7 +17,7 @@ from penstock.testing.surroundings import Host
 from tests.simulation.crews import Job, SimulatedApp, Watched, run_until_stopped
 from tests.simulation.law import LEASE_SLACK, Law
 from tests.simulation.model import ACKED, Crew, Order, Run, Trace
-from tests.simulation.plan import FAULTS_END, FaultPlan, Plan, SendPlan
+from tests.simulation.plan import FaultPlan, Plan, SendPlan
 from tests.simulation.script import EFFECT, Script, refused
 from tests.simulation.watch import Change
 
@@ -73,8 +73,8 @@ class World:
                 self._at(send.at, self._produce, send)
             for fault in self._plan.faults:
                 self._at(fault.at, self._strike, fault)
-            self._at(FAULTS_END, self._calm_down)
-            await self._until(self._is_over, FAULTS_END)
+            self._at(self._plan.calm_at, self._calm_down)
+            await self._until(self._is_over, self._plan.calm_at)
             await self._until(self._is_drained, self._patience())
             if self.broken is None and not self._is_drained():
                 self.break_(f"not drained: {[(row.key, row.state) for row in self.law.open_rows]}")
@@ -108,7 +108,7 @@ class World:
 
     def _nothing_planned(self) -> bool:
         last = max((each.at for each in (*self._plan.sends, *self._plan.faults)), default=0.0)
-        return self._loop.time() > last + 0.5
+        return self._loop.time() > last + 0.5 and not any(post.crew.process.paused for post in self._posts)
 
     def _is_drained(self) -> bool:
         return self._nothing_planned() and not self.law.open_rows and not any(post.producing for post in self._posts)

@@ -35,74 +35,76 @@ def where(line: Line) -> str:
     return f"{code.co_filename}:{found or code.co_firstlineno}"
 
 
-class Write:
-    """One statement of a unit, and the handle that `db.write` returns."""
+class Joined:
+    """A call that joined a unit, and the handle to what came of it once the unit has committed."""
 
-    __slots__ = ("_changes", "_unit", "expect", "line", "parameters", "sql")
+    __slots__ = ("_outcome", "_unit", "line")
+
+    def __init__(self, unit: SealedUnit, line: Line) -> None:
+        self._unit = unit
+        self._outcome: Any = 0
+        self.line = line
+
+    def note(self, outcome: object) -> None:
+        self._outcome = outcome
+
+    def _known(self) -> Any:
+        if not self._unit.committed:
+            raise NotYetCommitted
+        return self._outcome
+
+
+class Write(Joined):
+    """One statement of a unit."""
+
+    __slots__ = ("expect", "parameters", "sql")
 
     def __init__(
         self, unit: SealedUnit, sql: str, parameters: dict[str, Bindable], expect: int | None, line: Line
     ) -> None:
+        # Spelt out instead of calling up: one of these is made for every write.
         self._unit = unit
+        self._outcome = 0
+        self.line = line
         self.sql = sql
         self.parameters = parameters
         self.expect = expect
-        self.line = line
-        self._changes = 0
 
     @property
     def changes(self) -> int:
         """How many rows it changed. Known once its unit has committed."""
-        if not self._unit.committed:
-            raise NotYetCommitted
-        return self._changes
-
-    def note(self, changes: int) -> None:
-        self._changes = changes
+        return int(self._known())
 
 
-class WriteMany:
+class WriteMany(Joined):
     """One statement run for many rows; counts as one call of its unit."""
 
-    __slots__ = ("_changes", "_unit", "line", "rows", "sql")
+    __slots__ = ("rows", "sql")
 
     def __init__(self, unit: SealedUnit, sql: str, rows: list[dict[str, Bindable]], line: Line) -> None:
-        self._unit = unit
+        super().__init__(unit, line)
         self.sql = sql
         self.rows = rows
-        self.line = line
-        self._changes = 0
 
     @property
     def changes(self) -> int:
-        if not self._unit.committed:
-            raise NotYetCommitted
-        return self._changes
-
-    def note(self, changes: int) -> None:
-        self._changes = changes
+        """How many rows it changed altogether. Known once its unit has committed."""
+        return int(self._known())
 
 
-class Atomic:
+class Atomic(Joined):
     """A function run inside the commit. It may run more than once; only the last run counts."""
 
-    __slots__ = ("_result", "_unit", "function", "line")
+    __slots__ = ("function",)
 
     def __init__(self, unit: SealedUnit, function: Callable[[Transaction], object], line: Line) -> None:
-        self._unit = unit
+        super().__init__(unit, line)
         self.function = function
-        self.line = line
-        self._result: Any = None
 
     @property
     def result(self) -> Any:
         """What the function returned. Known once its unit has committed."""
-        if not self._unit.committed:
-            raise NotYetCommitted
-        return self._result
-
-    def note(self, result: object) -> None:
-        self._result = result
+        return self._known()
 
 
 Call = Write | WriteMany | Atomic
