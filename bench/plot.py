@@ -17,7 +17,7 @@ THICK = 14
 SPACE = 26  # between two panels
 
 INK, PALE, GRID = "#1f2933", "#66727f", "#dfe4e9"
-OURS, REFERENCE, LIMIT = "#1f77a4", "#a9b6c2", "#c2410c"
+OURS, BESIDE, LIMIT = "#1f77a4", "#a9b6c2", "#c2410c"
 FONT = "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 
@@ -26,14 +26,15 @@ Across = Callable[[float], float]  # where on the page a value lies
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One bar. `dots` are single measurements, `limit` is what it had to reach or stay under."""
+    """One bar. `dots` are single measurements, `limit` is what it had to reach or stay under, `pale` bars are there to
+    be compared with."""
 
     label: str
     value: float
     shown: str
     dots: Sequence[float] = ()
     limit: float | None = None
-    is_reference: bool = False
+    pale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +93,11 @@ def _panel(panel: Panel, top: int) -> list[str]:
 
 def _line(line: Line, top: float, left: float, right: float, across: Across) -> list[str]:
     middle = top + THICK / 2
-    colour = REFERENCE if line.is_reference else OURS
+    colour = BESIDE if line.pale else OURS
     parts = [
         _text(left - 12, middle + 4, line.label, size=12, anchor="end"),
         f'<rect x="{left}" y="{top}" width="{across(line.value) - left:.1f}" height="{THICK}" rx="2" fill="{colour}"/>',
-        _text(right + 12, middle + 4, line.shown, size=12, bold=not line.is_reference),
+        _text(right + 12, middle + 4, line.shown, size=12, bold=not line.pale),
     ]
     parts += [
         f'<circle cx="{across(dot):.1f}" cy="{middle}" r="3.5" fill="#ffffff" stroke="{INK}"/>' for dot in line.dots

@@ -92,6 +92,7 @@ class Report:
     bars: list[Bar] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     fdatasync_p50_ms: float = 0.0
+    neighbours_cores: float | None = None
 
     def skip(self, subject: str, reason: str) -> None:
         self.skipped.append({"subject": subject, "reason": reason})
@@ -102,7 +103,13 @@ class Report:
             "commit": commit(),
             "seed": self.seed,
             "versions": versions(),
-            "machine": {"cores": os.cpu_count(), "fdatasync_p50_ms": round(self.fdatasync_p50_ms, 4)},
+            "machine": _rounded(
+                {
+                    "cores": os.cpu_count(),
+                    "fdatasync_p50_ms": self.fdatasync_p50_ms,
+                    "neighbours_cores": self.neighbours_cores,
+                }
+            ),
             "rows": [_rounded(asdict(row)) for row in self.rows],
             "rounds": [_rounded(asdict(pair) | {"ratios": pair.ratios}) for pair in self.pairs],
             "bars": [_rounded(asdict(bar) | {"passed": bar.passed}) for bar in self.bars],

@@ -28,6 +28,7 @@ from bench.backlog import CLAIMED, Backlog, claim_costs
 from bench.disk import fdatasync_seconds
 from bench.idle import Idle, idle_cost
 from bench.load import Load
+from bench.neighbours import Neighbours
 from bench.plot import Line, Panel, draw
 from bench.report import ROOT, Bar, Pair, Report, Row, number, percentile, table
 
@@ -195,17 +196,22 @@ def panels(report: Report) -> list[Panel]:
     drawn = [
         Panel("Throughput as a share of the raw loop", "longer is better; dots: the rounds; line: the bar", shares),
         Panel("Idle latency, ms", "shorter is better; in grey: one synced append of 4 KB after the same pause", waits),
-        Panel("One claim over a backlog, half of it delayed, ms", "shorter is better; line: the bar", claims),
+        Panel(
+            "One claim over a backlog, half of it delayed, ms", "shorter is better; in grey: p99; line: the bar", claims
+        ),
     ]
     return [panel for panel in drawn if panel.lines]
 
 
 def _line(row: Row, limits: dict[str, float]) -> Line:
     """A bar in milliseconds. Its limit is a multiple of its reference."""
-    is_reference = row.reference is None
-    label = f"fdatasync, {row.measure[-3:]}" if is_reference else row.measure
     limit = limits[row.measure] * row.reference if row.measure in limits and row.reference else None
-    return Line(label, row.value, f"{row.value:.2f}", limit=limit, is_reference=is_reference)
+    shown = f"{row.value:.2f}"
+    if row.reference is None:
+        return Line(f"fdatasync, {row.measure[-3:]}", row.value, shown, pale=True)
+    return Line(
+        row.measure, row.value, shown, limit=limit, pale=row.measure.startswith("claim") and row.measure.endswith("p99")
+    )
 
 
 def show_rounds(pairs: Iterable[Pair]) -> None:
@@ -262,6 +268,7 @@ def main() -> None:
         plan = replace(plan, messages=options.n)
     options.out.mkdir(parents=True, exist_ok=True)
     say(f"store: {plan.messages:,} messages a loop, {ROUNDS} rounds, full durability, seed {options.seed}")
+    neighbours = Neighbours()
     with tempfile.TemporaryDirectory(dir=options.out) as folder:
         bench = Bench(plan, Path(folder), options.seed)
         for part in PARTS:
@@ -273,8 +280,12 @@ def main() -> None:
         if not bench.report.fdatasync_p50_ms:
             bench.report.fdatasync_p50_ms = 1000 * fdatasync_seconds(Path(folder))
     report = bench.report
+    report.neighbours_cores = neighbours.cores()
     show_rounds(report.pairs)
-    say(f"\nresident memory after the runs: {resident_mb():.0f} MB\n")
+    say(f"\nresident memory after the runs: {resident_mb():.0f} MB")
+    if report.neighbours_cores is not None:
+        say(f"others kept {report.neighbours_cores:.1f} of {os.cpu_count()} cores busy meanwhile")
+    say("")
     for bar in report.bars:
         say(str(bar))
     subtitle = f"SQLite, full durability, {plan.messages:,} messages; fdatasync p50 {report.fdatasync_p50_ms:.2f} ms"

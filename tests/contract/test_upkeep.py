@@ -179,16 +179,6 @@ def test_a_rollback_takes_the_count_back_too(counted: Desk, store: Store, inspec
     assert inspect.kept_count("shop") == rows_of(store) == 3
 
 
-def test_the_count_and_the_rows_change_in_one_commit(counted: Desk) -> None:
-    unit = sheet()
-    unit.write(NEW_ITEM, id=60, name="x")
-    call = unit.atomically(lambda tx: tx.value("select total from penstock_counts where name = 'shop'"))
-
-    counted.commit(unit)
-
-    assert call.result == 4
-
-
 # -- usage, size, retention ---------------------------------------------------------------------------------------
 
 

@@ -38,7 +38,8 @@ def test_a_write_is_there_once_its_unit_has_committed(shop: Desk, store: Store) 
 
 @pytest.mark.parametrize("value", [None, 0, -1, 2**63 - 1, -(2**63), 1.5, "", "ü € 🎈", b"", b"\x00\xff"])
 def test_a_value_comes_back_as_it_was_bound(desk: Desk, store: Store, value: Any) -> None:
-    column = {int: "integer", float: "real", bytes: "blob"}.get(type(value), "text")
+    binary = "blob" if store.dialect == "sqlite" else "bytea"
+    column = {int: "bigint", float: "double precision", bytes: binary}.get(type(value), "text")
     statement = f"create table kept (v {column})"
     desk.upkeep.migrate([migration(statement)], now=desk.now)
     unit = sheet()

@@ -19,7 +19,7 @@ from tests.crash.oracle import Oracle
 
 AIM_SECONDS = 0.4  # a worker that does not get to the wished place by then is killed where it is
 ANYWHERE_SECONDS = 0.08
-AIMS = {"handler": 50, "processor": 20, "commit": 15, "anywhere": 15}  # how often each is wished for
+AIMS = {"handler": 35, "processor": 20, "commit": 30, "anywhere": 15}  # how often each is wished for
 
 
 @dataclass(frozen=True)

@@ -170,3 +170,23 @@ async def test_an_unknown_type_and_a_malformed_body_are_dead_letters_after_one_l
             ("malformed", "listing"),
             ("unknown_type", "photo"),
         ]
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+@virtual
+async def test_a_handler_that_waits_for_something_cancelled_fails_like_any_other(seconds: float) -> None:
+    async def handle(_listing: Listing, message: ps.Message) -> None:
+        if message.attempt == 1:
+            if seconds:
+                await asyncio.sleep(seconds)
+            gone = asyncio.get_running_loop().create_future()
+            gone.cancel()
+            await gone
+
+    app, listings = shop_app(handle)
+    async with TestApp(app) as shop:
+        await shop.send(listings, Listing(name="a"))
+        await shop.advance(minutes=1)
+
+        assert shop.delivered(listings) == [attempt(1), attempt(2)]
+        assert (await shop.counts(listings)).acked == 1

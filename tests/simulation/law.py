@@ -127,6 +127,7 @@ class Transaction:
         self._crew = crew
         self._settled: dict[Run, str] = {}
         self._either: list[Run] = []
+        self._swept: set[tuple[bytes, int]] = set()
         self._effects: Counter[tuple[bytes, int, str]] = Counter()
         self._inserted: list[bytes] = []
         self._buried: dict[bytes, dict[str, Any]] = {}
@@ -204,7 +205,7 @@ class Transaction:
         law, latency = self._law, self._law._plan.latency
         for run in self._crew.running:
             known = law.now() - max(run.began, self._crew.resumed_at) > 0.01 + 6 * latency
-            taken = row.crashes == 0 and run.row.crashes and known
+            taken = row.crashes == 0 and run.suspect and known
             law.expect(not taken, f"{self._crew.name} claimed {row.key} while {run.row.key} had to run alone")
 
     def _released(self, row: Row, new: dict[str, Any]) -> None:
@@ -242,11 +243,10 @@ class Transaction:
         if run is None or run.outcome == "handed_back":
             law.expect(charged == 0, f"{row.key} was handed back and charged an attempt")
             return
-        if charged == 0 and run.outcome in CHARGED | DONE:
+        if charged == 0 and run.outcome not in ("later", "throttled"):
             # Its own worker swept it: the lease had lapsed before the handler's end could be saved.
             self._taken_over(row, run, self._crew, 0)
             return
-        law.expect(run.outcome in CHARGED | {"later", "throttled"}, f"{row.key} ended as {run.outcome} and came back")
         law.expect(charged == (run.outcome in CHARGED), f"{row.key} ended as {run.outcome} and was charged {charged}")
         if charged == 0 and law.now() - row.claimed_at >= law.lease(row) / 2:
             self._either.append(run)  # its answer, or its own worker swept the lapsed lease: effects will tell
@@ -265,8 +265,11 @@ class Transaction:
             law.expect(crashed == suspected, f"{row.key} got {crashed} crashes, and {int(suspected)} is right")
             self._returned_in_time(row, holder)
             return
+        self._swept.add((row.id, row.token))
         held = now - row.claimed_at
         lease = law.lease(row)
+        if law._plan.jumps and holder.paused_at > 0:
+            lease = 0.0  # what was asked for before a pause knows nothing of a jump during it
         least = lease / 2 if law._plan.jumps else lease
         law.expect(held >= least - 0.001, f"{row.key} was taken {held:.3f} s into a lease of {lease:g} s")
         running = run is not None and run.ended is None
@@ -380,6 +383,7 @@ class Transaction:
     def _fenced(self, id: bytes, token: int, kind: str) -> None:
         row = self._law.rows[id]
         held = row.state == LEASED and row.token == token and row.worker == self._crew.number
+        held = held or (id, token) in self._swept  # saved under the fence, and given back in the same commit
         self._law.expect(held, f"{row.key} saved {kind} under token {token}, which it no longer held")
 
     def _all_sent(self, children: dict[bytes, Run]) -> None:

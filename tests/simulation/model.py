@@ -61,6 +61,7 @@ class Run:
     token: int
     crew: Crew
     began: float
+    suspect: bool
     ended: float | None = None
     outcome: str = ""
     seconds: float = 0.0

@@ -25,6 +25,7 @@ BEHAVIOURS = {
     "once": 2,
     "discard": 1,
     "permanent": 1,
+    "cancelled": 2,  # waits for something that is cancelled
     "poison": 1,  # kills its own worker
     "twice": 2,  # sends the same derived id twice
 }

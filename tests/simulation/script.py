@@ -38,6 +38,11 @@ class Script:
         assert unit is not None
         await self._sleep()
         match kind:
+            case "cancelled":
+                run.outcome = "fail"
+                gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                gone.cancel()
+                await gone
             case "overrun":
                 await asyncio.sleep(run.row.queue.wall + 1)
             case "stubborn":

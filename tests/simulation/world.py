@@ -308,7 +308,7 @@ class World:
             run.outcome = run.outcome or "done"
         except asyncio.CancelledError:
             overran = self._loop.time() - run.began >= run.row.queue.wall - 0.002
-            run.outcome = "wall" if overran else "handed_back"
+            run.outcome = "wall" if overran else run.outcome or "handed_back"
             raise
         except ps.LeaseLost:
             run.outcome = "fail"
@@ -329,11 +329,11 @@ class World:
     def _begun(self, crew: Crew, id: bytes, seq: int, token: int, crashes: int) -> Run:
         law = self.law
         row = law.rows[id]
-        run = Run(row, token, crew, self._loop.time())
+        run = Run(row, token, crew, self._loop.time(), crashes > 0)
         if (seq, token) in law.runs:
             self.break_(f"{row.key} began twice under one token")
         law.runs[(seq, token)] = run
-        alone = not crew.running or not (crashes or any(other.row.crashes for other in crew.running))
+        alone = not crew.running or not (crashes or any(other.suspect for other in crew.running))
         if not alone:
             self.break_(f"{row.key} began beside {[other.row.key for other in crew.running]}, and one is a suspect")
         law.starts(crew, row)

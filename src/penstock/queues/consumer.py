@@ -172,8 +172,13 @@ class Consumer:
             awaited = coroutine.send(None)
         except StopIteration as stop:
             outcome = stop.value
+        except asyncio.CancelledError:
+            outcome = self._cancelled(slot)
         except Exception as error:
             outcome = error
+        except BaseException:
+            self._end(slot, HANDED_BACK)
+            raise
         else:
             return Stepped(coroutine, awaited, cells, slot.mark)
         finally:

@@ -15,7 +15,7 @@ YIELDS_MAX = 8  # of a co-routine that are told apart; a long list of values has
 
 
 class Counts(NamedTuple):
-    """What a piece of the way adds up to. All but `visits` and `counted` are counted by SQLite itself."""
+    """What a piece of the way adds up to. From `steps` to `stopped` SQLite counts it itself."""
 
     visits: int = 0  # rows reached in tables, indexes and virtual tables
     counted: int = 0  # executions of Count, which reads a whole table in one step
@@ -28,6 +28,7 @@ class Counts(NamedTuple):
     passed: int = 0  # keys a Bloom filter let pass
     stopped: int = 0
     unsorted: int = 0  # rows put into a sorter less rows taken out; nothing is left in it at the end
+    kept: int = 0  # rows put into temporary tables less rows deleted from them: never less than nothing
 
     def plus(self, other: Counts) -> Counts:
         return Counts(*map(add, self, other))
@@ -78,6 +79,13 @@ _WRITES_P3 = frozenset(
     Add AggInverse AggStep AggStep1 AggValue And BitAnd BitOr Clear Column Concat Destroy Divide Function IfNullRow
     MakeRecord Multiply NewRowid Offset Or Program PureFunc Remainder RowSetRead ShiftLeft ShiftRight Subtract VColumn
     """.split()
+)
+_SETS = frozenset({"BeginSubrtn", "Integer", "Null"})
+# Of the straight ones, those that nothing has to be known about.
+_PLAIN = (
+    _STRAIGHT
+    - _SETS
+    - frozenset("AutoCommit Count Delete IdxInsert Insert NullRow Program ResultRow Savepoint".split())
 )
 _TEMPORARY = {"OpenEphemeral", "OpenPseudo", "SorterOpen", "OpenDup"}
 _SEEKS = {"SeekGE", "SeekGT", "SeekLE", "SeekLT"}
@@ -130,6 +138,7 @@ class Part:
         self._alike = {line: lines for lines in yields.values() if len(lines) > YIELDS_MAX for line in lines}
         self._may_lack = {each.p1 for each in code if each.name == "Return" and each.p3}
         self._registers = {register: number for number, register in enumerate(sorted(registers))}
+        self._plain = self._plain_runs()
 
     def _found_flags(self) -> set[int]:
         """Registers that are tested and set only: whether a group or an outer join found a row, or a limit was reached."""
@@ -142,6 +151,19 @@ class Part:
                 written |= set(range(each.p2, each.p2 + each.p3 + 1))
         set_to = {each.p2 for each in self.code if each.name == "Integer" and each.p1 in {0, 1}}
         return tested & set_to - written
+
+    def _plain_runs(self) -> list[int]:
+        """For each line, how many instructions from there on only go on with the next one: most of a program."""
+        runs = [0] * (len(self.code) + 1)
+        for line in range(len(self.code) - 1, -1, -1):
+            each = self.code[line]
+            plain = each.name in _PLAIN or (each.name in _SETS and not self._set_by(each))
+            runs[line] = runs[line + 1] + 1 if plain else 0
+        return runs
+
+    def _set_by(self, each: Instruction) -> list[int]:
+        last = each.p3 if each.name == "Null" else each.p2
+        return [register for register in self._registers if each.p2 <= register <= max(each.p2, last)]
 
     def start(self, part: int) -> State:
         return State(part, 0, ((),) * len(self._registers))
@@ -164,6 +186,9 @@ class Part:
 
     def after(self, state: State) -> Iterator[tuple[State, Counts]]:
         """The states an instruction may lead to, with what going there adds to the counters."""
+        if run := self._plain[state.line]:
+            yield state._replace(line=state.line + run), Counts(steps=run)
+            return
         each = self.code[state.line]
         backs = state.registers[self._registers[each.p1]] if each.p1 in self._registers else ()
         here = self._alike.get(state.line, (state.line,))
@@ -189,9 +214,8 @@ class Part:
                 yield state._replace(line=each.p2 if backs[0] > 0 else state.line + 1), STEP
             case "BeginSubrtn" | "Null" | "Integer":
                 noted = state
-                for register in self._registers:
-                    if each.p2 <= register <= max(each.p2, each.p3 if each.name == "Null" else 0):
-                        noted = self._noting(noted, register, (each.p1,) if each.name == "Integer" else ())
+                for register in self._set_by(each):
+                    noted = self._noting(noted, register, (each.p1,) if each.name == "Integer" else ())
                 yield noted._replace(line=state.line + 1), STEP
             case _:
                 for line, counts in self._from(state.line):
@@ -204,7 +228,8 @@ class Part:
 
     def _from(self, line: int) -> Iterator[tuple[int, Counts]]:
         each, after = self.code[line], line + 1
-        visit, left = (STEP, STEP) if each.p1 in self._temporary else (VISIT, LEFT)
+        temporary = int(each.p1 in self._temporary)
+        visit, left = (STEP, STEP) if temporary else (VISIT, LEFT)
         jumped: Counts | None = STEP  # None: it never does
         went_on: Counts | None = STEP
         match each.name:
@@ -219,9 +244,9 @@ class Part:
             case "Count":
                 jumped, went_on = None, STEP.plus(Counts(counted=1))
             case "Insert" | "IdxInsert":
-                jumped, went_on = None, STEP.plus(Counts(changes=each.p5 & _COUNTS_A_CHANGE))
+                jumped, went_on = None, STEP.plus(Counts(changes=each.p5 & _COUNTS_A_CHANGE, kept=temporary))
             case "Delete":
-                jumped, went_on = None, STEP.plus(Counts(changes=each.p2 & _COUNTS_A_CHANGE))
+                jumped, went_on = None, STEP.plus(Counts(changes=each.p2 & _COUNTS_A_CHANGE, kept=-temporary))
             case "SorterInsert":
                 jumped, went_on = None, STEP.plus(Counts(unsorted=1))
             case "SorterSort":

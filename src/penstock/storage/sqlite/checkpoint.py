@@ -29,9 +29,7 @@ class Checkpointer:
         return apsw.SQLITE_OK
 
     def after_commit(self) -> None:
-        """Also on a full disk, after each commit: what is written from the reserve uses the same log again and again."""
-        pages_max = min(PAGES_BEFORE_CHECKPOINT, self._reserve.log_bytes_max // PAGE_BYTES)
-        if self._pages >= pages_max or self._reserve.released:
+        if self._pages >= min(PAGES_BEFORE_CHECKPOINT, self._reserve.log_bytes_max // PAGE_BYTES):
             self.run()
 
     def run(self) -> bool:

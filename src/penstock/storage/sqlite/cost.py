@@ -88,9 +88,9 @@ class Cost:
 
     def _most(self, of: str, seen: Seen) -> int | None:
         finished = seen.rows is not None
-        known: dict[str, int | None] = seen._asdict()
+        known: dict[str, int | None] = {**seen._asdict(), "kept": 0}
         if finished:
-            known["unsorted"] = 0  # a sorter is never left with rows in it
+            known["unsorted"] = 0  # a sorter is not left with rows in it
         signs = tuple(None if value is None else value > 0 for value in known.values())
         if (finished, of, signs) not in self._bounds:
             if len(self._bounds) >= BOUNDS_MAX:

@@ -29,7 +29,12 @@ class Program:
         code = [Instruction(line[1], line[2], line[3], line[4], line[6]) for line in listing]
         starts = [number for number, line in enumerate(listing) if line[0] == 0]
         parts = [Part(code[start:end]) for start, end in zip(starts, [*starts[1:], len(code)], strict=True)]
-        self.arcs, stops = _joined(_Explorer(parts).ways())
+        ways = _Explorer(parts).ways()
+        if any(way.counts.kept < 0 for way in ways):
+            ways.append(Arc(0, 0, Counts(kept=-1)))  # rows may be left over
+        else:
+            ways = [way._replace(counts=way.counts._replace(kept=0)) for way in ways]
+        self.arcs, stops = _joined(ways)
         # Where an execution stopped, it was in the middle of an arc: its last steps are on none, and what it changed may
         # have been undone.
         self.arcs_unfinished = [*self.arcs, *stops, Arc(0, 0, STEP), Arc(0, 0, Counts(changes=-1))]

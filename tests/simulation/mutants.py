@@ -1,0 +1,74 @@
+"""Planted bugs: each patch is one, and a simulator that does not find it proves nothing about the rest."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATCHES = sorted((Path(__file__).parent / "mutants").glob("*.patch"))
+SECONDS_MAX = 300  # real ones, for one mutant on a busy machine
+
+# The copy must be what is imported, or every mutant would be as healthy as the original.
+RUN = """
+import runpy, sys
+import penstock
+folder = sys.argv.pop(1)
+assert penstock.__file__.startswith(folder), penstock.__file__
+runpy.run_module("tests.simulation", run_name="__main__", alter_sys=True)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`seed` is the first that shows the bug, None if none did."""
+
+    name: str
+    seed: int | None
+    law: str
+    trouble: str = ""
+
+
+def bug_of(patch: Path) -> str:
+    return patch.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+
+
+def try_mutant(patch: Path, seeds: int) -> Verdict:
+    """Plants the bug in a copy of the engine and runs histories on it until one breaks the law."""
+    with tempfile.TemporaryDirectory(prefix="penstock-mutant-") as folder:
+        shutil.copytree(ROOT / "src", Path(folder, "src"), ignore=shutil.ignore_patterns("__pycache__"))
+        planted = subprocess.run(
+            ["git", "apply", "--recount", "--unsafe-paths", f"--directory={folder}", str(patch)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
+        if planted.returncode:
+            why = (
+                f"{patch.name} no longer fits the engine: make it anew for the code as it is now, so that it still plants "
+                f"this bug: {bug_of(patch)}\n{planted.stderr}"
+            )
+            return Verdict(patch.stem, None, "", why)
+        return _run(patch.stem, Path(folder, "src"), seeds)
+
+
+def _run(name: str, source: Path, seeds: int) -> Verdict:
+    command = [sys.executable, "-c", RUN, str(source), "--seeds", str(seeds), "--jobs", "1"]
+    ran = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{source}:{ROOT}", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    )
+    found = re.search(r"^seed (\d+)@\S* broke the law: (.*)$", ran.stdout, re.MULTILINE)
+    if found is not None:
+        return Verdict(name, int(found[1]), found[2])
+    trouble = "" if ran.returncode == 0 else f"the simulator ended with {ran.returncode}:\n{ran.stdout}\n{ran.stderr}"
+    return Verdict(name, None, "", trouble)
