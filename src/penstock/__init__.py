@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.app import App
-from penstock.model.envelope import Command, Event
 from penstock.data import chunks, cut, first_by
+from penstock.model.envelope import Command, Event
 from penstock.model.errors import (
     Gone,
     LeaseLost,

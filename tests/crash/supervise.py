@@ -13,7 +13,14 @@ from penstock.runtime import supervisor
 from penstock.runtime.events import Events, RowsReturned, WorkerDied, WorkerWasKilled
 from tests.crash.journal import JOURNAL_VARIABLE, Journal
 
-CONSTANTS = ("OVERRUN_SECONDS", "STALL_SECONDS", "SILENCE_SECONDS", "WATCH_SECONDS", "RESTART_SECONDS_LONGEST")
+CONSTANTS = (
+    "OVERRUN_SECONDS",
+    "STALL_SECONDS",
+    "SILENCE_SECONDS",
+    "WATCH_SECONDS",
+    "RESTART_SECONDS_FIRST",
+    "RESTART_SECONDS_LONGEST",
+)
 
 
 def main() -> int:

@@ -123,6 +123,21 @@ def test_workers_whose_supervisor_was_killed_notice_and_leave(site: Site, oracle
 
 
 @pytest.mark.fault("F04")
+def test_a_supervisor_that_waits_to_replace_a_worker_leaves_at_once(site: Site, oracle: Oracle) -> None:
+    site.send("deadly", {"number": 1, "way": "kill", "seconds": 0.0})
+    supervisor = site.supervisor(waits={"restart_seconds_first": 30.0, "restart_seconds_longest": 60.0})
+    site.journal.wait("rows.returned")
+
+    told = time.monotonic()
+    supervisor.terminate()
+    assert supervisor.wait(timeout=20) == 0, site.said()
+
+    assert time.monotonic() - told <= LEAVING_SECONDS
+    assert oracle.left() == 1
+    assert site.lock_files() == []
+
+
+@pytest.mark.fault("F04")
 def test_ctrl_c_reaches_the_group_and_everybody_leaves_well(site: Site, oracle: Oracle) -> None:
     site.send("patient", LONG, LONG | {"number": 2})
     run = site.command("penstock.cli.main", "run", "tests.crash.victim:app", "--workers", "2", "--grace", "1")

@@ -17,7 +17,7 @@ from penstock.storage.sqlite.presence import SqlitePresence
 from penstock.storage.sqlite.store import SqliteStore, SqliteWriter
 from penstock.testing.process import Process
 from tests.simulation.model import Crew, Run
-from tests.simulation.plan import Plan
+from tests.simulation.plan import Plan, QueuePlan
 
 
 class Job(ps.Event):
@@ -33,7 +33,16 @@ Handle = Callable[["SimulatedApp", Job, ps.Message], Awaitable[object]]
 class SimulatedApp(ps.App):
     """An app whose store reports to its process, so that even a worker killed while it opens lets go of its files."""
 
-    def __init__(self, plan: Plan, database: Path, process: Process, order: Random | None, handle: Handle) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        served: Sequence[int],
+        database: Path,
+        process: Process,
+        *,
+        order: Random | None,
+        handle: Handle,
+    ) -> None:
         retry = {"retry_first_seconds": plan.retry_first, "retry_longest_seconds": plan.retry_first * 4}
         super().__init__(
             "simulated",
@@ -43,10 +52,12 @@ class SimulatedApp(ps.App):
         )
         self._process = process
         self._order = order
-        self.by_number: list[Queue] = [self._declare(queue, handle) for queue in plan.queues]
+        self.by_number: list[Queue] = [self._declare(queue) for queue in plan.queues]
+        for number in served:
+            self._serve(self.by_number[number], handle)
 
-    def _declare(self, planned: Any, handle: Handle) -> Queue:
-        queue = self.queue(
+    def _declare(self, planned: QueuePlan) -> Queue:
+        return self.queue(
             planned.name,
             accepts=[Job],
             parallel=planned.parallel,
@@ -55,11 +66,11 @@ class SimulatedApp(ps.App):
             crashes_max=planned.crashes_max,
         )
 
+    def _serve(self, queue: Queue, handle: Handle) -> None:
         async def on_job(job: Job, message: ps.Message) -> object:
             return await handle(self, job, message)
 
         queue.on(Job)(on_job)
-        return queue
 
     def store(self, **options: Any) -> Store:
         options |= {"synchronous": "off", "reserve_bytes": 0, "metered": False}

@@ -97,7 +97,7 @@ class Law:
                 self.blocked_at[name] = now
 
     def _has_room(self, crew: Crew, queue: str) -> bool:
-        if not crew.serving or crew.died_at is not None or crew.process.paused:
+        if queue not in crew.queues or not crew.serving or crew.died_at is not None or crew.process.paused:
             return False
         return not crew.suspects_held and crew.held.get(queue, 0) < self._queues[queue].parallel
 

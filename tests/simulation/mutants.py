@@ -43,7 +43,7 @@ def try_mutant(patch: Path, seeds: int) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="penstock-mutant-") as folder:
         shutil.copytree(ROOT / "src", Path(folder, "src"), ignore=shutil.ignore_patterns("__pycache__"))
         planted = subprocess.run(
-            ["git", "apply", "--recount", "--unsafe-paths", f"--directory={folder}", str(patch)],
+            ["git", "apply", "--unsafe-paths", f"--directory={folder}", str(patch)],
             cwd=folder,
             capture_output=True,
             text=True,

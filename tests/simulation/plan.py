@@ -29,6 +29,7 @@ BEHAVIOURS = {
     "poison": 1,  # kills its own worker
     "twice": 2,  # sends the same derived id twice
 }
+HARMLESS = {"background", "midway", "keyed", "once", "twice"}
 DISASTERS = {"kill": 3, "trap": 5, "pause": 2, "long_pause": 2, "restart": 2, "jump": 2}
 
 
@@ -67,12 +68,14 @@ class Plan:
     seed: int
     workers: int
     queues: tuple[QueuePlan, ...]
+    served: tuple[tuple[int, ...], ...]  # for each worker the queues it has handlers for
     sends: tuple[SendPlan, ...]
     faults: tuple[FaultPlan, ...]
     behaviours: dict[str, int] = field(default_factory=dict)
     tick_seconds: float | None = TICK_SECONDS
     retry_first: float = 1.0
     latency: float = 0.0  # the mean of what the store takes to begin and to answer
+    peaceful: bool = False  # no faults and no delays
     rings_lost: float = 0.0
     rings_doubled: float = 0.0
     shuffled: bool = False
@@ -93,27 +96,44 @@ def plan(seed: int) -> Plan:
     chance = Random(f"{seed}/plan")
     workers = chance.choices((1, 2, 3, 4), (6, 6, 3, 1))[0]
     queues = tuple(_queue(chance, number) for number in range(chance.randint(1, 3)))
-    # A worker that is alone may do without ticks: then a wake-up that gets lost is never made good.
-    ticking = workers > 1 or chance.random() < 0.4
-    faults = _faults(chance, workers, ticking, max(queue.wall for queue in queues))
+    # Without ticks a wake-up that gets lost is never made good. A worker that is alone can do without them; several can
+    # as long as nobody dies and nothing is due later, for only ticks tell a worker of what others learnt.
+    ticking = chance.random() < (0.4 if workers == 1 else 0.85)
+    peaceful = workers > 1 and not ticking
+    faults = () if peaceful else _faults(chance, workers, ticking, max(queue.wall for queue in queues))
     behaviours = _selection(chance, BEHAVIOURS, 0.4)
+    if peaceful:
+        behaviours = {kind: weight for kind, weight in behaviours.items() if kind in HARMLESS}
     if any(fault.kind == "jump" and fault.seconds < 0 for fault in faults):
         behaviours.pop("poison", None)
     return Plan(
         seed,
         workers,
         queues,
-        tuple(_send(chance, workers, len(queues)) for _ in range(chance.randint(2, 9))),
+        _served(chance, workers, len(queues)),
+        tuple(_send(chance, workers, len(queues), delays=not peaceful) for _ in range(chance.randint(2, 9))),
         faults,
         behaviours=behaviours,
         tick_seconds=TICK_SECONDS if ticking else None,
         retry_first=chance.choice((0.2, 1.0, 3.0)),
-        latency=chance.choice((0.0, 0.002, 0.02, 0.2)),
-        rings_lost=chance.choice((0.0, 0.0, 0.3, 1.0)) if workers > 1 else 0.0,
+        latency=chance.choice((0.02, 0.2) if peaceful else (0.0, 0.002, 0.02, 0.2)),
+        peaceful=peaceful,
+        rings_lost=chance.choice((0.0, 0.0, 0.3, 1.0)) if workers > 1 and ticking else 0.0,
         rings_doubled=chance.choice((0.0, 0.2)),
         shuffled=chance.random() < 0.5,
         told=chance.random() < 0.5,
     )
+
+
+def _served(chance: Random, workers: int, queues: int) -> tuple[tuple[int, ...], ...]:
+    """Mostly every worker serves every queue; sometimes only some, but each queue is served by somebody."""
+    everything = tuple(range(queues))
+    if workers == 1 or chance.random() < 0.6:
+        return (everything,) * workers
+    chosen = [{chance.randrange(queues)} for _ in range(workers)]
+    for queue in everything:
+        chosen[chance.randrange(workers)].add(queue)
+    return tuple(tuple(sorted(each)) for each in chosen)
 
 
 def _queue(chance: Random, number: int) -> QueuePlan:
@@ -126,9 +146,9 @@ def _queue(chance: Random, number: int) -> QueuePlan:
     )
 
 
-def _send(chance: Random, workers: int, queues: int) -> SendPlan:
+def _send(chance: Random, workers: int, queues: int, *, delays: bool) -> SendPlan:
     jobs = tuple(
-        (chance.randrange(queues), chance.choice((0.0, 0.0, 0.0, chance.uniform(0.1, 5.0))))
+        (chance.randrange(queues), chance.choice((0.0, 0.0, 0.0, chance.uniform(0.1, 5.0) if delays else 0.0)))
         for _ in range(chance.choice((1, 1, 2, 3, 6)))
     )
     at = chance.choice((0.0, chance.uniform(0.0, 5.0), chance.uniform(0.0, FAULTS_END)))

@@ -86,7 +86,7 @@ class Script:
         if sends and job.depth < DEPTH_MAX:
             for number in range(shape.choice((0, 0, 1, 2))):
                 queue = app.by_number[shape.randrange(len(app.by_number))]
-                delay = shape.choice((0.0, 0.0, 1.5))
+                delay = 0.0 if self._plan.peaceful else shape.choice((0.0, 0.0, 1.5))
                 id = queue.send(Job(key=f"{job.key}.{number}", depth=job.depth + 1), delay=delay)
                 run.children.append(id)
 

@@ -136,7 +136,8 @@ class World:
         """Starts a worker at this post."""
         self._numbers += 1
         process = self._host.process(f"w{self._numbers}")
-        queues = {queue.name: queue for queue in self._plan.queues}
+        served = self._plan.served[post.number]
+        queues = {self._plan.queues[number].name: self._plan.queues[number] for number in served}
         crew = post.crew = Crew(process.name, process, queues, started_at=self._loop.time())
         self.law.of_process[process] = crew
         post.trap = Trap(process)
@@ -144,7 +145,9 @@ class World:
         surroundings = self._host.surroundings(
             process, post.trap, tick_seconds=self._plan.tick_seconds, latency=latency
         )
-        post.app = SimulatedApp(self._plan, self._database, process, self._order, self._handle)
+        post.app = SimulatedApp(
+            self._plan, served, self._database, process, order=self._order, handle=self._handle
+        )
         if self._plan.told:
             post.app.events.subscribe(self._told, to=MessageSettled)
         process.when_killed.append(lambda: self._died(crew))
@@ -162,7 +165,7 @@ class World:
         return self._latencies.uniform(0.0, 2 * self._plan.latency)
 
     def _fate(self) -> list[float]:
-        if self._calm:
+        if self._calm or self._plan.peaceful:
             return [0.0]
         if self._bells.random() < self._plan.rings_lost:
             return []
@@ -171,6 +174,8 @@ class World:
 
     def _ended(self, post: Post, crew: Crew, task: asyncio.Task[None]) -> None:
         crew.serving, crew.left = False, True
+        if crew.died_at is None and any(crew.held.values()):
+            self.break_(f"{crew.name} left and still holds {crew.held}")
         if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Killed):
             self.break_(f"{crew.name} fell over: {type(error).__name__}: {error}")
 

@@ -21,8 +21,8 @@ from penstock.config import FILE, Config
 from penstock.data import overview
 from penstock.model.errors import PenstockError
 from penstock.model.forecast import Level
+from penstock.runtime.worker import LOG_BYTES_WARNED
 from penstock.storage.sqlite.bell import folder_for
-from penstock.storage.sqlite.checkpoint import LOG_BYTES_WARNED
 from penstock.storage.sqlite.schema import VERSION
 
 PYTHON_LEAST = (3, 11)

@@ -13,7 +13,9 @@ from penstock.cli.reference import load
 from penstock.logs import attach
 from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError
 
-GARBAGE_THRESHOLD = 20_000  # new objects between two looks for garbage; the interpreter's 700 costs a tenth of the speed
+GARBAGE_THRESHOLD = (
+    20_000  # new objects between two looks for garbage; the interpreter's 700 costs a tenth of the speed
+)
 EXIT_USAGE, EXIT_STORE, EXIT_FAILED = 2, 3, 1
 
 

@@ -47,6 +47,10 @@ class Upkeep(Protocol):
         """Notes today's size; one sample a day so far, oldest first."""
         ...
 
+    def log_bytes(self) -> int:
+        """How large the log is that has not been copied back; nothing where there is no such thing."""
+        ...
+
     def look_around(self) -> bool:
         """Whether another process has committed since the last call; reads no row. Also catches up on what could not be
         done at a commit: a checkpoint that a reader held back, a reserve to refill."""

@@ -132,7 +132,7 @@ class Committer:
             for message in unit.sends:
                 waiting[message.queue] = min(message.due, waiting.get(message.queue, message.due))
             if type(unit.settlement) is Again and unit.delivery is not None:
-                due = now + int(unit.settlement.seconds * 1_000_000)
+                due = result.now + int(unit.settlement.seconds * 1_000_000)
                 waiting[unit.delivery.queue] = min(due, waiting.get(unit.delivery.queue, due))
             unit.finished(None)
         for unit in result.repeated:

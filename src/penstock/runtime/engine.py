@@ -24,6 +24,7 @@ from penstock.runtime.meterbook import MeterBook
 from penstock.runtime.surroundings import Surroundings
 
 READERS = 4  # queries that run at the same time; SQLite gains nothing from more on a small machine
+FULL_AGAIN_SECONDS = 600.0  # a disk that stays full is told of once in so long
 SWITCH_SECONDS = 0.0005  # beside busy Python code a commit would otherwise wait 5 ms for each turn of the interpreter
 
 
@@ -57,7 +58,7 @@ class Engine:
         self._bell: Bell
         self._writing: lanes.Lane
         self._readers: list[_ReaderLane] = []
-        self._full_told = False
+        self._full_told_at = -FULL_AGAIN_SECONDS
         self.is_open = False
 
     async def open(self) -> None:
@@ -102,13 +103,16 @@ class Engine:
         sound = self.committer.broken is None
         self.committer.close()
         self._bell.close()
-        if sound:
-            await self.in_writer(partial(self.writer.workers.retire, self.writer.workers.me, now=self.clock.now()))
-        await self.in_writer(self.writer.close)
-        self.presence.leave()
-        for reader in self._readers:
-            await reader.close()
-        self._writing.close()
+        try:
+            for reader in self._readers:
+                await reader.close()
+            if sound:
+                await self.in_writer(partial(self.writer.workers.retire, self.writer.workers.me, now=self.clock.now()))
+        finally:
+            # Last: whoever closes the last connection copies the log back.
+            await self.in_writer(self.writer.close)
+            self.presence.leave()
+            self._writing.close()
 
     # -- the lanes ------------------------------------------------------------------------------------
 
@@ -172,9 +176,9 @@ class Engine:
 
     def _in_trouble(self, trouble: Exception) -> None:
         if isinstance(trouble, StorageFull):
-            if not self._full_told:
+            if self.clock.monotonic() - self._full_told_at >= FULL_AGAIN_SECONDS:
                 self.events.emit(StorageRanFull(self.store.location))
-            self._full_told = True
+            self._full_told_at = self.clock.monotonic()
         else:
             self.events.emit(StoreFailed(self.store.location, str(trouble)))
 

@@ -115,6 +115,14 @@ class StorageRanFull(EngineEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class LogGrew(EngineEvent):
+    name: ClassVar[str] = "log.grew"
+    level: ClassVar[str] = "warning"
+    database: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoreFailed(EngineEvent):
     name: ClassVar[str] = "store.failed"
     level: ClassVar[str] = "error"

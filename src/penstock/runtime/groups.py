@@ -28,12 +28,13 @@ class GroupResult:
     failed: list[tuple[SealedUnit, Exception]] = field(default_factory=list)
     left: list[SealedUnit] = field(default_factory=list)
     trouble: Exception | None = None
+    now: int = 0  # the time that the rows were given
 
 
 def commit_group(
     ledger: Ledger, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool
 ) -> GroupResult:
-    result = GroupResult()
+    result = GroupResult(now=now)
     try:
         _commit(ledger, list(units), wants, now, sweep, result)
     except Exception as error:

@@ -6,8 +6,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.model.errors import StoreError
 from penstock.model.forecast import Level, forecast
-from penstock.runtime.events import SizeWatched
+from penstock.runtime.events import SizeWatched, StoreFailed
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -25,7 +26,10 @@ class Retention:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(EVERY_SECONDS)
-            await self.once()
+            try:
+                await self.once()
+            except StoreError as error:  # the next hour may be better; what is due goes on meanwhile
+                self._engine.events.emit(StoreFailed(self._engine.store.location, str(error)))
 
     async def once(self) -> int:
         engine = self._engine

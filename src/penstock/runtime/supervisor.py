@@ -70,6 +70,7 @@ class Supervisor:
         self._opening = asyncio.Lock()
         self._children: set[Child] = set()
         self._stopping = 0
+        self._told = asyncio.Event()
         self._stillborn = 0
         self._exit_code: int = 0
 
@@ -93,6 +94,7 @@ class Supervisor:
     def stop(self) -> None:
         """Asks all workers to stop; again, to hurry."""
         self._stopping += 1
+        self._told.set()
         for child in self._children:
             self._signal(child, signal.SIGTERM)
         if self._stopping == 1:
@@ -123,7 +125,14 @@ class Supervisor:
                 return
             lived = self._clock.monotonic() - child.started
             quick_deaths = quick_deaths + 1 if lived < QUICK_DEATH_SECONDS else 0
-            await asyncio.sleep(min(RESTART_SECONDS_FIRST * 2**quick_deaths, RESTART_SECONDS_LONGEST))
+            await self._rest(min(RESTART_SECONDS_FIRST * 2**quick_deaths, RESTART_SECONDS_LONGEST))
+
+    async def _rest(self, seconds: float) -> None:
+        """Waits before the next start, unless there is to be none."""
+        try:
+            await asyncio.wait_for(self._told.wait(), seconds)
+        except TimeoutError:
+            pass
 
     async def _start(self) -> Child:
         hello_out, hello_in = os.pipe()
@@ -140,6 +149,8 @@ class Supervisor:
         os.close(lifeline_out)
         child = Child(process, lifeline_in, self._clock.monotonic())
         self._children.add(child)
+        if self._stopping:  # told so while this one was being started
+            self._signal(child, signal.SIGTERM)
         child.watched = asyncio.ensure_future(self._listen(child, hello_out))
         return child
 

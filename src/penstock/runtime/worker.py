@@ -15,13 +15,14 @@ from penstock.model.outcome import Again, Settlement
 from penstock.model.queue import QueueSettings
 from penstock.runtime.dueloop import Source
 from penstock.runtime.engine import Engine
-from penstock.runtime.events import LeaseWasLost, MessageFailed, MessageSettled, WorkerStarted, WorkerStopped
+from penstock.runtime.events import LeaseWasLost, LogGrew, MessageFailed, MessageSettled, WorkerStarted, WorkerStopped
 from penstock.runtime.retention import Retention
 from penstock.runtime.slots import Slot, SlotNumbers
 from penstock.runtime.unit import Unit
 
 GRACE_SECONDS = 25.0  # what running handlers get to finish after a stop; under the 30 s that most supervisors wait
 CANCELLED_SECONDS = 5.0  # what a cancelled handler gets to clean up
+LOG_BYTES_WARNED = 256_000_000  # of a log that is cut at 64 MB when nobody reads
 IDLE_LOOK_SECONDS = 0.02
 BEAT_SECONDS = 1.0  # a sign of life while handlers run; whoever looks after the process gives up after ten
 
@@ -45,6 +46,7 @@ class Worker:
         self._beat: asyncio.TimerHandle | None = None
         self._retention = Retention(engine)
         self.tells = engine.events.wanted(MessageSettled)
+        self._log_is_large = False
         self.stopping = False
         self.slots = SlotNumbers()
         self.cells = engine.presence.cells
@@ -73,6 +75,8 @@ class Worker:
         except BaseExceptionGroup as group:
             raise _first(group) from group
         finally:
+            self.stopping = True  # also after a cancellation: a claim that is still under way is given back
+            engine.due.stop()
             if self._beat is not None:
                 self._beat.cancel()
             for consumer in consumers:
@@ -150,11 +154,19 @@ class Worker:
                 self.stop()
                 return
             await engine.return_departed()
-            changed = await engine.in_writer(upkeep.look_around)
+            changed, log_bytes = await engine.in_writer(lambda: (upkeep.look_around(), upkeep.log_bytes()))
+            self._watch_log(log_bytes)
             if changed:
                 engine.due.look()
             else:
                 engine.due.arm()
+
+    def _watch_log(self, log_bytes: int) -> None:
+        """Somebody who reads for very long keeps the log from being used again; said once each time it gets large."""
+        large = log_bytes > LOG_BYTES_WARNED
+        if large and not self._log_is_large:
+            self._engine.events.emit(LogGrew(self._engine.store.location, log_bytes))
+        self._log_is_large = large
 
     # -- telling ----------------------------------------------------------------------------------------
 

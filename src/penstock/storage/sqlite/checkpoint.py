@@ -13,7 +13,6 @@ from penstock.storage.sqlite.reserve import Reserve
 PAGES_BEFORE_CHECKPOINT = 4_000  # about 16 MB; four times SQLite's habit writes less and costs nothing else
 PAGE_BYTES = 4_096
 LOG_BYTES_KEPT = 64_000_000  # a log that once grew beyond this is cut back to nothing
-LOG_BYTES_WARNED = 256_000_000  # somebody holds a snapshot open and the log cannot be reused
 
 
 class Checkpointer:

@@ -37,9 +37,14 @@ class Most(NamedTuple):
     counted: int
 
 
+def fingerprint(listing: Listing) -> int:
+    """Differs when a program differs; the listings themselves would fill the memory."""
+    return hash(tuple(listing))
+
+
 class Cost:
     def __init__(self, listing: Listing) -> None:
-        self.listing = listing
+        self.fingerprint = fingerprint(listing)
         try:
             self._program: Program | None = Program(listing)
         except Unreadable:

@@ -171,7 +171,8 @@ class SqliteLedger:
                 added = {"queue": queue, "worker": worker, "sent": sent, "acked": acked, "dead": dead}
                 connection.execute(SQL["count"], added)
         connection.execute(SQL["note_number"], {"number": number, "worker": worker})
-        assert connection.changes() == 1, "this process's own row is gone: somebody took it for dead"
+        if connection.changes() != 1:
+            raise StoreError("This process's own row is gone: somebody took it for dead. Start it again.")
         return committed
 
     # -- the fence and the settlements ------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.cost import Cost, Listing, Seen
+from penstock.storage.sqlite.cost import Cost, Listing, Seen, fingerprint
 
 TEXTS_MAX = 512  # programs kept; a connection keeps as many prepared statements
 UNTRACED_FROM = 16  # executions; for fewer, tracing each is cheaper than looking at the program once more
@@ -148,9 +148,11 @@ class Meter:
         return most.visits + (self._counted(cost, most.counted, changes, pages) if most.counted else 0)
 
     def _read_untraced(self, sql: str, cost: Cost, seen: Seen, seconds: float) -> int:
-        if self._listed(sql) == cost.listing and (most := cost.most(seen) or cost.most(Seen(seen.runs))):
-            return most.visits
-        return int(seconds * ROWS_A_SECOND_MAX)
+        listing = self._listed(sql)
+        most = cost.most(seen) or cost.most(Seen(seen.runs))
+        if listing is None or fingerprint(listing) != cost.fingerprint or most is None:
+            return int(seconds * ROWS_A_SECOND_MAX)
+        return most.visits
 
     def _cost(self, text: str, *, compiled_again: bool = False) -> Cost | None:
         """What is known about the program. It is looked at again whenever SQLite compiled anything in between."""
@@ -164,7 +166,7 @@ class Meter:
         listing = self._listed(text)
         if listing is None:
             return None
-        if cost is None or cost.listing != listing:
+        if cost is None or cost.fingerprint != fingerprint(listing):
             cost = Cost(listing)
             if len(self._costs) >= TEXTS_MAX:
                 del self._costs[next(iter(self._costs))]
@@ -197,13 +199,16 @@ class Meter:
     def _counted(self, cost: Cost, times: int, changes: int | None, pages: int) -> int:
         """No fewer rows than there were in the tables that were counted whole."""
         if self._connection.in_transaction and changes is not None and cost.tables_counted and not cost.hides_deletes:
-            return times * (max(self._size(*table) for table in cost.tables_counted) + changes)
+            try:
+                return times * (max(self._size(*table) for table in cost.tables_counted) + changes)
+            except apsw.Error:
+                pass  # one of them is gone
         return pages * ROWS_A_PAGE_MAX
 
     def _size(self, database_number: int, root_page: int) -> int:
         database = self._connection.db_names()[database_number]
         table = self._connection.execute(_named(_TABLE_AT, database), (root_page,)).get
-        return int(self._connection.execute(_named(_ROWS_IN, database, str(table))).get)
+        return int(self._connection.execute(_named(_ROWS_IN, database, table or "sqlite_schema")).get)
 
 
 def _sum(events: list[Told]) -> Told:

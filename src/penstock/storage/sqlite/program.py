@@ -29,6 +29,8 @@ class Program:
         code = [Instruction(line[1], line[2], line[3], line[4], line[6]) for line in listing]
         starts = [number for number, line in enumerate(listing) if line[0] == 0]
         parts = [Part(code[start:end]) for start, end in zip(starts, [*starts[1:], len(code)], strict=True)]
+        if any(part.lines("Transaction") for part in parts[1:]):
+            raise Unreadable("it is a text of several statements")
         ways = _Explorer(parts).ways()
         if any(way.counts.kept < 0 for way in ways):
             ways.append(Arc(0, 0, Counts(kept=-1)))  # rows may be left over

@@ -149,6 +149,9 @@ class SqliteUpkeep:
                 removed += connection.changes()
         return removed
 
+    def log_bytes(self) -> int:
+        return self._session.checkpointer.log_bytes()
+
     def look_around(self) -> bool:
         session = self._session
         if session.checkpointer.overgrown:

@@ -70,7 +70,7 @@ class _Run:
     def statements(self, task: str, sql: str, calls: list[Write | WriteMany]) -> None:
         meter = self._session.meter
         if meter is not None:
-            meter.begin(sql, executions=sum(1 if type(call) is Write else len(call.rows) for call in calls))
+            meter.begin(sql, executions=sum(len(call.rows) if isinstance(call, WriteMany) else 1 for call in calls))
         for call in calls:
             try:
                 if type(call) is Write:
