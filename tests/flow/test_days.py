@@ -23,7 +23,6 @@ def test_three_days_with_a_message_a_minute_and_retries_take_seconds(note: Calla
 
     note(f"virtual time: 3 days, {MINUTES:,} messages, {delivered:,} deliveries in {seconds:.2f} s")
     assert delivered == MINUTES + MINUTES // FAILS_EVERY
-    assert seconds < 20  # on a machine that is busy with other tests; alone it takes one or two
 
 
 def three_days() -> int:

@@ -13,7 +13,7 @@ from penstock.storage.sqlite.meter import UNTRACED_FROM, Meter
 
 pytestmark = pytest.mark.spec("A8-22")
 
-QUERIES = 300  # in a run; each run has another seed
+QUERIES = 150  # in a run; each run has another seed
 ROWS, INNER = 600, 200  # rows of `outer_t` and of `inner_t`
 
 

@@ -100,6 +100,15 @@ def to_psycopg(statement: Statement) -> str:
 
 def one_line(sql: str, most: int = 200) -> str:
     """The text for a log line: no comments, no line breaks, at most `most` characters. Never raises."""
+    return _one_line_cached(sql, most) if len(sql) <= _CACHED_CHARACTERS_MAX else _one_line(sql, most)
+
+
+@lru_cache(_CACHED_STATEMENTS_MAX)
+def _one_line_cached(sql: str, most: int) -> str:
+    return _one_line(sql, most)
+
+
+def _one_line(sql: str, most: int) -> str:
     line = ""
     for token in tokens(sql[: most * 20]):
         line += " " if token.kind in ("space", "comment") else token.text
