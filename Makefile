@@ -18,7 +18,7 @@ UV_VERSION = 0.13.7
 # A relative path, so that a folder with a space in its name works.
 RUN = .venv/bin/python
 READY = .venv/.ready
-BENCHES = store
+BENCHES = store meter
 
 ##@ Start
 
@@ -69,6 +69,10 @@ bench: $(addprefix bench-,$(BENCHES)) ## Run every benchmark, one after the othe
 .PHONY: bench-store
 bench-store: $(READY) ## How fast the store sends, claims and settles
 	@$(RUN) bench/store.py
+
+.PHONY: bench-meter
+bench-meter: $(READY) ## What measuring a statement costs, and how close its estimates are
+	@$(RUN) bench/meter.py
 
 ##@ Keep
 

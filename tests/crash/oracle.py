@@ -126,7 +126,7 @@ class Oracle:
 
     def lost_or_doubled(self, sent: set[int], begun: set[int], stages: tuple[str, ...]) -> list[str]:
         """What was sent happened exactly once at every stage. What a killed producer had begun happened once or not at
-        all, and at every stage alike. Nothing else happened."""
+        all, and at every stage alike. Nothing else happened, and each effect came with one ack."""
         problems = []
         effects = self.effects()
         for stage in stages:
@@ -137,6 +137,8 @@ class Oracle:
             for what, numbers in (("lost", lost), ("doubled", doubled), ("invented", invented)):
                 if numbers:
                     problems.append(f"{stage}: {len(numbers)} {what}, such as {numbers[:5]}")
+            if (acked := self.counts(stage).acked) != seen.total():
+                problems.append(f"{stage}: {acked} acked, {seen.total()} effects")
         reached = [set(effects.get(stage, ())) for stage in stages]
         if any(numbers != reached[0] for numbers in reached):
             problems.append(f"not every number passed all of {stages}")

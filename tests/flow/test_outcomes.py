@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from datetime import timedelta
 
 import pytest
@@ -25,7 +26,7 @@ async def test_a_failing_message_is_retried_after_30_60_and_120_seconds_and_then
     tries = shop.delivered(listings)
     assert tries == [attempt(1), attempt(2), attempt(3), attempt(4)]
     times = [each.at for each in tries if each.at is not None]
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(times)]
     assert gaps == [timedelta(seconds=30), timedelta(seconds=60), timedelta(seconds=120)]
     [dead] = await shop.dead(listings)
     assert (dead.reason, dead.attempts, dead.crashes) == ("exhausted", 4, 0)

@@ -266,7 +266,7 @@ async def test_a_bad_unit_does_not_harm_the_others_of_its_group() -> None:
         await shop.advance(minutes=1)
         assert await effects(app) == sorted(names)
         assert len(shop.delivered(listings)) == len(names) + 1
-        assert [each for each in shop.delivered(listings) if each == attempt(2)][0].payload == Listing(name="bad")
+        assert next(each for each in shop.delivered(listings) if each == attempt(2)).payload == Listing(name="bad")
 
 
 @virtual

@@ -100,8 +100,9 @@ def plan(seed: int) -> Plan:
     # as long as nobody dies and nothing is due later, for only ticks tell a worker of what others learnt.
     ticking = chance.random() < (0.4 if workers == 1 else 0.85)
     peaceful = workers > 1 and not ticking
-    faults = () if peaceful else _faults(chance, workers, ticking, max(queue.wall for queue in queues))
-    behaviours = _selection(chance, BEHAVIOURS, 0.4)
+    sends = _trickle(chance, workers, len(queues)) if peaceful else _sends(chance, workers, len(queues))
+    faults = () if peaceful else _faults(chance, sends, workers, ticking, max(queue.wall for queue in queues))
+    behaviours = _selection(chance, BEHAVIOURS, 0.45)
     if peaceful:
         behaviours = {kind: weight for kind, weight in behaviours.items() if kind in HARMLESS}
     if any(fault.kind == "jump" and fault.seconds < 0 for fault in faults):
@@ -111,12 +112,12 @@ def plan(seed: int) -> Plan:
         workers,
         queues,
         _served(chance, workers, len(queues)),
-        tuple(_send(chance, workers, len(queues), delays=not peaceful) for _ in range(chance.randint(2, 9))),
+        sends,
         faults,
         behaviours=behaviours,
         tick_seconds=TICK_SECONDS if ticking else None,
         retry_first=chance.choice((0.2, 1.0, 3.0)),
-        latency=chance.choice((0.02, 0.2) if peaceful else (0.0, 0.002, 0.02, 0.2)),
+        latency=0.02 if peaceful else chance.choice((0.0, 0.002, 0.02, 0.2)),
         peaceful=peaceful,
         rings_lost=chance.choice((0.0, 0.0, 0.3, 1.0)) if workers > 1 and ticking else 0.0,
         rings_doubled=chance.choice((0.0, 0.2)),
@@ -146,16 +147,32 @@ def _queue(chance: Random, number: int) -> QueuePlan:
     )
 
 
-def _send(chance: Random, workers: int, queues: int, *, delays: bool) -> SendPlan:
+def _trickle(chance: Random, workers: int, queues: int) -> tuple[SendPlan, ...]:
+    """Single messages, two close together each time: the second is sent while the first is being claimed."""
+    sends = []
+    for _ in range(chance.randint(4, 12)):
+        at, queue = chance.uniform(0.0, FAULTS_END / 2), chance.randrange(queues)
+        for after in (0.0, chance.uniform(0.0, 0.15)):
+            sends.append(SendPlan(at + after, chance.randrange(workers), ((queue, 0.0),), spoilt=False, doubled=False))
+    return tuple(sends)
+
+
+def _sends(chance: Random, workers: int, queues: int) -> tuple[SendPlan, ...]:
+    return tuple(_send(chance, workers, queues) for _ in range(chance.randint(2, 9)))
+
+
+def _send(chance: Random, workers: int, queues: int) -> SendPlan:
     jobs = tuple(
-        (chance.randrange(queues), chance.choice((0.0, 0.0, 0.0, chance.uniform(0.1, 5.0) if delays else 0.0)))
+        (chance.randrange(queues), chance.choice((0.0, 0.0, 0.0, chance.uniform(0.1, 5.0))))
         for _ in range(chance.choice((1, 1, 2, 3, 6)))
     )
     at = chance.choice((0.0, chance.uniform(0.0, 5.0), chance.uniform(0.0, FAULTS_END)))
     return SendPlan(at, chance.randrange(workers), jobs, chance.random() < 0.1, chance.random() < 0.15)
 
 
-def _faults(chance: Random, workers: int, ticking: bool, wall: float) -> tuple[FaultPlan, ...]:
+def _faults(
+    chance: Random, sends: tuple[SendPlan, ...], workers: int, ticking: bool, wall: float
+) -> tuple[FaultPlan, ...]:
     kinds = _selection(chance, DISASTERS, 0.5)
     if not ticking:
         kinds.pop("jump", None)  # without ticks nobody looks at the wall clock
@@ -166,12 +183,16 @@ def _faults(chance: Random, workers: int, ticking: bool, wall: float) -> tuple[F
         kinds = {kind: weight for kind, weight in kinds.items() if kind in ("jump", "pause", "long_pause")}
     if not kinds:
         return ()
-    drawn = chance.choices(list(kinds), list(kinds.values()), k=chance.randint(0, 6))
-    return tuple(sorted((_fault(chance, kind, workers, wall, set_back) for kind in drawn), key=lambda fault: fault.at))
+    faults = []
+    for kind in chance.choices(list(kinds), list(kinds.values()), k=chance.randint(0, 6)):
+        # Mostly while there is something to do: what befalls an idle worker shows little.
+        busy_at = chance.choice(sends).at + chance.uniform(0.0, 1.5)
+        at = chance.choice((busy_at, busy_at, chance.uniform(0.0, FAULTS_END)))
+        faults.append(_fault(chance, kind, max(at, 2.0) if set_back else at, workers, wall, set_back))
+    return tuple(sorted(faults, key=lambda fault: fault.at))
 
 
-def _fault(chance: Random, kind: str, workers: int, wall: float, set_back: bool) -> FaultPlan:
-    at = chance.uniform(2.0 if set_back else 0.0, FAULTS_END)
+def _fault(chance: Random, kind: str, at: float, workers: int, wall: float, set_back: bool) -> FaultPlan:
     worker = chance.randrange(workers)
     if kind == "pause":
         return FaultPlan(at, kind, worker, seconds=chance.uniform(0.1, 5.0))

@@ -15,6 +15,7 @@ from tests.simulation.model import Run
 from tests.simulation.plan import Plan
 
 EFFECT = "insert into effects (id, token, kind) values (:id, :token, :kind)"
+STEPS = ("midway", "keyed", "once", "background")
 DEPTH_MAX = 2
 LATE_SECONDS = (0.0, 0.001, 0.5, 5.0)
 
@@ -25,8 +26,8 @@ class Script:
         self._chance = chance
         self._die = die
         self._broken = broken
-        self._kinds = list(plan.behaviours)
-        self._weights = list(plan.behaviours.values())
+        self._kinds = [kind for kind in plan.behaviours if kind not in STEPS]
+        self._weights = [plan.behaviours[kind] for kind in self._kinds]
         self.calm = False  # nothing goes wrong any more
         self.left_over: list[asyncio.Task[None]] = []
         self.once_calls: dict[bytes, int] = {}
@@ -37,9 +38,11 @@ class Script:
         unit = current_unit.get()
         assert unit is not None
         await self._sleep()
+        for step in self._steps(job):
+            await self._take(step, app, run)
         match kind:
             case "cancelled":
-                run.outcome = "fail"
+                run.outcome = "cancelled"
                 gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 gone.cancel()
                 await gone
@@ -47,6 +50,19 @@ class Script:
                 await asyncio.sleep(run.row.queue.wall + 1)
             case "stubborn":
                 return await self._stubborn(app, job, run)
+            case "poison":
+                self._die(run)
+        # What a round that ends with `Later` sends has the ids of the next round's messages: here it sends none.
+        self._work(app, job, run, sends=kind != "later")
+        return self._answer(kind, app, run, unit)
+
+    def _steps(self, job: Job) -> list[str]:
+        """What a job does on its way, the same at every try."""
+        shape = Random(f"{self._plan.seed}/{job.key}/steps")
+        return [step for step in STEPS if step in self._plan.behaviours and shape.random() < 0.3]
+
+    async def _take(self, step: str, app: SimulatedApp, run: Run) -> None:
+        match step:
             case "midway":
                 async with app.unit():
                     self._write(app, run, "midway")
@@ -59,11 +75,6 @@ class Script:
                 await self._once(app, run)
             case "background":
                 self.left_over.append(asyncio.create_task(self._write_late(app, run)))
-            case "poison":
-                self._die(run)
-        # What a round that ends with `Later` sends has the ids of the next round's messages: here it sends none.
-        self._work(app, job, run, sends=kind != "later")
-        return self._answer(kind, app, run, unit)
 
     def _drawn(self) -> str:
         if self.calm or not self._kinds or self._chance.random() < 0.5:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import shutil
+import signal
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -23,6 +26,25 @@ FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
 TABLES = "create table effects (id blob not null, token integer not null, kind text not null)"
 LINES_SHOWN = 40
 PATIENCE_SECONDS = 10.0  # real ones in which no time passes: something spins
+HUNG_SECONDS = 20.0  # real ones, where most histories take a twentieth of one
+
+
+class Hung(BaseException):
+    """A history that takes so long runs in a circle where no time passes and nobody waits."""
+
+
+@contextmanager
+def _watchdog() -> Iterator[None]:
+    def bark(_signal: int, _frame: object) -> None:
+        raise Hung
+
+    before = signal.signal(signal.SIGALRM, bark)
+    signal.setitimer(signal.ITIMER_REAL, HUNG_SECONDS, 1.0)  # and again, should something swallow it
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +101,11 @@ class Simulator:
 
         seconds = 0.0
         try:
-            seconds = run(main, seed=seed, patience=PATIENCE_SECONDS)
+            with _watchdog():
+                seconds = run(main, seed=seed, patience=PATIENCE_SECONDS)
             broken = worlds[0].broken
+        except Hung:
+            broken = f"hung for {HUNG_SECONDS:g} real seconds"
         except (Stuck, OutOfPatience) as error:
             broken = f"{type(error).__name__}: {error}"
         except Exception as error:

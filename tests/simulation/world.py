@@ -313,7 +313,10 @@ class World:
             run.outcome = run.outcome or "done"
         except asyncio.CancelledError:
             overran = self._loop.time() - run.began >= run.row.queue.wall - 0.002
-            run.outcome = "wall" if overran else run.outcome or "handed_back"
+            # Cancelled by what it waits for is a failure, unless the worker cancels everybody at the same time.
+            stopping = app.worker is not None and app.worker.stopping
+            failed = run.outcome == "cancelled" and not stopping
+            run.outcome = "wall" if overran else "fail" if failed else "handed_back"
             raise
         except ps.LeaseLost:
             run.outcome = "fail"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What the executions of one SQL text cost. `rows_read` is an estimate that is never too low; the rest is exact."""
+    """What the executions of one SQL text cost. `rows_read` is an estimate that is never too low; the rest is
+    exact, except that `steps` is 0 where an execution was not traced."""
 
     sql: str
     executions: int

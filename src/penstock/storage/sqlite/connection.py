@@ -92,6 +92,8 @@ def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = 
             "pragma query_only = on" if read_only else "pragma wal_autocheckpoint = 0",
         ):
             connection.execute(pragma).fetchall()
+        # A plan depends on the text and the schema, not on the values bound: the meter can then tell what a text costs.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         if not read_only and str(connection.pragma("journal_mode")).lower() != "wal":
             raise StoreUnavailable(
                 f"{path} cannot use write-ahead logging here; put it on a local disk.", path=str(path)
@@ -116,6 +118,11 @@ def disconnect(connection: apsw.Connection) -> None:
         connection.close(True)
     except apsw.Error:
         connection.close(True)
+
+
+def countable(sql: str) -> str:
+    """The text as the meter can follow it: one that begins with a comment of this kind is taken for a trigger's."""
+    return f" {sql}" if sql.startswith("-- ") else sql
 
 
 def query(

@@ -9,7 +9,7 @@ from penstock.contracts.store import Rows
 from penstock.model.errors import StatementFailed
 from penstock.model.statement import one_line
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.connection import connect, disconnect, query, translated
+from penstock.storage.sqlite.connection import connect, countable, disconnect, query, translated
 from penstock.storage.sqlite.meter import Meter
 from penstock.storage.sqlite.session import Settings
 
@@ -21,17 +21,20 @@ class SqliteReader:
         self._meter = Meter(self._connection) if settings.metered else None
 
     def read(self, sql: str, parameters: dict[str, Bindable], *, rows_max: int) -> Rows:
+        text = countable(sql)
+        rows: int | None = None
         if self._meter is not None:
-            self._meter.begin(sql)
+            self._meter.begin(text)
         try:
             with translated(self._path):
-                columns, values = query(self._connection, sql, parameters, rows_max + 1)
+                columns, values = query(self._connection, text, parameters, rows_max + 1)
+                rows = len(values) if len(values) <= rows_max else None  # the meter may know it only if that was all
         except apsw.Error as error:
             raise StatementFailed(
                 f"The database refused a query: {error}. It was: {one_line(sql)}", sql=sql, cause=str(error)
             ) from error
         finally:
-            measure = self._meter.end(sql) if self._meter is not None else Measure(sql, 1, 0, 0, 0, 0, 0.0)
+            measure = self._meter.end(text, rows=rows) if self._meter is not None else Measure(sql, 1, 0, 0, 0, 0, 0.0)
         return Rows(columns, values, measure)
 
     def close(self) -> None:

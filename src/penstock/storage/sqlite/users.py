@@ -13,7 +13,7 @@ from penstock.model.parameters import bind
 from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line, readable, writable
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.connection import query
+from penstock.storage.sqlite.connection import countable, query
 from penstock.storage.sqlite.session import Session
 
 # What the file system did is nobody's statement's fault; the session translates these for the whole group.
@@ -44,7 +44,7 @@ def run_calls(session: Session, units: Sequence[SealedUnit], measures: list[tupl
                 start += 1
             else:
                 alike = _alike(calls, start)
-                run.statements(task, call.sql, alike)
+                run.statements(task, countable(call.sql), alike)
                 start += len(alike)
 
 
@@ -66,15 +66,17 @@ class _Run:
         self._execute = session.cursor.execute
         self._changes = session.connection.changes
         self._measures = measures
+        self._returned = 0  # rows that `returning` gave
 
     def statements(self, task: str, sql: str, calls: list[Write | WriteMany]) -> None:
         meter = self._session.meter
+        self._returned = 0
         if meter is not None:
             meter.begin(sql, executions=sum(len(call.rows) if isinstance(call, WriteMany) else 1 for call in calls))
         for call in calls:
             try:
                 if type(call) is Write:
-                    self._write(call)
+                    self._write(sql, call)
                 elif type(call) is WriteMany:
                     call.note(sum(self._run(sql, row) for row in call.rows))
             except _OF_THE_STORE:
@@ -82,7 +84,7 @@ class _Run:
             except Exception as error:
                 raise located(error, call) from error
         if meter is not None:
-            self._measures.append((task, meter.end(sql)))
+            self._measures.append((task, meter.end(sql, rows=self._returned)))
 
     def atomic(self, task: str, call: Atomic) -> None:
         try:
@@ -93,8 +95,8 @@ class _Run:
         except Exception as error:
             raise located(error, call) from error
 
-    def _write(self, call: Write) -> None:
-        changes = self._run(call.sql, call.parameters)
+    def _write(self, sql: str, call: Write) -> None:
+        changes = self._run(sql, call.parameters)
         call.note(changes)
         if call.expect is not None and changes != call.expect:
             raise LostUpdate(
@@ -105,7 +107,7 @@ class _Run:
 
     def _run(self, sql: str, bound: dict[str, Bindable]) -> int:
         """Runs a statement to its end: one with `returning` would otherwise still be under way at the commit."""
-        self._execute(sql, bound).fetchall()
+        self._returned += len(self._execute(sql, bound).fetchall())
         return self._changes()
 
 
@@ -177,10 +179,11 @@ class SqliteTransaction:
     def _run(self, sql: str, bound: dict[str, Bindable]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         self._check_open()
         meter = self._session.meter
+        text = countable(sql)
         if meter is not None:
-            meter.begin(sql)
-        found = query(self._session.connection, sql, bound)
+            meter.begin(text)
+        found = query(self._session.connection, text, bound)
         self._changes = self._session.connection.changes()  # before the meter looks at the program: that sets it to 0
         if meter is not None:
-            self._measures.append((self._task, meter.end(sql)))
+            self._measures.append((self._task, meter.end(text, rows=len(found[1]))))
         return found
