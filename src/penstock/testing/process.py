@@ -178,8 +178,8 @@ def _tell_the_living_from_the_dead(loop: VirtualLoop) -> None:
             process.adopt(task)
         return task
 
-    loop.call_soon = living_call_soon  # type: ignore[method-assign]
-    loop.call_at = living_call_at  # type: ignore[assignment, method-assign]
+    loop.call_soon = living_call_soon  # type: ignore[assignment, method-assign]
+    loop.call_at = living_call_at  # type: ignore[method-assign]
     loop.create_task = owned_task  # type: ignore[assignment, method-assign]
 
 
