@@ -196,7 +196,8 @@ class Site:
             process.wait()
         for victim in self._victims:
             if not victim.ended():
-                victim.kill()
+                os.kill(victim.pid, signal.SIGKILL)
+                victim.wait()
 
     def up(self, *victims: Victim) -> None:
         """Returns when all of them are ready for work, and for a signal."""

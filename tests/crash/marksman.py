@@ -26,6 +26,7 @@ AIMS = {"handler": 35, "processor": 20, "commit": 30, "anywhere": 15}  # how oft
 class Kill:
     at: float
     pid: int
+    worker: int  # 0 if it died before it had a number
     place: Place
     in_commit: bool
     held: frozenset[str]  # ids of the messages that the worker had claimed and not settled
@@ -47,10 +48,10 @@ class Marksman:
         at = victim.kill()  # at once: a handler is over in a few milliseconds
         running = victim.running
         if running is None:
-            kill = Kill(at, victim.pid, Place.STARTING, aim == "commit" and reached, frozenset())
+            kill = Kill(at, victim.pid, 0, Place.STARTING, aim == "commit" and reached, frozenset())
         else:
             held = self.oracle.held_by(running.worker) | self._ids(victim.pid, running.rows())
-            kill = Kill(at, victim.pid, running.place(), aim == "commit" and reached, frozenset(held))
+            kill = Kill(at, victim.pid, running.worker, running.place(), aim == "commit" and reached, frozenset(held))
         self.kills.append(kill)
         return kill
 

@@ -162,10 +162,6 @@ class Oracle:
                 connection.execute("select queue, lower(hex(id)), attempts from penstock_messages where attempts")
             )
 
-    def workers(self) -> list[int]:
-        with self._reading() as connection:
-            return [id for (id,) in connection.execute("select id from penstock_workers order by id")]
-
     def damage(self) -> list[str]:
         with self._reading() as connection:
             found = [str(line) for (line,) in connection.execute("pragma quick_check")]

@@ -82,18 +82,11 @@ class Scene:
             self._marksman.kill(self._workers[1 - turn])
             self._workers[1 - turn] = self._site.worker()
         elif self._round % LEFT_TO_NEIGHBOUR_EVERY == 0:
-            self._until_delivered_again(kill)
+            self._until_returned(kill)
         self._workers[turn] = self._site.worker()
 
-    def _until_delivered_again(self, kill: Kill) -> None:
-        waiting = set(kill.held)
-
-        def again() -> bool:
-            began = self._site.journal.all("began", after=kill.at)
-            waiting.difference_update(entry.id.replace("-", "") for entry in began)
-            return not waiting
-
-        wait_until(again, f"neighbour that returns the rows of process {kill.pid}", 10)
+    def _until_returned(self, kill: Kill) -> None:
+        wait_until(lambda: not self._oracle.held_by(kill.worker), f"return of what process {kill.pid} held", 10)
 
     def end(self) -> None:
         """The killing stops: everything drains, everybody leaves well, and nothing is left of the dead."""
@@ -142,7 +135,7 @@ CASES = [(point, nth) for point in CRASH_POINTS for nth in (1, 6) if nth == 1 or
 
 
 @pytest.mark.fault("F01")
-@pytest.mark.spec("A2-09", "A13-11")
+@pytest.mark.spec("A1-09", "A2-09", "A13-11")
 @pytest.mark.parametrize("point, nth", CASES)
 def test_a_worker_killed_at_a_crash_point_loses_and_doubles_nothing(
     point: str, nth: int, site: Site, oracle: Oracle

@@ -88,8 +88,26 @@ def test_a_suspect_is_not_starved_by_a_queue_that_runs_one_at_a_time(site: Site,
 # -- F07 ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.fault("F07")
 @pytest.mark.spec("A1-18")
+def test_a_handler_that_sleeps_past_its_wall_limit_is_cancelled_and_retried(site: Site, oracle: Oracle) -> None:
+    others = range(5)
+    site.send("hanging", *quick(others, 0.2), {"number": POISON, "way": "wait", "seconds": 600.0})
+
+    worker = site.worker()
+    oracle.wait_until_empty("hanging")
+
+    assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)]
+    began = site.journal.all("began", number=POISON)
+    cancelled = site.journal.all("cancelled")
+    assert [entry.number for entry in cancelled] == [POISON, POISON]
+    assert all(
+        end.at - start.at >= HANG_WALL_SECONDS - EARLY_SECONDS for start, end in zip(began, cancelled, strict=True)
+    )
+    assert oracle.effects()["hanging"] == dict.fromkeys(others, 1)
+    site.stop(worker)
+
+
+@pytest.mark.fault("F07")
 def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Site]) -> None:
     # These wait beside it when the event loop stops turning: their time runs out as well, and it is not their fault.
     others = range(5)
@@ -116,7 +134,6 @@ def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Si
 
 
 @pytest.mark.fault("F07", "F08")
-@pytest.mark.spec("A1-18")
 def test_a_stuck_worker_is_killed_in_time_and_a_slow_one_left_alone(
     sites: Callable[[str], Site], note: Callable[[str], None]
 ) -> None:

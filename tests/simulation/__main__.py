@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 from rich.console import Console
@@ -32,7 +34,13 @@ def main() -> int:
     return many(range(asked.first, asked.first + asked.seeds), asked.jobs, asked.keep_going)
 
 
+def quiet() -> None:
+    """Clocks that jump are what this is about: nobody needs to be warned."""
+    logging.getLogger("penstock").setLevel(logging.CRITICAL)
+
+
 def replay(seed: int) -> int:
+    quiet()
     with Simulator() as simulator:
         history = simulator.history(seed)
     print("\n".join(history.lines))
@@ -69,7 +77,7 @@ def histories(seeds: range, jobs: int) -> Iterator[History]:
         for turn in turns:
             yield from a_turn(turn)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         waiting = iter(turns)
         pending = [pool.submit(a_turn, turn) for turn in islice(waiting, jobs * 2)]
         try:
@@ -81,6 +89,7 @@ def histories(seeds: range, jobs: int) -> Iterator[History]:
 
 
 def a_turn(seeds: range) -> list[History]:
+    quiet()
     with Simulator() as simulator:
         return [_light(simulator.history(seed)) for seed in seeds]
 
@@ -92,7 +101,8 @@ def _light(history: History) -> History:
 
 def report(history: History) -> str:
     last = "\n".join(history.lines[-LINES_SHOWN:])
-    return f"{last}\n{named(history.seed)} broke the law: {history.broken}\nreplay: python -m tests.simulation --seed {history.seed}"
+    replay = f"replay: python -m tests.simulation --seed {history.seed}"
+    return f"{last}\n{named(history.seed)} broke the law: {history.broken}\n{replay}"
 
 
 def named(seed: int) -> str:

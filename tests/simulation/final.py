@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import apsw
 
-from tests.simulation.law import DONE, KEEPS_EFFECTS, Law
+from tests.simulation.law import Law
 from tests.simulation.model import ACKED, DEAD
+from tests.simulation.transaction import DONE, KEEPS_EFFECTS
 
 
 def final_law(database: Path, law: Law) -> str | None:
@@ -32,7 +34,7 @@ def _sound(connection: apsw.Connection, law: Law) -> str | None:
 def _conserved(connection: apsw.Connection, law: Law) -> str | None:
     waiting = dict(connection.execute("select queue, count(*) from penstock_messages group by queue"))
     dead = dict(connection.execute("select queue, count(*) from penstock_dead where resolution is null group by queue"))
-    counted = connection.execute(
+    counted: list[Any] = connection.execute(
         "select queue, sum(sent), sum(acked), sum(dead), sum(purged), sum(expired) from penstock_counters group by queue"
     ).fetchall()
     if set(waiting) | set(dead) | set(law.inserted) != {queue for queue, *_ in counted}:
@@ -92,7 +94,9 @@ def _counted_right(connection: apsw.Connection, law: Law) -> str | None:
         if row.state != DEAD:
             return f"{row.key} is {row.state} and has a dead letter"
         if attempts != row.charged or attempts > row.queue.retries + 1:
-            return f"{row.key} has {attempts} attempts; {row.charged} failures were charged, {row.queue.retries} retries"
+            return (
+                f"{row.key} has {attempts} attempts; {row.charged} failures were charged, {row.queue.retries} retries"
+            )
         if crashes != row.crashes:
             return f"{row.key} has {crashes} crashes, and {row.crashes} were counted"
     return None

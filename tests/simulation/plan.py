@@ -30,7 +30,7 @@ BEHAVIOURS = {
     "twice": 2,  # sends the same derived id twice
 }
 HARMLESS = {"background", "midway", "keyed", "once", "twice"}
-DISASTERS = {"kill": 3, "trap": 5, "pause": 2, "long_pause": 2, "restart": 2, "jump": 2}
+DISASTERS = {"kill": 3, "trap": 5, "pause": 2, "long_pause": 5, "restart": 5, "jump": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def plan(seed: int) -> Plan:
     queues = tuple(_queue(chance, number) for number in range(chance.randint(1, 3)))
     # Without ticks a wake-up that gets lost is never made good. A worker that is alone can do without them; several can
     # as long as nobody dies and nothing is due later, for only ticks tell a worker of what others learnt.
-    ticking = chance.random() < (0.4 if workers == 1 else 0.85)
+    ticking = chance.random() < (0.4 if workers == 1 else 0.75)
     peaceful = workers > 1 and not ticking
     sends = _trickle(chance, workers, len(queues)) if peaceful else _sends(chance, workers, len(queues))
     faults = () if peaceful else _faults(chance, sends, workers, ticking, max(queue.wall for queue in queues))
@@ -148,12 +148,14 @@ def _queue(chance: Random, number: int) -> QueuePlan:
 
 
 def _trickle(chance: Random, workers: int, queues: int) -> tuple[SendPlan, ...]:
-    """Single messages, two close together each time: the second is sent while the first is being claimed."""
-    sends = []
-    for _ in range(chance.randint(4, 12)):
+    """Single messages, three close together each time: the others are sent while the first is being claimed."""
+    sends: list[SendPlan] = []
+    for _ in range(chance.randint(4, 9)):
         at, queue = chance.uniform(0.0, FAULTS_END / 2), chance.randrange(queues)
-        for after in (0.0, chance.uniform(0.0, 0.15)):
-            sends.append(SendPlan(at + after, chance.randrange(workers), ((queue, 0.0),), spoilt=False, doubled=False))
+        sends += [
+            SendPlan(at + after, chance.randrange(workers), ((queue, 0.0),), spoilt=False, doubled=False)
+            for after in (0.0, chance.uniform(0.02, 0.1), chance.uniform(0.02, 0.1))
+        ]
     return tuple(sends)
 
 
@@ -199,11 +201,16 @@ def _fault(chance: Random, kind: str, at: float, workers: int, wall: float, set_
     if kind == "long_pause":
         return FaultPlan(at, "pause", worker, seconds=wall + 30 + chance.uniform(1.0, 15.0))
     if kind == "jump":
-        by = chance.choice((1, -1) if set_back else (1, 1)) * chance.choice((chance.uniform(2, 20), chance.uniform(20, 100), 3_600.0))
-        return FaultPlan(at, kind, worker, seconds=by)
+        by = chance.choice((chance.uniform(2, 20), chance.uniform(20, 100), 3_600.0))
+        return FaultPlan(at, kind, worker, seconds=by * chance.choice((1, -1) if set_back else (1, 1)))
     if kind == "trap":
         return FaultPlan(
-            at, kind, worker, seconds=chance.uniform(0.05, 3.0), point=chance.choice(CRASH_POINTS), nth=chance.randint(1, 6)
+            at,
+            kind,
+            worker,
+            seconds=chance.uniform(0.05, 3.0),
+            point=chance.choice(CRASH_POINTS),
+            nth=chance.randint(1, 6),
         )
     return FaultPlan(at, kind, worker, seconds=chance.uniform(0.05, 3.0))
 

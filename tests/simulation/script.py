@@ -21,7 +21,9 @@ LATE_SECONDS = (0.0, 0.001, 0.5, 5.0)
 
 
 class Script:
-    def __init__(self, plan: Plan, chance: Random, *, die: Callable[[Run], NoReturn], broken: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: Plan, chance: Random, *, die: Callable[[Run], NoReturn], broken: Callable[[str], None]
+    ) -> None:
         self._plan = plan
         self._chance = chance
         self._die = die
@@ -105,7 +107,9 @@ class Script:
         app.db.write(EFFECT, id=run.row.id, token=run.token, kind=kind)
 
     def _answer(self, kind: str, app: SimulatedApp, run: Run, unit: Unit) -> object:
-        run.outcome = kind if kind in ("fail", "later", "throttled", "bad", "lost_update", "discard", "permanent") else "done"
+        run.outcome = (
+            kind if kind in ("fail", "later", "throttled", "bad", "lost_update", "discard", "permanent") else "done"
+        )
         run.seconds = self._chance.choice((0.0, 0.5, 2.0))
         match kind:
             case "fail":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -21,13 +22,11 @@ def tried() -> Tried:
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
-def test_a_planted_bug_is_found(patch: object, tried: Tried, note: Callable[[str], None]) -> None:
-    name = getattr(patch, "stem", "")
-    verdict = tried[name].result()
+def test_a_planted_bug_is_found(patch: Path, tried: Tried, note: Callable[[str], None]) -> None:
+    verdict = tried[patch.stem].result()
     assert not verdict.trouble, verdict.trouble
-    bug = next(bug_of(each) for each in PATCHES if each.stem == name)
-    assert verdict.seed is not None, f"no history of {len(SEEDS)} shows that {bug}"
-    note(f"mutant {name}: found at seed {verdict.seed}: {verdict.law}")
+    assert verdict.seed is not None, f"no history of {len(SEEDS)} shows that {bug_of(patch)}"
+    note(f"mutant {patch.stem}: found at seed {verdict.seed}: {verdict.law}")
 
 
 def test_there_are_bugs_enough() -> None:

@@ -41,7 +41,9 @@ def test_histories_hold_every_kind_of_fault_and_of_behaviour() -> None:
     plans = [plan(seed) for seed in SEEDS]
     kinds = {fault.kind for each in plans for fault in each.faults}
     assert kinds == {"kill", "trap", "pause", "restart", "jump"}
-    assert any(fault.seconds > each.queues[0].wall + 30 for each in plans for fault in each.faults if fault.kind == "pause")
+    assert any(
+        fault.seconds > each.queues[0].wall + 30 for each in plans for fault in each.faults if fault.kind == "pause"
+    )
     assert any(fault.seconds < 0 for each in plans for fault in each.faults if fault.kind == "jump")
     assert {each.workers for each in plans} == {1, 2, 3, 4}
     assert any(each.peaceful for each in plans)

@@ -107,7 +107,7 @@ class World:
         return self._calm or (self._loop.time() > 1.0 and self._nothing_planned() and self._is_drained())
 
     def _nothing_planned(self) -> bool:
-        last = max((each.at for each in (*self._plan.sends, *self._plan.faults)), default=0.0)
+        last = max([0.0, *(send.at for send in self._plan.sends), *(fault.at for fault in self._plan.faults)])
         return self._loop.time() > last + 0.5 and not any(post.crew.process.paused for post in self._posts)
 
     def _is_drained(self) -> bool:
@@ -145,9 +145,7 @@ class World:
         surroundings = self._host.surroundings(
             process, post.trap, tick_seconds=self._plan.tick_seconds, latency=latency
         )
-        post.app = SimulatedApp(
-            self._plan, served, self._database, process, order=self._order, handle=self._handle
-        )
+        post.app = SimulatedApp(self._plan, served, self._database, process, order=self._order, handle=self._handle)
         if self._plan.told:
             post.app.events.subscribe(self._told, to=MessageSettled)
         process.when_killed.append(lambda: self._died(crew))
@@ -266,7 +264,7 @@ class World:
     def _produce(self, send: SendPlan) -> None:
         post = self._posts[send.worker]
         if post.crew.serving and not post.crew.process.dead:
-            post.crew.process.start(self._order_in(post, post.crew, send))
+            post.orders.append(post.crew.process.start(self._order_in(post, post.crew, send)))
 
     async def _order_in(self, post: Post, crew: Crew, send: SendPlan) -> None:
         app, number = post.app, self._plan.sends.index(send)
@@ -373,3 +371,4 @@ class Post:
         self.app: SimulatedApp | None = None
         self.task: asyncio.Task[None] | None = None
         self.producing = 0
+        self.orders: list[asyncio.Task[None]] = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from penstock.contracts.faults import CRASH_POINTS, known_point
 from penstock.testing.process import Killed, Process
 
@@ -16,7 +14,6 @@ class Trap:
     def __init__(self, process: Process, armed: dict[str, int] | None = None) -> None:
         self._process = process
         self.armed = {} if armed is None else armed  # how often each point is still to be passed
-        self.reached: Counter[str] = Counter()
 
     def arm(self, point: str, *, nth: int = 1) -> None:
         """The process dies at the `nth` time from now that `point` is reached."""
@@ -25,9 +22,7 @@ class Trap:
     def at(self, point: str) -> None:
         if self._process.dead:
             raise Killed
-        self.reached[point] += 1
-        left = self.armed.get(point)
-        if left is None:
+        if not self.armed or (left := self.armed.get(point)) is None:
             return
         self.armed[point] = left - 1
         if left == 1:

@@ -91,16 +91,20 @@ class TestApp:
         self.app.database = str(Path(self._folder.name, f"{self.app.name}.db"))
         self.app.config = msgspec.structs.replace(self.app.config, synchronous=self._synchronous)
         self._recorder = Recorder(lambda: self._time.clock.now())
-        for queue in self.app.queues.values():
-            if queue in self._answering:
-                self._recorder.answer(queue, self.answers)
-            else:
-                self._recorder.watch(queue)
-        self._host.bells.held = True
-        await self._start_worker()
-        self._outside = await self._open_outside()
-        self._open = True
-        await self._host.loop.settle()
+        try:
+            for queue in self.app.queues.values():
+                if queue in self._answering:
+                    self._recorder.answer(queue, self.answers)
+                else:
+                    self._recorder.watch(queue)
+            self._host.bells.held = True
+            await self._start_worker()
+            self._outside = await self._open_outside()
+            self._open = True
+            await self._host.loop.settle()
+        except BaseException:
+            self._put_back()
+            raise
         return self
 
     async def __aexit__(self, error_class: type[BaseException] | None, *_: object) -> None:
@@ -117,11 +121,14 @@ class TestApp:
                 await self.check_conservation()
             await self._outside.close()
         finally:
-            self._host.dispose()
-            self._recorder.leave()
-            self.app.database, self.app.config = self._before
-            self._folder.cleanup()
+            self._put_back()
         self._raise_failure()
+
+    def _put_back(self) -> None:
+        self._host.dispose()
+        self._recorder.leave()
+        self.app.database, self.app.config = self._before
+        self._folder.cleanup()
 
     async def _open_outside(self) -> Engine:
         process = self._host.process("outside")
@@ -129,6 +136,7 @@ class TestApp:
         app = self.app
         engine = Engine(app, app.store(), app.events, app.limits, surroundings, lease_longest=0.0)
         await process.start(engine.open())
+        process.owns(engine)
         return engine
 
     async def _start_worker(self) -> None:

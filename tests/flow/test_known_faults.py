@@ -1,0 +1,82 @@
+"""What is known to be wrong and not mended yet: each of these fails, and the one who mends it takes the mark away."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import apsw
+import pytest
+
+import penstock as ps
+from penstock.contracts.faults import NoFaults
+from penstock.testing import TestApp, virtual
+from penstock.testing.surroundings import Host
+from tests.flow.shop import Listing, Photo, shop_app
+
+
+@pytest.mark.xfail(reason="every look at the queues is a commit, and every commit makes the neighbours look")
+@virtual
+async def test_idle_workers_on_one_file_write_nothing(tmp_path: Path) -> None:
+    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+
+    host = Host()
+    running: list[asyncio.Task[None]] = []
+    try:
+        for name in ("first", "second"):
+            app, _ = shop_app(handle)
+            app.database = str(tmp_path / "shop.db")
+            process = host.process(name)
+            process.owns(await process.start(app.open(host.surroundings(process, NoFaults(), tick_seconds=1.0))))
+            running.append(process.start(app.run()))
+        await asyncio.sleep(10)
+        before = commits(tmp_path / "shop.db")
+        await asyncio.sleep(60)
+        assert commits(tmp_path / "shop.db") == before
+    finally:
+        host.dispose()
+
+
+def commits(database: Path) -> int:
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    [(number,)] = connection.execute("select last from penstock_tokens").fetchall()
+    connection.close()
+    assert isinstance(number, int)
+    return number
+
+
+@pytest.mark.xfail(reason="what each round sends has the same derived id, so a second is dropped while the first waits")
+@virtual
+async def test_each_round_of_a_handler_that_asks_for_time_sends_its_own_messages() -> None:
+    rounds = iter(range(1, 4))
+
+    async def handle(_listing: Listing, _message: ps.Message) -> object:
+        number = next(rounds)
+        photos.send(Photo(name=f"progress {number}"))
+        return None if number == 3 else ps.Later(60)
+
+    app, listings = shop_app(handle)
+    photos = app.queue("photos", accepts=[Photo])
+    async with TestApp(app) as shop:
+        await shop.send(listings, Listing(name="a"))
+        await shop.advance(minutes=5)
+
+        bodies = await app.db.column("select body from penstock_messages where queue = 'photos' order by seq")
+        assert [bytes(body) for body in bodies] == [b'{"name":"progress %d"}' % number for number in (1, 2, 3)]
+
+
+@pytest.mark.fault("F09")
+@pytest.mark.xfail(reason="a process that starts after the wall was set back lives in an earlier time than the rows")
+@virtual
+async def test_a_restart_after_the_clock_was_set_back_does_not_hold_up_what_is_due() -> None:
+    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+
+    app, listings = shop_app(handle)
+    async with TestApp(app) as shop:
+        await shop.send(listings, Listing(name="a"), delay=60)
+        await shop.advance(seconds=30)
+        shop.jump(-3_600)
+        await shop.restart()
+        await shop.advance(minutes=10)
+
+        assert len(shop.delivered(listings)) == 1
