@@ -106,8 +106,9 @@ class LedgerMachine(RuleBasedStateMachine):
             assert committed.next_due == {}
             for delivery in committed.claimed:
                 self.take(desk, delivery, lease)
-        assert committed.number not in self.tokens
-        self.tokens.add(committed.number)
+        if committed.claimed:
+            assert committed.number not in self.tokens
+            self.tokens.add(committed.number)
         return multiple(*committed.claimed)
 
     def take(self, desk: int, delivery: Delivery, lease: int) -> None:

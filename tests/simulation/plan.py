@@ -51,6 +51,7 @@ class SendPlan:
     jobs: tuple[tuple[int, float], ...]
     spoilt: bool  # its unit has a bad statement, so nothing of it may be saved
     doubled: bool  # the first message is sent a second time while it waits
+    slow: float = 0.0  # seconds that its unit stays open; its worker may stop meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,8 @@ def _send(chance: Random, workers: int, queues: int) -> SendPlan:
         for _ in range(chance.choice((1, 1, 2, 3, 6)))
     )
     at = chance.choice((0.0, chance.uniform(0.0, 5.0), chance.uniform(0.0, FAULTS_END)))
-    return SendPlan(at, chance.randrange(workers), jobs, chance.random() < 0.1, chance.random() < 0.15)
+    slow = chance.choice((0.0, 0.0, chance.uniform(0.1, 4.0)))
+    return SendPlan(at, chance.randrange(workers), jobs, chance.random() < 0.1, chance.random() < 0.15, slow)
 
 
 def _faults(

@@ -54,8 +54,7 @@ class Script:
                 return await self._stubborn(app, job, run)
             case "poison":
                 self._die(run)
-        # What a round that ends with `Later` sends has the ids of the next round's messages: here it sends none.
-        self._work(app, job, run, sends=kind != "later")
+        self._work(app, job, run)
         return self._answer(kind, app, run, unit)
 
     def _steps(self, job: Job) -> list[str]:
@@ -88,7 +87,7 @@ class Script:
         if seconds:
             await asyncio.sleep(seconds)
 
-    def _work(self, app: SimulatedApp, job: Job, run: Run, *, sends: bool = True) -> None:
+    def _work(self, app: SimulatedApp, job: Job, run: Run) -> None:
         """The effects and children of a job are the same at every try; only its answer decides whether they are saved."""
         shape = Random(f"{self._plan.seed}/{job.key}")
         self._write(app, run, "done")
@@ -96,7 +95,7 @@ class Script:
         if shape.random() < 0.3:
             self._write(app, run, "more")
             run.effects["more"] += 1
-        if sends and job.depth < DEPTH_MAX:
+        if job.depth < DEPTH_MAX:
             for number in range(shape.choice((0, 0, 1, 2))):
                 queue = app.by_number[shape.randrange(len(app.by_number))]
                 delay = 0.0 if self._plan.peaceful else shape.choice((0.0, 0.0, 1.5))

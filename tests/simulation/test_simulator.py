@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.simulation.__main__ import histories, report
+from tests.simulation.many import histories, report
 from tests.simulation.plan import plan
 from tests.simulation.simulator import Simulator
 
-SEEDS = range(150)
+SEEDS = range(250)
 
 
 @pytest.mark.spec("A13-11")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import penstock as ps
+from penstock.model.errors import StoreUnavailable
 from penstock.runtime.events import MessageSettled
 from penstock.runtime.unit import current_unit
 from penstock.testing.crashpoints import Trap
@@ -124,7 +125,7 @@ class World:
         for post in self._posts:
             if post.app is not None and post.task is not None and not post.task.done():
                 post.app.stop()
-                post.crew.serving = False
+                post.crew.serving, post.crew.stopping = False, True
         waiting = [post.task for post in self._posts if post.task is not None]
         _, left = await asyncio.wait(waiting, timeout=60)
         if left:
@@ -277,13 +278,16 @@ class World:
                 for key, (queue, delay) in zip(order.keys, send.jobs, strict=True):
                     order.ids.append(app.by_number[queue].send(Job(key=key), delay=delay))
                     self.law.orders[order.ids[-1]] = order
+                if send.slow:
+                    await asyncio.sleep(send.slow)
                 if send.doubled:
                     unit.send(unit.sends[0])
                 app.db.write(EFFECT, id=order.ids[0], token=0, kind="producer")
                 if send.spoilt:
                     app.db.write("insert into no_such_table (id) values (1)")
         except ps.PenstockError as error:
-            if not (send.spoilt and refused(error)):
+            closed = crew.stopping and isinstance(error, StoreUnavailable)
+            if not closed and not (send.spoilt and refused(error)):
                 self.break_(f"order {order.keys} failed: {type(error).__name__}: {error}")
             order.fate = "refused"
         else:

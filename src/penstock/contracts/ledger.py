@@ -158,6 +158,7 @@ class Committed:
     claimed: list[Delivery] = field(default_factory=list)
     next_due: dict[str, int | None] = field(default_factory=dict)  # per queue that gave less than was wanted
     swept: int = 0  # rows whose lease had lapsed and that wait again
+    is_empty: bool = False  # nothing was claimed, swept, sent or settled
     next_lapse: int | None = None  # known if anything was claimed or swept
     measures: list[tuple[str, Measure]] = field(default_factory=list)
 

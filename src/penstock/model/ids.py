@@ -10,6 +10,8 @@ from random import Random
 _COUNTER_MAX = 0xFFF  # the 12 bits after the version; a 4,096th id in one millisecond borrows the next one
 _VERSION_7 = 0x7 << 76
 _VARIANT = 0x2 << 62
+_VERSION_8 = 0x8 << 76 | _VARIANT
+_MARKS = 0xF << 76 | 0x3 << 62  # the bits that tell version and variant
 
 
 class IdSource:
@@ -38,7 +40,7 @@ class IdSource:
 def derived(parent: bytes, *parts: str) -> bytes:
     """The id of something that `parent` led to. The same parts give the same id, and it sorts beside its parent."""
     digest = blake2b(parent + "\x1f".join(parts).encode(), digest_size=10).digest()
-    return parent[:6] + bytes((0x80 | digest[0] & 0x0F, digest[1], 0x80 | digest[2] & 0x3F)) + digest[3:]
+    return (int.from_bytes(parent[:6] + digest, "big") & ~_MARKS | _VERSION_8).to_bytes(16, "big")
 
 
 def as_text(id: bytes) -> str:

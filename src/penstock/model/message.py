@@ -28,7 +28,8 @@ class NewMessage(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A claimed message. `seq` and `token` are its fence: they are valid until the row is settled or taken over."""
+    """A claimed message. `seq` and `token` are its fence: they are valid until the row is settled or taken over. `rounds`
+    counts the deliveries that ended with `Later` and kept what they did."""
 
     seq: int
     token: int
@@ -37,6 +38,7 @@ class Delivery(NamedTuple):
     queue: str
     attempts: int
     crashes: int
+    rounds: int
     type: str
     source: str
     correlation_id: bytes

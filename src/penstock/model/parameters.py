@@ -65,7 +65,10 @@ def bind_sized(
     row_bytes_max: int = LOCAL.row_bytes_max,
 ) -> tuple[dict[str, Bindable], int]:
     """The values to bind and the bytes they take."""
-    values = given if type(given) is dict and not named else _values(statement, given, named)
+    if given is None:
+        values: Mapping[Any, Any] = named
+    else:
+        values = given if type(given) is dict and not named else _values(statement, given, named)
     if len(values) != len(statement.names):
         _refuse_names(statement, values)
     bound: dict[str, Bindable] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -24,7 +24,7 @@ FULL_RETRY_SECONDS = 1.0
 class Claims(Protocol):
     """Who wants rows when a group is formed, and who is told what it brought."""
 
-    def wants(self, now: int) -> list[Want]: ...
+    def wants(self, now: int, units: Sequence[SealedUnit]) -> list[Want]: ...
     def sweep_due(self, now: int) -> bool: ...
     def learned(
         self, wants: list[Want], swept: bool, committed: Committed, waiting: dict[str, int], now: int
@@ -65,8 +65,8 @@ class Committer:
             unit.finished(self.broken)
             return
         self._pending.append(unit)
-        self._idle.clear()
         if not self._busy and not self._scheduled:
+            self._idle.clear()
             self._scheduled = True
             self._loop.call_soon(self.start)
 
@@ -78,7 +78,7 @@ class Committer:
             return self._busy
         now = self._clock.now()
         units = self._pending[:GROUP_UNITS_MAX]
-        wants = self._claims.wants(now)
+        wants = self._claims.wants(now, units)
         sweep = self._claims.sweep_due(now)
         if not units and not wants and not sweep:
             self._idle.set()
@@ -135,6 +135,7 @@ class Committer:
                 due = result.now + int(unit.settlement.seconds * 1_000_000)
                 waiting[unit.delivery.queue] = min(due, waiting.get(unit.delivery.queue, due))
             unit.finished(None)
+            unit.calls = []  # they point back at their unit: a circle that only the garbage collector would open
         for unit in result.repeated:
             unit.repeated = True
             unit.finished(None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from penstock.contracts.clock import Clock
-from penstock.contracts.ledger import Committed, Want
+from penstock.contracts.ledger import Committed, SealedUnit, Want
 from penstock.model.message import Delivery
 
 SWEEP_AGAIN_MICROS = 1_000_000  # when to look again for a lapsed lease that may not be swept, after a jump of the clock
@@ -69,19 +69,34 @@ class DueLoop:
 
     # -- asked by the committer when it forms a group -----------------------------------------------
 
-    def wants(self, now: int) -> list[Want]:
+    def wants(self, now: int, units: Sequence[SealedUnit]) -> list[Want]:
+        """`units` are committed in the same transaction, before the claims: what they send can be claimed at once."""
         if self.stopped:
             return []
         self._news.clear()
+        fed = self._fed(now, units)
         wanted = []
         for name in self._rotated():
             due = self._next_due[name]
-            if due is not None and due <= now:
+            if name in fed or (due is not None and due <= now):
                 source = self._sources[name]
                 room = source.room()
                 if room > 0:
                     wanted.append(Want(name, room, source.lease_micros))
         return wanted
+
+    def _fed(self, now: int, units: Sequence[SealedUnit]) -> set[str]:
+        """The queues with nothing due so far to which these units send something that is."""
+        hungry = {name for name, due in self._next_due.items() if due is None or due > now}
+        fed: set[str] = set()
+        for unit in units:
+            if not hungry:
+                break
+            for message in unit.sends:
+                if message.queue in hungry and message.due <= now:
+                    hungry.discard(message.queue)
+                    fed.add(message.queue)
+        return fed
 
     def sweep_due(self, now: int) -> bool:
         if self.stopped or self._next_lapse is None or self._next_lapse > now:

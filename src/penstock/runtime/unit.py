@@ -75,7 +75,8 @@ class Unit(SealedUnit):
         self.sent += 1
         if self.delivery is None or self.key is None:
             return self.engine.ids.new()
-        return derived(self.delivery.id, self.delivery.handler, self.key, type_name, str(self.sent))
+        consumed = self.delivery
+        return derived(consumed.id, consumed.handler, self.key, str(consumed.rounds), type_name, str(self.sent))
 
 
 class AwaitedUnit(Unit):

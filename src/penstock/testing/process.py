@@ -49,7 +49,7 @@ class Process:
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Runs something as a part of this process."""
-        return self._loop.create_task(work, context=self.context)
+        return self._loop.create_task(work, context=self.context.copy())
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
         self._tasks.append(task)

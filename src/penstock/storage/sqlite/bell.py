@@ -51,14 +51,21 @@ class SocketBell:
                 pass  # full or gone: it will look by itself within a second
 
     def _neighbours(self) -> list[str]:
-        changed_at = os.stat(self._folder).st_mtime_ns
+        try:
+            changed_at = os.stat(self._folder).st_mtime_ns
+        except FileNotFoundError:
+            return []  # the last listener took the folder away
         if changed_at != self._seen_at:
             self._seen_at = changed_at
             self._others = [entry.path for entry in os.scandir(self._folder) if entry.name != self._own.name]
         return self._others
 
     def listen(self, heard: Callable[[set[str]], None]) -> None:
-        self._socket.bind(str(self._own))
+        try:
+            self._socket.bind(str(self._own))
+        except FileNotFoundError:  # the last listener took the folder away a moment ago
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._socket.bind(str(self._own))
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._socket.fileno(), self._read, heard)
 
@@ -77,3 +84,7 @@ class SocketBell:
             self._loop.remove_reader(self._socket.fileno())
             self._own.unlink(missing_ok=True)
         self._socket.close()
+        try:
+            self._folder.rmdir()
+        except OSError:
+            pass  # others still listen there

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import apsw
@@ -91,6 +94,10 @@ class SqliteLedger:
                 session.begin()
                 committed = self._fill(units, wants, now, sweep, careful)
                 number = committed.number
+                if committed.is_empty and not units:
+                    # A look that found nothing leaves no trace, or every look would make the neighbours look too.
+                    session.rollback()
+                    return committed
                 self._at("commit.before")
         except BaseException as error:
             session.rollback()
@@ -165,6 +172,7 @@ class SqliteLedger:
             self._at("commit.claimed")
         if wants or sweep:
             committed.next_lapse = self._session.value(SQL["next_lapse"])
+        committed.is_empty = not (committed.claimed or committed.swept or tally.by_queue)
         worker = self._session.worker
         for queue, (sent, acked, dead) in tally.by_queue.items():
             if sent or acked or dead:  # nothing, if all that was sent was there already
@@ -216,6 +224,7 @@ class SqliteLedger:
         assert delivery is not None
         assert isinstance(settlement, Again | Dead)
         failure = settlement.failure
+        rounds = int(unit.grows)  # it asked for time and kept what it did: what the next round sends is new
         facts: dict[str, Any] = {
             "seq": delivery.seq,
             "token": delivery.token,
@@ -226,7 +235,7 @@ class SqliteLedger:
         }
         if isinstance(settlement, Again):
             due = now + int(settlement.seconds * 1_000_000)
-            again = {"number": number, "due": due, "failed": int(settlement.charged)}
+            again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": rounds}
             connection.execute(SQL["settle_again"], facts | again)
             return connection.changes() == 1
         connection.execute(SQL["bury"], facts | {"reason": settlement.reason, "crashed": 0})
@@ -273,14 +282,14 @@ class SqliteLedger:
         before = connection.total_changes()
         whole = len(rows) - len(rows) % ROWS_A_STATEMENT
         for start in range(0, whole, ROWS_A_STATEMENT):
-            connection.execute(SEND_MANY, [value for row in rows[start : start + ROWS_A_STATEMENT] for value in row])
+            connection.execute(SEND_MANY, tuple(chain.from_iterable(rows[start : start + ROWS_A_STATEMENT])))
         if whole < len(rows):
             connection.executemany(SEND_ONE, rows[whole:])
         if connection.total_changes() - before != len(rows):
             self._session.rollback()
             raise _Conflicts
-        for row in rows:
-            tally.of(row.queue)[0] += 1
+        for queue, count in Counter(map(attrgetter("queue"), rows)).items():
+            tally.of(queue)[0] += count
 
     # -- claims -----------------------------------------------------------------------------------
 

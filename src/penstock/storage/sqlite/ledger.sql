@@ -27,6 +27,7 @@ set worker = null,
   token = :number,
   due = :due,
   attempts = attempts + :charged,
+  rounds = rounds + :rounds,
   first_failed_at = case when :failed then coalesce(first_failed_at, :now) else first_failed_at end,
   last_failed_at = case when :failed then :now else last_failed_at end,
   error_class = coalesce(:error_class, error_class),
@@ -98,7 +99,7 @@ where paused;
 -- Looked up and then taken, in one transaction: `returning` would copy every row once more and lose the order.
 -- name: due
 select
-  seq, :number, id, handler, queue, attempts, crashes, type, source, correlation_id, causation_id, hops, sent_at,
+  seq, :number, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops, sent_at,
   checksum, body
 from penstock_messages
 where queue = :queue

@@ -31,6 +31,7 @@ create table if not exists penstock_messages (
   worker integer,
   attempts integer not null default 0,
   crashes integer not null default 0,
+  rounds integer not null default 0,
   type text not null,
   source text not null,
   correlation_id blob not null,

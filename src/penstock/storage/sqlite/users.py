@@ -52,9 +52,11 @@ def _alike(calls: Sequence[tuple[str, Call]], start: int) -> list[Write | WriteM
     """The calls from `start` on that belong to the same task and have the same text."""
     task, first = calls[start]
     found: list[Write | WriteMany] = []
+    if isinstance(first, Atomic):
+        return found
     for place in range(start, len(calls)):
         other, call = calls[place]
-        if isinstance(call, Atomic) or isinstance(first, Atomic) or call.sql != first.sql or other != task:
+        if isinstance(call, Atomic) or call.sql != first.sql or other != task:
             break
         found.append(call)
     return found

@@ -1,4 +1,4 @@
-"""What is known to be wrong and not mended yet: each of these fails, and the one who mends it takes the mark away."""
+"""What was once wrong: idle workers that kept each other awake, and rounds whose messages were taken for repeats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import apsw
-import pytest
 
 import penstock as ps
 from penstock.contracts.faults import NoFaults
@@ -15,7 +14,6 @@ from penstock.testing.surroundings import Host
 from tests.flow.shop import Listing, Photo, shop_app
 
 
-@pytest.mark.xfail(reason="every look at the queues is a commit, and every commit makes the neighbours look")
 @virtual
 async def test_idle_workers_on_one_file_write_nothing(tmp_path: Path) -> None:
     async def handle(_listing: Listing, _message: ps.Message) -> None: ...
@@ -45,7 +43,6 @@ def commits(database: Path) -> int:
     return number
 
 
-@pytest.mark.xfail(reason="what each round sends has the same derived id, so a second is dropped while the first waits")
 @virtual
 async def test_each_round_of_a_handler_that_asks_for_time_sends_its_own_messages() -> None:
     rounds = iter(range(1, 4))
@@ -63,20 +60,3 @@ async def test_each_round_of_a_handler_that_asks_for_time_sends_its_own_messages
 
         bodies = await app.db.column("select body from penstock_messages where queue = 'photos' order by seq")
         assert [bytes(body) for body in bodies] == [b'{"name":"progress %d"}' % number for number in (1, 2, 3)]
-
-
-@pytest.mark.fault("F09")
-@pytest.mark.xfail(reason="a process that starts after the wall was set back lives in an earlier time than the rows")
-@virtual
-async def test_a_restart_after_the_clock_was_set_back_does_not_hold_up_what_is_due() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
-
-    app, listings = shop_app(handle)
-    async with TestApp(app) as shop:
-        await shop.send(listings, Listing(name="a"), delay=60)
-        await shop.advance(seconds=30)
-        shop.jump(-3_600)
-        await shop.restart()
-        await shop.advance(minutes=10)
-
-        assert len(shop.delivered(listings)) == 1
