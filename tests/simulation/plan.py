@@ -30,7 +30,7 @@ BEHAVIOURS = {
     "twice": 2,  # sends the same derived id twice
 }
 HARMLESS = {"background", "midway", "keyed", "once", "twice"}
-DISASTERS = {"kill": 3, "trap": 5, "pause": 2, "long_pause": 5, "restart": 5, "jump": 3}
+DISASTERS = {"kill": 3, "trap": 5, "pause": 2, "long_pause": 7, "restart": 5, "jump": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Plan:
 
 def plan(seed: int) -> Plan:
     chance = Random(f"{seed}/plan")
-    workers = chance.choices((1, 2, 3, 4), (6, 6, 3, 1))[0]
+    workers = chance.choices((1, 2, 3, 4), (5, 7, 3, 1))[0]
     queues = tuple(_queue(chance, number) for number in range(chance.randint(1, 3)))
     # Without ticks a wake-up that gets lost is never made good. A worker that is alone can do without them; several can
     # as long as nobody dies and nothing is due later, for only ticks tell a worker of what others learnt.
@@ -103,7 +103,7 @@ def plan(seed: int) -> Plan:
     peaceful = workers > 1 and not ticking
     sends = _trickle(chance, workers, len(queues)) if peaceful else _sends(chance, workers, len(queues))
     faults = () if peaceful else _faults(chance, sends, workers, ticking, max(queue.wall for queue in queues))
-    behaviours = _selection(chance, BEHAVIOURS, 0.45)
+    behaviours = _selection(chance, BEHAVIOURS, 0.5)
     if peaceful:
         behaviours = {kind: weight for kind, weight in behaviours.items() if kind in HARMLESS}
     if any(fault.kind == "jump" and fault.seconds < 0 for fault in faults):
@@ -112,7 +112,7 @@ def plan(seed: int) -> Plan:
         seed,
         workers,
         queues,
-        _served(chance, workers, len(queues)),
+        _served(chance, workers, len(queues), peaceful),
         sends,
         faults,
         behaviours=behaviours,
@@ -127,10 +127,13 @@ def plan(seed: int) -> Plan:
     )
 
 
-def _served(chance: Random, workers: int, queues: int) -> tuple[tuple[int, ...], ...]:
-    """Mostly every worker serves every queue; sometimes only some, but each queue is served by somebody."""
+def _served(chance: Random, workers: int, queues: int, peaceful: bool) -> tuple[tuple[int, ...], ...]:
+    """Mostly every worker serves every queue; sometimes only some, but each queue is served by somebody. In peace one
+    serves and the others only send: then every message is rung for, and no ring may get lost."""
     everything = tuple(range(queues))
-    if workers == 1 or chance.random() < 0.6:
+    if peaceful:
+        return (everything,) + ((),) * (workers - 1)
+    if workers == 1 or chance.random() < 0.7:
         return (everything,) * workers
     chosen = [{chance.randrange(queues)} for _ in range(workers)]
     for queue in everything:
@@ -180,11 +183,8 @@ def _faults(
     kinds = _selection(chance, DISASTERS, 0.5)
     if not ticking:
         kinds.pop("jump", None)  # without ticks nobody looks at the wall clock
-    # A process that starts after the wall was set back lives in an earlier time than its neighbours, who wait for the
-    # wall to catch up: in such histories nobody starts anew.
-    set_back = "jump" in kinds and chance.random() < 0.5
-    if set_back:
-        kinds = {kind: weight for kind, weight in kinds.items() if kind in ("jump", "pause", "long_pause")}
+    if "jump" in kinds and chance.random() < 0.5:
+        return _set_back(chance)
     if not kinds:
         return ()
     faults = []
@@ -192,19 +192,29 @@ def _faults(
         # Mostly while there is something to do: what befalls an idle worker shows little.
         busy_at = chance.choice(sends).at + chance.uniform(0.0, 1.5)
         at = chance.choice((busy_at, busy_at, chance.uniform(0.0, FAULTS_END)))
-        faults.append(_fault(chance, kind, max(at, 2.0) if set_back else at, workers, wall, set_back))
+        faults.append(_fault(chance, kind, at, workers, wall))
     return tuple(sorted(faults, key=lambda fault: fault.at))
 
 
-def _fault(chance: Random, kind: str, at: float, workers: int, wall: float, set_back: bool) -> FaultPlan:
+def _set_back(chance: Random) -> tuple[FaultPlan, ...]:
+    """Jumps in both directions and nothing else: a process that starts after the wall was set back, or sleeps through a
+    jump forward before that, lives in an earlier time than its neighbours, who wait for the wall to catch up."""
+    times = (2.0 + 3.0 * number + chance.uniform(0.0, 1.0) for number in range(chance.randint(1, 5)))
+    return tuple(FaultPlan(at, "jump", 0, seconds=_leap(chance) * chance.choice((1, -1))) for at in times)
+
+
+def _leap(chance: Random) -> float:
+    return chance.choice((chance.uniform(2, 20), chance.uniform(20, 100), 3_600.0))
+
+
+def _fault(chance: Random, kind: str, at: float, workers: int, wall: float) -> FaultPlan:
     worker = chance.randrange(workers)
     if kind == "pause":
         return FaultPlan(at, kind, worker, seconds=chance.uniform(0.1, 5.0))
     if kind == "long_pause":
         return FaultPlan(at, "pause", worker, seconds=wall + 30 + chance.uniform(1.0, 15.0))
     if kind == "jump":
-        by = chance.choice((chance.uniform(2, 20), chance.uniform(20, 100), 3_600.0))
-        return FaultPlan(at, kind, worker, seconds=by * chance.choice((1, -1) if set_back else (1, 1)))
+        return FaultPlan(at, kind, worker, seconds=_leap(chance))
     if kind == "trap":
         return FaultPlan(
             at,

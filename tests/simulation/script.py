@@ -60,7 +60,7 @@ class Script:
     def _steps(self, job: Job) -> list[str]:
         """What a job does on its way, the same at every try."""
         shape = Random(f"{self._plan.seed}/{job.key}/steps")
-        return [step for step in STEPS if step in self._plan.behaviours and shape.random() < 0.3]
+        return [step for step in STEPS if step in self._plan.behaviours and shape.random() < 0.4]
 
     async def _take(self, step: str, app: SimulatedApp, run: Run) -> None:
         match step:

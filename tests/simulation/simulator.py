@@ -25,8 +25,8 @@ from tests.simulation.world import World
 FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
 TABLES = "create table effects (id blob not null, token integer not null, kind text not null)"
 LINES_SHOWN = 40
-PATIENCE_SECONDS = 10.0  # real ones in which no time passes: something spins
-HUNG_SECONDS = 20.0  # real ones, where most histories take a twentieth of one
+PATIENCE_SECONDS = 5.0  # real ones in which no time passes: something spins
+HUNG_SECONDS = 10.0  # real ones, where most histories take a twentieth of one
 
 
 class Hung(BaseException):

@@ -11,7 +11,7 @@ from tests.simulation.many import histories, report
 from tests.simulation.plan import plan
 from tests.simulation.simulator import Simulator
 
-SEEDS = range(250)
+SEEDS = range(200)
 
 
 @pytest.mark.spec("A13-11")
