@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import statistics
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import apsw
 
 import penstock
 
+PACE_CHANGE_MAX = 2.5  # the slow and fast phases of a shared disk are a factor of 5 to 20 apart
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -35,28 +38,47 @@ class Row:
 
 @dataclass(slots=True)
 class Pair:
-    """A figure of ours and its reference, taken one after the other in every round."""
+    """A figure of ours and its reference, taken one after the other in every round, with the disk's pace in between.
+
+    In a slow phase of the disk the side with fewer commits wins, whatever it does otherwise: such rounds are shown, but
+    only those near the disk's best pace count.
+    """
 
     measure: str
     unit: str
     ours: list[float] = field(default_factory=list)
     reference: list[float] = field(default_factory=list)
+    fdatasync_ms: list[float] = field(default_factory=list)
+    best_ms: float = math.inf  # the disk's best pace, where it was seen outside of these rounds too
 
-    def add(self, *, ours: float, reference: float) -> None:
+    def add(self, *, ours: float, reference: float, fdatasync_ms: float) -> None:
         self.ours.append(ours)
         self.reference.append(reference)
+        self.fdatasync_ms.append(fdatasync_ms)
 
     @property
     def ratios(self) -> list[float]:
         return [ours / reference for ours, reference in zip(self.ours, self.reference, strict=True)]
 
     @property
+    def counted(self) -> list[bool]:
+        best = min(self.best_ms, *self.fdatasync_ms)
+        return [pace < PACE_CHANGE_MAX * best for pace in self.fdatasync_ms]
+
+    @property
+    def sure(self) -> bool:
+        return any(self.counted)
+
+    @property
     def ratio(self) -> float:
         """The median of the rounds' ratios, not the ratio of medians: each round has its own disk."""
-        return statistics.median(self.ratios)
+        return self._median(self.ratios)
+
+    def _median(self, values: list[float]) -> float:
+        return statistics.median(compress(values, self.counted) if self.sure else values)
 
     def rows(self, reference_name: str) -> list[Row]:
-        ours, reference = statistics.median(self.ours), statistics.median(self.reference)
+        ours, reference = self._median(self.ours), self._median(self.reference)
         return [
             Row("penstock", self.measure, ours, self.unit, reference, self.ratio),
             Row(reference_name, self.measure, reference, self.unit),
@@ -65,20 +87,23 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A figure that has to be at least, or at most, so much."""
+    """A figure that has to be at least, or at most, so much. Where the disk was slow throughout, nobody can tell."""
 
     measure: str
     value: float
     limit: float
     at_most: bool
     unit: str
+    sure: bool = True
 
     @property
-    def passed(self) -> bool:
+    def passed(self) -> bool | None:
+        if not self.sure:
+            return None
         return self.value <= self.limit if self.at_most else self.value >= self.limit
 
     def __str__(self) -> str:
-        verdict = "PASS " if self.passed else "BELOW"
+        verdict = {True: "PASS  ", False: "BELOW ", None: "UNSURE"}[self.passed]
         side = "at most" if self.at_most else "at least"
         return f"{verdict}  {self.measure}: {self.value:.3g} {self.unit} ({side} {self.limit:g})"
 
@@ -111,7 +136,9 @@ class Report:
                 }
             ),
             "rows": [_rounded(asdict(row)) for row in self.rows],
-            "rounds": [_rounded(asdict(pair) | {"ratios": pair.ratios}) for pair in self.pairs],
+            "rounds": [
+                _rounded(asdict(pair) | {"ratios": pair.ratios, "counted": pair.counted}) for pair in self.pairs
+            ],
             "bars": [_rounded(asdict(bar) | {"passed": bar.passed}) for bar in self.bars],
             "skipped": self.skipped,
         }
@@ -178,4 +205,6 @@ def _rounded(values: dict[str, Any]) -> dict[str, Any]:
 def _short(value: Any) -> Any:
     if isinstance(value, list):
         return [_short(each) for each in value]
+    if value == math.inf:
+        return None  # JSON has no word for it
     return float(f"{value:.6g}") if isinstance(value, float) else value

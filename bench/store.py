@@ -3,13 +3,15 @@
     make bench-store        or        python bench/store.py [--quick] [--n N] [--only PART ...]
 
 Raw loop and engine take turns, three times, each on a fresh file with synchronous=FULL. What counts is the ratio within
-a round: absolute figures belong to one disk and one minute. A round in which the disk changed its pace is taken again.
+a round: absolute figures belong to one disk and one minute. A round on a slow or changing disk is taken again, a few
+times at most: there the engine looks better than it is, since it commits more messages at a time than the raw loop.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import math
 import os
 import resource
 import statistics
@@ -30,14 +32,12 @@ from bench.idle import Idle, idle_cost
 from bench.load import Load
 from bench.neighbours import Neighbours
 from bench.plot import Line, Panel, draw
-from bench.report import ROOT, Bar, Pair, Report, Row, number, percentile, table
+from bench.report import PACE_CHANGE_MAX, ROOT, Bar, Pair, Report, Row, number, percentile, table
 from penstock.cli.worker import GARBAGE_THRESHOLD
 
 T = TypeVar("T")
 
 ROUNDS = 3
-PACE_CHANGE_MAX = 2.5  # the slow and fast phases of a shared disk are a factor of 5 to 20 apart
-ROUNDS_DROPPED_MAX = 6  # over the whole run; after that a round counts whatever the disk did
 
 RAW = "raw loop"
 ENQUEUE = "enqueue, units of 100"
@@ -58,10 +58,11 @@ class Plan:
     sizes: tuple[int, ...]
     claims: int
     idle_seconds: float
+    dropped_max: int  # rounds taken again over the whole run; after that one is kept whatever the disk did
 
 
-FULL = Plan(100_000, 200, (1_000, 1_000_000, 5_000_000), 300, 60.0)
-QUICK = Plan(50_000, 20, (1_000, 200_000), 100, 10.0)
+FULL = Plan(100_000, 200, (1_000, 1_000_000, 5_000_000), 300, 60.0, 9)
+QUICK = Plan(50_000, 20, (1_000, 200_000), 100, 10.0, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,15 @@ class Contest:
     measures: tuple[str, ...]
     raw: Callable[[Path, Load], tuple[float, ...]]
     engine: Callable[[Path, Load], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Seconds of both sides, and the slowest pace of the disk around them."""
+
+    raw: tuple[float, ...]
+    engine: tuple[float, ...]
+    fdatasync_ms: float
 
 
 CONTESTS = (
@@ -88,6 +98,7 @@ class Bench:
         self._folder = folder
         self._random = Random(seed)
         self._dropped = 0
+        self._best_pace = math.inf
         self.report = Report("store", seed)
 
     def on_a_fresh_file(self, work: Callable[[Path], T]) -> T:
@@ -106,29 +117,39 @@ class Bench:
         pairs = {name: Pair(name, "messages/s") for contest in CONTESTS for name in contest.measures}
         for _ in range(ROUNDS):
             for contest in CONTESTS:
-                raw, engine = self._round(contest, load)
-                for name, ours, reference in zip(contest.measures, engine, raw, strict=True):
-                    pairs[name].add(ours=load.count / ours, reference=load.count / reference)
+                taken = self._round(contest, load)
+                for name, ours, reference in zip(contest.measures, taken.engine, taken.raw, strict=True):
+                    pairs[name].add(
+                        ours=load.count / ours, reference=load.count / reference, fdatasync_ms=taken.fdatasync_ms
+                    )
         gc.unfreeze()
+        for pair in pairs.values():
+            pair.best_ms = self._best_pace
         self._keep(pairs.values(), RAW)
         self.report.bars += [
-            Bar(NOOP, pairs[NOOP].ratio, 0.6, at_most=False, unit="of the raw loop"),
-            Bar(WORK, pairs[WORK].ratio, 0.4, at_most=False, unit="of the raw loop"),
+            Bar(pair.measure, pair.ratio, limit, at_most=False, unit="of the raw loop", sure=pair.sure)
+            for pair, limit in ((pairs[NOOP], 0.6), (pairs[WORK], 0.4))
         ]
 
-    def _round(self, contest: Contest, load: Load) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def _round(self, contest: Contest, load: Load) -> Taken:
         while True:
-            paces = [fdatasync_seconds(self._folder)]
+            paces = [self._pace()]
             raw = self.on_a_fresh_file(lambda path: contest.raw(path, load))
-            paces.append(fdatasync_seconds(self._folder))
+            paces.append(self._pace())
             engine = self.on_a_fresh_file(lambda path: contest.engine(path, load))
-            paces.append(fdatasync_seconds(self._folder))
-            told = ", ".join(f"{1000 * pace:.2f}" for pace in paces)
-            if max(paces) < PACE_CHANGE_MAX * min(paces) or self._dropped >= ROUNDS_DROPPED_MAX:
+            paces.append(self._pace())
+            told = ", ".join(f"{pace:.2f}" for pace in paces)
+            if max(paces) < PACE_CHANGE_MAX * self._best_pace or self._dropped >= self._plan.dropped_max:
                 say(f"  {contest.measures[-1]}: done; fdatasync before, between and after: {told} ms")
-                return raw, engine
+                return Taken(raw, engine, max(paces))
             self._dropped += 1
-            say(f"  {contest.measures[-1]}: the disk changed its pace ({told} ms); once more")
+            say(f"  {contest.measures[-1]}: the disk is slow or changing ({told} ms); once more")
+
+    def _pace(self) -> float:
+        """Milliseconds that a synced append takes now."""
+        pace = 1000 * fdatasync_seconds(self._folder)
+        self._best_pace = min(self._best_pace, pace)
+        return pace
 
     def _keep(self, pairs: Iterable[Pair], reference: str) -> None:
         for pair in pairs:
@@ -143,8 +164,10 @@ class Bench:
             latencies, syncs = self.on_a_fresh_file(
                 lambda path: engine_loop.idle_latency(path, self._plan.latencies, self._random)
             )
+            pace = 1000 * percentile(syncs, 0.5)
             for pair, share in ((half, 0.5), (most, 0.99)):
-                pair.add(ours=1000 * percentile(latencies, share), reference=1000 * percentile(syncs, share))
+                ours, reference = 1000 * percentile(latencies, share), 1000 * percentile(syncs, share)
+                pair.add(ours=ours, reference=reference, fdatasync_ms=pace)
         self.report.fdatasync_p50_ms = statistics.median(half.reference)
         self._keep((half, most), "fdatasync of 4 KB after the same pause")
         self.report.bars.append(Bar(LATENCY, half.ratio, 5.0, at_most=True, unit="x fdatasync p50"))
@@ -173,10 +196,13 @@ class Bench:
             self.report.rows += [
                 Row("penstock", f"{name}, p50", each.p50_ms, "ms", least.p50_ms, each.p50_ms / least.p50_ms),
                 Row("penstock", f"{name}, p99", each.p99_ms, "ms", least.p99_ms, each.p99_ms / least.p99_ms),
+                Row("penstock", f"{name}, processor", each.cpu_ms, "ms", least.cpu_ms, each.cpu_ms / least.cpu_ms),
             ]
         for size in sorted(set(FULL.sizes) - set(self._plan.sizes)):
             self.report.skip(claim_at(size), "--quick")
-        ratio, unit = most.p50_ms / least.p50_ms, f"x the claim at {least.rows:,}"
+        # A slow disk would hide what a claim costs, so the processor's time has to keep within the bar too.
+        ratio = max(most.p50_ms / least.p50_ms, most.cpu_ms / least.cpu_ms)
+        unit = f"x the claim at {least.rows:,}"
         self.report.bars.append(Bar(f"{claim_at(most.rows)}, p50", ratio, 2.0, at_most=True, unit=unit))
 
     def memory(self) -> None:
@@ -200,7 +226,9 @@ def panels(report: Report) -> list[Panel]:
         Panel("Throughput as a share of the raw loop", "longer is better; dots: the rounds; line: the bar", shares),
         Panel("Idle latency, ms", "shorter is better; in grey: one synced append of 4 KB after the same pause", waits),
         Panel(
-            "One claim over a backlog, half of it delayed, ms", "shorter is better; in grey: p99; line: the bar", claims
+            "One claim over a backlog, half of it delayed, ms",
+            "shorter is better; in grey: p99 and processor time; line: the bar",
+            claims,
         ),
     ]
     return [panel for panel in drawn if panel.lines]
@@ -221,17 +249,33 @@ def show_rounds(pairs: Iterable[Pair]) -> None:
     def each(values: Iterable[float]) -> str:
         return " ".join(f"{number(value):>7}" for value in values)
 
-    head = ("", "unit", "reference, by round", "penstock, by round", "ratio, by round", "median")
+    def ratios(pair: Pair) -> str:
+        shown = zip(pair.ratios, pair.counted, strict=True)
+        return " ".join(f"{ratio:>7.2f}" if counts else f"({ratio:.2f})".rjust(7) for ratio, counts in shown)
+
+    head = ("", "unit", "reference, by round", "penstock, by round", "fdatasync ms", "ratio, by round", "median")
     lines = [
-        (pair.measure, pair.unit, each(pair.reference), each(pair.ours), each(pair.ratios), f"{pair.ratio:.2f}")
+        (
+            pair.measure,
+            pair.unit,
+            each(pair.reference),
+            each(pair.ours),
+            each(pair.fdatasync_ms),
+            ratios(pair),
+            f"{pair.ratio:.2f}",
+        )
         for pair in pairs
     ]
     say("\n" + table(head, lines))
+    if not all(all(pair.counted) for pair in pairs):
+        say(
+            "(in brackets: the disk was slow, which flatters whoever commits less often; not counted if others were not)"
+        )
 
 
 def show_backlogs(backlogs: Iterable[Backlog]) -> None:
-    lines = [(f"{each.rows:,}", f"{each.p50_ms:.3f}", f"{each.p99_ms:.3f}") for each in backlogs]
-    say("\n" + table((f"claim of {CLAIMED}, rows of backlog", "p50 ms", "p99 ms"), lines))
+    lines = [(f"{each.rows:,}", f"{each.p50_ms:.3f}", f"{each.p99_ms:.3f}", f"{each.cpu_ms:.3f}") for each in backlogs]
+    say("\n" + table((f"claim of {CLAIMED}, rows of backlog", "p50 ms", "p99 ms", "processor p50 ms"), lines))
 
 
 def show_idle(idle: Idle) -> None:

@@ -123,12 +123,13 @@ def _one_line(sql: str, most: int) -> str:
 _LETTER = r"[A-Za-z_\x80-\U0010ffff]"  # both databases take every character beyond ASCII as part of a name
 _LETTERS = r"[A-Za-z0-9_$\x80-\U0010ffff]"
 _TAG = r"(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+)?"
+# No possessive quantifier around a group: Python before 3.11.5 gets those wrong. The parts are disjoint, so it is as quick.
 _TOKEN = re.compile(
     rf"""
       (?P<space>     [ \t\n\r\f\v]++ )
-    | (?P<comment>   --[^\r\n]*+(?!\r(?!\n)) | /\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/ )
-    | (?P<string>    '[^']*+(?:''[^']*+)*+' | [eE]'(?:[^'\\]++|''|\\[^'])*+' | \$(?P<tag>{_TAG})\$.*?\$(?P=tag)\$ )
-    | (?P<quoted>    "[^"]*+(?:""[^"]*+)*+" | `[^`]*+(?:``[^`]*+)*+` )
+    | (?P<comment>   --[^\r\n]*+(?!\r(?!\n)) | /\*(?:[^*/]++|\*(?!/)|/(?!\*))*\*/ )
+    | (?P<string>    '[^']*+(?:''[^']*+)*' | [eE]'(?:[^'\\]++|''|\\[^'])*' | \$(?P<tag>{_TAG})\$.*?\$(?P=tag)\$ )
+    | (?P<quoted>    "[^"]*+(?:""[^"]*+)*" | `[^`]*+(?:``[^`]*+)*` )
     | (?P<bracketed> \[[^\]]*+\] )
     | (?P<unclosed>  ['"`\[] | /\* | -- | [eE]' | \${_TAG}\$ | [uU]&" )
     | (?P<word>      {_LETTER}{_LETTERS}*+ )

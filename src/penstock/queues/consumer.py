@@ -76,6 +76,7 @@ class Consumer:
         self._claimed_at = self._loop.time()
         for delivery in deliveries:
             if delivery.crashes:
+                self._engine.gate.closed = True  # before its turn comes: what is claimed meanwhile could only wait
                 self._worker.spawn(self._run_alone(delivery))
             else:
                 self._waiting.append(delivery)
