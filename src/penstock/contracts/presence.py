@@ -37,7 +37,13 @@ class Presence(Protocol):
         """The rows of this departed worker were returned: remove what is left of it."""
         ...
 
-    def leave(self) -> None: ...
+    def leave(self) -> None:
+        """This process has given back everything: nothing of it is left."""
+        ...
+
+    def vanish(self) -> None:
+        """Lets go as a death would: what it held is found and returned by others."""
+        ...
 
 
 class Bell(Protocol):

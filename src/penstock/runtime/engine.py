@@ -111,7 +111,10 @@ class Engine:
         finally:
             # Last: whoever closes the last connection copies the log back.
             await self.in_writer(self.writer.close)
-            self.presence.leave()
+            if sound:
+                self.presence.leave()
+            else:
+                self.presence.vanish()  # what it held could not be given back: whoever comes next finds it
             self._writing.close()
 
     # -- the lanes ------------------------------------------------------------------------------------
