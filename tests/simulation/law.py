@@ -101,7 +101,8 @@ class Law:
 
     def look_for_slots(self, crew: Crew) -> None:
         """Notes for each queue when this worker last had no slot for it: all taken, or kept free for a suspect."""
-        now, closed = self._time(), crew.suspects_held > 0 or crew.process.paused
+        now = self._time()
+        closed = crew.suspects_held > 0 or crew.process.paused or any(run.suspect for run in crew.running)
         for name, queue in self._queues.items():
             if closed or sum(run.row.queue is queue for run in crew.running) >= queue.parallel:
                 crew.full_at[name] = now
