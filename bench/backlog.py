@@ -17,7 +17,7 @@ from bench.report import percentile
 from penstock.contracts.ledger import SealedUnit, Want
 from penstock.contracts.store import Writer
 from penstock.model.envelope import encode
-from penstock.model.message import PRIORITY_NORMAL, Delivery, checksum
+from penstock.model.message import PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.outcome import HANDED_BACK
 from penstock.storage.sqlite.ledger import SEND_ONE
 from penstock.storage.sqlite.store import SqliteStore
@@ -27,8 +27,6 @@ LEASE_MICROS = 930_000_000
 HOUR_MICROS = 3_600_000_000
 ROWS_A_TRANSACTION = 100_000
 WARM_UP = 10  # claims that fill the caches and are not counted
-
-Sent = tuple[bytes, str, str, int, int, str, str, bytes, None, int, int, int, bytes]
 
 
 @dataclass(slots=True)
@@ -86,7 +84,7 @@ def load(backlog: Backlog) -> None:
     connection.close()
 
 
-def waiting(count: int) -> Iterator[Sent]:
+def waiting(count: int) -> Iterator[NewMessage]:
     """Rows sent one after the other: every second one is due, the others at a random moment within the next day."""
     now = _now()
     first = (now // 1000 - count) << 80 | 0x7 << 76 | 0x2 << 62
@@ -96,8 +94,21 @@ def waiting(count: int) -> Iterator[Sent]:
         sent_at = now - (count - number)
         due = sent_at if number % 2 else now + HOUR_MICROS + int(chance.random() * 23 * HOUR_MICROS)
         body = encode(listing(number))
-        type, source = "listing.found", "bench"
-        yield id, "", QUEUE, PRIORITY_NORMAL, due, type, source, id, None, 0, sent_at, checksum(id, body), body
+        yield NewMessage(
+            id=id,
+            handler="",
+            queue=QUEUE,
+            priority=PRIORITY_NORMAL,
+            due=due,
+            type="listing.found",
+            source="bench",
+            correlation_id=id,
+            causation_id=None,
+            hops=0,
+            sent_at=sent_at,
+            checksum=checksum(id, body),
+            body=body,
+        )
 
 
 def _claim(writer: Writer) -> list[Delivery]:
