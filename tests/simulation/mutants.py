@@ -1,7 +1,11 @@
-"""Planted bugs: each patch is one, and a simulator that does not find it proves nothing about the rest."""
+"""Planted bugs: each patch is one, and a simulator that does not find it proves nothing about the rest.
+
+`python -m tests.simulation.mutants` makes the patches anew after the engine has changed, wherever each still has its place.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
 import shutil
 import subprocess
@@ -50,8 +54,8 @@ def try_mutant(patch: Path, seeds: int) -> Verdict:
         )
         if planted.returncode or not differ(ROOT / "src", Path(folder, "src")):
             why = (
-                f"{patch.name} no longer fits the engine: make it anew for the code as it is now, so that it still plants "
-                f"this bug: {bug_of(patch)}\n{planted.stderr}"
+                f"{patch.name} no longer fits the engine. Make it anew with `python -m tests.simulation.mutants`, or by "
+                f"hand, so that it still plants this bug: {bug_of(patch)}\n{planted.stderr}"
             )
             return Verdict(patch.stem, None, "", why)
         return _run(patch.stem, Path(folder, "src"), seeds)
@@ -81,3 +85,27 @@ def _run(name: str, source: Path, seeds: int) -> Verdict:
         return Verdict(name, int(found[1]), found[2])
     trouble = "" if ran.returncode == 0 else f"the simulator ended with {ran.returncode}:\n{ran.stdout}\n{ran.stderr}"
     return Verdict(name, None, "", trouble)
+
+
+def make_anew(patch: Path) -> str:
+    """The same bug in the code as it is now; empty if it has no place there any more. Needs the program `patch`."""
+    with tempfile.TemporaryDirectory(prefix="penstock-mutant-") as folder:
+        shutil.copytree(ROOT / "src", Path(folder, "src"), ignore=shutil.ignore_patterns("__pycache__"))
+        command = ["patch", "-p1", "--fuzz=3", "--silent", "--no-backup-if-mismatch", "-i", str(patch)]
+        if subprocess.run(command, cwd=folder, capture_output=True).returncode:
+            return ""
+        lines = [f"# {bug_of(patch)}\n"]
+        for name in sorted(set(re.findall(r"^--- a/(\S+)", patch.read_text(encoding="utf-8"), re.MULTILINE))):
+            before = (ROOT / name).read_text(encoding="utf-8").splitlines(keepends=True)
+            after = Path(folder, name).read_text(encoding="utf-8").splitlines(keepends=True)
+            lines += difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", n=2)
+        return "".join(lines)
+
+
+if __name__ == "__main__":
+    for each in PATCHES:
+        text = make_anew(each)
+        if text:
+            each.write_text(text, encoding="utf-8")
+        else:
+            print(f"{each.name} has no place any more: {bug_of(each)}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn
 
 import msgspec
 
@@ -29,8 +29,6 @@ from penstock.testing.crashpoints import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process
 from penstock.testing.surroundings import Host
-
-T = TypeVar("T")
 
 DRAIN_SECONDS_MAX = 86_400.0  # virtual ones; a handler that is not done by then never will be
 HAIR_SECONDS = 0.2e-6  # past the microsecond asked for: sums of floats may put a timer that is due then a hair later
@@ -287,7 +285,3 @@ class TestApp:
             await self._until(self._next_timer())
         if not worker.dead:
             await self._start_worker()
-
-    async def within(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine as a part of the worker's process."""
-        return await self._worker.start(work)

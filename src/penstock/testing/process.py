@@ -76,7 +76,7 @@ class Process:
         """Ends it as SIGKILL would. Whoever calls this from inside the process must raise Killed at once."""
         if self.dead:
             return
-        if self.presence is not None and self.presence.path.exists():
+        if self.presence is not None and not self.presence._map.closed:
             _abandon(self.presence)
         self.dead = True
         for handle in [*self._loop._ready, *self._loop._scheduled]:

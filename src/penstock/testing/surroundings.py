@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
 from random import Random
 
 from penstock.contracts.faults import Faults
@@ -50,7 +49,6 @@ class Host:
         *,
         tick_seconds: float | None = None,
         latency: Latency | None = None,
-        lane: Callable[[str], InlineLane] | None = None,
     ) -> Surroundings:
         """What an engine in this process is given. Without ticks days of idleness cost nothing."""
 
@@ -64,7 +62,7 @@ class Host:
             clock=HostClock(wall=self.loop.wall_ns, monotonic=self.loop.time),
             random=self.chance(f"ids of {process.name}"),
             faults=faults,
-            lane=lane or inline,
+            lane=inline,
             bell=bell,
             tick_seconds=tick_seconds,
             in_place=True,
