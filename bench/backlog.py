@@ -19,7 +19,7 @@ from penstock.contracts.store import Writer
 from penstock.model.envelope import encode
 from penstock.model.message import PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.outcome import HANDED_BACK
-from penstock.storage.sqlite.ledger import SEND_ONE
+from penstock.storage.sqlite.sending import SEND_ONE
 from penstock.storage.sqlite.store import SqliteStore
 
 CLAIMED = 100
@@ -96,7 +96,6 @@ def waiting(count: int) -> Iterator[NewMessage]:
         body = encode(listing(number))
         yield NewMessage(
             id=id,
-            handler="",
             queue=QUEUE,
             priority=PRIORITY_NORMAL,
             due=due,
@@ -105,6 +104,7 @@ def waiting(count: int) -> Iterator[NewMessage]:
             correlation_id=id,
             causation_id=None,
             hops=0,
+            depth=0,
             sent_at=sent_at,
             checksum=checksum(id, body),
             body=body,

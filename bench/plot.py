@@ -39,9 +39,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
+    """`logarithmic` where the longest bar is a hundred times the shortest: the grid then goes up by tens."""
+
     title: str
     note: str
     lines: Sequence[Line]
+    logarithmic: bool = False
 
     @property
     def height(self) -> int:
@@ -50,6 +53,10 @@ class Panel:
     @property
     def most(self) -> float:
         return max(max(line.value, line.limit or 0.0, *line.dots, 1e-9) for line in self.lines)
+
+    @property
+    def least(self) -> float:
+        return min(min(line.value, *line.dots, math.inf) for line in self.lines)
 
 
 def draw(title: str, subtitle: str, panels: Sequence[Panel], path: Path) -> Path:
@@ -71,24 +78,41 @@ def draw(title: str, subtitle: str, panels: Sequence[Panel], path: Path) -> Path
 
 def _panel(panel: Panel, top: int) -> list[str]:
     left, right = MARGIN + LABELS, WIDTH - MARGIN - VALUES
-    step = _step(panel.most)
-    end = step * -(-panel.most // step)
+    ticks, share = _logarithmic(panel) if panel.logarithmic else _linear(panel)
     floor = top + panel.height - 6
 
     def across(value: float) -> float:
-        return left + (right - left) * value / end
+        return left + (right - left) * share(value)
 
     parts = [
         _text(MARGIN, top + 8, panel.title, size=14, bold=True),
         _text(MARGIN, top + 24, panel.note, size=11, colour=PALE),
     ]
-    for tick in range(round(end / step) + 1):
-        x = across(tick * step)
+    for tick in ticks:
+        x = across(tick)
         parts.append(f'<line x1="{x:.1f}" y1="{top + 34}" x2="{x:.1f}" y2="{floor - 12}" stroke="{GRID}"/>')
-        parts.append(_text(x, floor + 2, f"{tick * step:g}", size=10, colour=PALE, anchor="middle"))
+        parts.append(_text(x, floor + 2, _short(tick), size=10, colour=PALE, anchor="middle"))
     for number, line in enumerate(panel.lines):
         parts += _line(line, top + 38 + LINE * number, left, right, across)
     return parts
+
+
+def _linear(panel: Panel) -> tuple[list[float], Callable[[float], float]]:
+    """The grid, and how far along it a value lies, from 0 to 1."""
+    step = _step(panel.most)
+    end = step * -(-panel.most // step)
+    return [tick * step for tick in range(round(end / step) + 1)], lambda value: value / end
+
+
+def _logarithmic(panel: Panel) -> tuple[list[float], Callable[[float], float]]:
+    # A little below the least, so that the shortest bar can be seen.
+    first = math.floor(math.log10(panel.least / 1.5))
+    last = math.ceil(math.log10(panel.most))
+    return [10.0**power for power in range(first, last + 1)], lambda value: (math.log10(value) - first) / (last - first)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:g}"
 
 
 def _line(line: Line, top: float, left: float, right: float, across: Across) -> list[str]:

@@ -50,6 +50,9 @@ class Pair:
     reference: list[float] = field(default_factory=list)
     fdatasync_ms: list[float] = field(default_factory=list)
     best_ms: float = math.inf  # the disk's best pace, where it was seen outside of these rounds too
+    subject: str = "penstock"
+    store: str = "sqlite"
+    durability: str = "full"
 
     def add(self, *, ours: float, reference: float, fdatasync_ms: float) -> None:
         self.ours.append(ours)
@@ -77,12 +80,12 @@ class Pair:
     def _median(self, values: list[float]) -> float:
         return statistics.median(compress(values, self.counted) if self.sure else values)
 
-    def rows(self, reference_name: str) -> list[Row]:
+    def row(self) -> Row:
         ours, reference = self._median(self.ours), self._median(self.reference)
-        return [
-            Row("penstock", self.measure, ours, self.unit, reference, self.ratio),
-            Row(reference_name, self.measure, reference, self.unit),
-        ]
+        return Row(self.subject, self.measure, ours, self.unit, reference, self.ratio, self.store, self.durability)
+
+    def rows(self, reference_name: str) -> list[Row]:
+        return [self.row(), Row(reference_name, self.measure, self._median(self.reference), self.unit)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +119,24 @@ class Report:
     pairs: list[Pair] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
+    suspects: list[dict[str, str]] = field(default_factory=list)
+    peer_versions: dict[str, str] = field(default_factory=dict)
     fdatasync_p50_ms: float = 0.0
     neighbours_cores: float | None = None
 
     def skip(self, subject: str, reason: str) -> None:
         self.skipped.append({"subject": subject, "reason": reason})
 
+    def suspect(self, subject: str, reason: str) -> None:
+        """Its figures are shown, but it did not run as it should."""
+        self.suspects.append({"subject": subject, "reason": reason})
+
     def as_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "commit": commit(),
             "seed": self.seed,
-            "versions": versions(),
+            "versions": versions() | self.peer_versions,
             "machine": _rounded(
                 {
                     "cores": os.cpu_count(),
@@ -141,6 +150,7 @@ class Report:
             ],
             "bars": [_rounded(asdict(bar) | {"passed": bar.passed}) for bar in self.bars],
             "skipped": self.skipped,
+            "suspects": self.suspects,
         }
 
     def write(self, folder: Path) -> Path:

@@ -53,6 +53,7 @@ class WatchedWriter:
         self.session = writer._session
         self.ledger = Watch(writer.ledger)
         self.workers = writer.workers
+        self.operations = writer.operations
         self.upkeep = writer.upkeep
         self.close = writer.close
 

@@ -70,7 +70,9 @@ WAITS = {"asyncio", "concurrent", "multiprocessing", "select", "selectors", "soc
 
 FILE_LINES_MAX = 400  # a longer file holds two concepts
 ENGINE_LINES_MAX = 10_000  # of code: one person can read the engine in a week
-NOT_THE_ENGINE = ("src/penstock/cli/", "src/penstock/testing/", "src/penstock/web/")  # how people see it and test it
+# How people see it and test it, and what their tables and files are kept with: each can be read without the others.
+BESIDE_THE_ENGINE = ("cli", "testing", "web", "data", "blobs", "metrics")
+NOT_THE_ENGINE = tuple(f"src/penstock/{folder}/" for folder in BESIDE_THE_ENGINE)
 
 AMBIENT = re.compile(
     r"time\.(time|monotonic)(_ns)?"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,12 +16,17 @@ from penstock.config import Config
 from penstock.contracts.store import Store
 from penstock.data.database import Database
 from penstock.data.migrations import apply, found_in
+from penstock.model import presets
+from penstock.model.envelope import Command, Event, type_name
 from penstock.model.errors import BadApp, BadConfig
 from penstock.model.limits import Limits
 from penstock.model.migration import Migration
-from penstock.model.queue import QueueSettings
-from penstock.model.retry import Retry
+from penstock.model.queue import QueueSettings, from_limits
+from penstock.queues.alerts import Alerts, Sink
 from penstock.queues.consumer import Consumer
+from penstock.queues.desk import Desk
+from penstock.queues.dying import dead_letter_queue
+from penstock.queues.letters import DeadLetters
 from penstock.queues.queue import Queue
 from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
@@ -32,6 +38,7 @@ from penstock.runtime.worker import Worker
 from penstock.storage.sqlite.store import SqliteStore
 
 T = TypeVar("T")
+AnySink = TypeVar("AnySink", bound=Sink)
 
 
 class App:
@@ -51,6 +58,8 @@ class App:
         self.events = Events()
         self.db = Database(self)
         self.queues: dict[str, Queue] = {}
+        self.dead = DeadLetters(self.opened, self.queues)
+        self.sinks: list[Sink] = []
         self.database = str(database or os.environ.get("PENSTOCK_DATABASE") or self.config.database or f"{name}.db")
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
         self.migrations = Path(migrations) if migrations is not None else beside / "migrations"
@@ -66,35 +75,79 @@ class App:
         name: str,
         *,
         accepts: Iterable[type] | None = None,
-        parallel: int = 16,
+        preset: str | None = None,
+        batch: int | None = None,
+        wait: float | None = None,
+        parallel: int | None = None,
+        rate: float | None = None,
         retries: int | None = None,
         wall: float | None = None,
         crashes_max: int = 3,
+        messages_max: int | None = None,
+        retention: float | None = None,
     ) -> Queue:
-        """A durable queue. `accepts` lists the payload types it takes; `parallel` handlers run at once; a message is
-        delivered at most 1 + `retries` times; `wall` seconds after its start a handler is cancelled."""
+        """A durable queue. `accepts` lists the payload types it takes. A batch is delivered when it has `batch` messages or
+        its oldest has waited `wait` seconds. `parallel` handlers run at once (by default as many as the backlog asks for),
+        starting at most `rate` messages a second. A message is delivered at most 1 + `retries` times; `wall` seconds after
+        its start a handler is cancelled. With `messages_max` a send to a full queue is refused; with `retention` a message
+        that waits for so many seconds expires. `preset` names common settings, such as "bulk-import"."""
         if name in self.queues:
             raise BadApp(f"App {self.name!r} has two queues called {name!r}.", name=name)
-        limits = self.limits
+        if len(self.queues) >= self.limits.queues_max:
+            raise BadApp(f"App {self.name!r} has {len(self.queues):,} queues, as many as it may. Share some of them.")
+        accepted = None if accepts is None else list(accepts)
+        self._check_addressees(name, accepted or ())
+        usual = presets.preset(preset) if preset is not None else None
         settings = QueueSettings(
             name,
-            parallel=parallel,
-            retry=Retry(
-                limits.retries if retries is None else retries, limits.retry_first_seconds, limits.retry_longest_seconds
-            ),
-            wall_seconds=limits.queue_invocation.wall_seconds if wall is None else wall,
+            parallel=parallel if parallel is not None or usual is None else usual.parallel,
+            batch=batch if batch is not None else usual.batch if usual is not None else self.limits.batch,
+            wait_seconds=wait if wait is not None else usual.wait_seconds if usual else self.limits.wait_seconds,
+            rate=rate if rate is not None or usual is None else usual.rate,
+            wall_seconds=self.limits.queue_invocation.wall_seconds if wall is None else wall,
             crashes_max=crashes_max,
+            messages_max=messages_max,
+            accepts=None if accepted is None else tuple(type_name(each) for each in accepted),
+            **from_limits(
+                self.limits, name, batch=batch, wait=wait, parallel=parallel, retries=retries, retention=retention
+            ),
         )
-        self.queues[name] = Queue(self, settings, accepts)
+        self.queues[name] = Queue(self, settings, accepted)
         return self.queues[name]
+
+    def watch(self, queue: Queue) -> None:
+        """Somebody handles this queue's dead letters: they are told of in a queue of its own."""
+        if f"{queue.name}-dlq" not in self.queues:
+            self.queues[f"{queue.name}-dlq"] = dead_letter_queue(self, queue, self.dead)
+
+    def _check_addressees(self, name: str, accepted: Sequence[type]) -> None:
+        """A command is for one service, an event for whoever wants to know: a queue carries the one or the other."""
+        commands = [each for each in accepted if issubclass(each, Command)]
+        if commands and any(issubclass(each, Event) for each in accepted):
+            raise BadApp(
+                f"Queue {name!r} accepts commands and events. A command has one addressee with a queue of its own; events "
+                "go to a queue of events. Use two queues."
+            )
+        for other in self.queues.values():
+            for each in commands:
+                if type_name(each) in (other.accepts or ()):
+                    raise BadApp(
+                        f"The command {type_name(each)!r} is accepted by queues {other.name!r} and {name!r}. A command has "
+                        "one addressee; make it an event if several want to know."
+                    )
 
     def blobs(self, path: str | Path) -> BlobFolder:
         """A folder of blobs: bytes under keys, each saved whole or not at all."""
         return BlobFolder(path)
 
-    @property
-    def body_bytes_max(self) -> int:
-        return self.limits.body_bytes_max
+    def on_alert(self, sink: AnySink) -> AnySink:
+        """Names who is told when a message dies, and when dead letters age or pile up: `async def page(alert: Alert)`."""
+        self.sinks.append(sink)
+        return sink
+
+    async def desk(self) -> Desk:
+        """Queues by their names, for whoever is not one of their handlers."""
+        return Desk(self, await self.opened(), self.queues)
 
     # -- units of work ----------------------------------------------------------------------------------
 
@@ -120,12 +173,15 @@ class App:
         engine = await self.opened()
         grace = self.config.grace_seconds if grace_seconds is None else grace_seconds
         worker = self.worker = Worker(engine, grace_seconds=grace)
-        served = [queue for queue in self.queues.values() if queue.handlers]
+        alerts = Alerts(worker, engine, self.sinks)
+        served = [queue for queue in self.queues.values() if queue.is_served]
         consumers = [Consumer(worker, engine, queue) for queue in served]
         if self._stop_asked:
             worker.stop()
-        settings = [queue.settings for queue in self.queues.values()]
-        running = asyncio.ensure_future(worker.run(consumers, settings, until_idle=until_idle))
+        known = [row for queue in served for row in queue.known()]
+        kept = [queue.settings.retention_seconds for queue in self.queues.values()]
+        shortest = min((seconds for seconds in kept if seconds is not None), default=None)
+        running = asyncio.ensure_future(worker.run(consumers, known, expires_after=shortest, until_idle=until_idle))
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -133,6 +189,7 @@ class App:
             await running
             raise
         finally:
+            alerts.leave()
             self.worker = None
             self._stop_asked = False
             await self.close()
@@ -161,6 +218,8 @@ class App:
         engine = Engine(self, store, self.events, self.limits, surroundings, lease_longest=lease_longest)
         await engine.open()
         try:
+            settings = [queue.settings for queue in self.queues.values()]
+            await engine.in_writer(partial(engine.writer.workers.register_queues, settings))
             if migrate:
                 await self._migrate(engine)
         except BaseException:

@@ -40,11 +40,12 @@ def message(
     priority: int = PRIORITY_NORMAL,
     due: int = T0,
     id: bytes | None = None,
-    handler: str = "",
+    flags: int = 0,
+    expires: int | None = None,
 ) -> NewMessage:
     id = id or next(_numbers).to_bytes(16, "big")
     return NewMessage(
-        id, handler, queue, priority, due, "order.placed", "tests", id, None, 0, T0, checksum(id, body), body
+        id, queue, priority, due, "order.placed", "tests", id, None, 0, 0, T0, checksum(id, body), body, flags, expires
     )
 
 

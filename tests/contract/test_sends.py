@@ -68,13 +68,14 @@ def test_an_id_that_was_settled_can_be_sent_again(desk: Desk, inspect: Inspect) 
     assert inspect.counted() == {ORDERS: Counted(sent=3, acked=3)}
 
 
-def test_one_id_for_several_handlers_is_several_messages(desk: Desk, inspect: Inspect) -> None:
+@pytest.mark.spec("G4-10")
+def test_one_id_on_two_queues_is_two_messages(desk: Desk, inspect: Inspect) -> None:
     id = bytes(16)
 
-    desk.send(message(id=id, handler="a"), message(id=id, handler="b"), message(id=id, handler="a"))
+    desk.send(message(id=id), message(id=id, queue="invoices"), message(id=id))
 
     assert len(inspect.messages()) == 2
-    assert inspect.counted() == {ORDERS: Counted(sent=2)}
+    assert inspect.counted() == {ORDERS: Counted(sent=1), "invoices": Counted(sent=1)}
 
 
 def test_a_message_that_sends_itself_on_is_replaced(desk: Desk, inspect: Inspect) -> None:

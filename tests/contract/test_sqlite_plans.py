@@ -17,7 +17,8 @@ from penstock.storage.statements import load
 from tests.contract.conftest import at_a_desk
 from tests.contract.material import Desk, message, sheet
 
-LEDGER = load("penstock.storage.sqlite", "ledger.sql")
+HOT = ("ledger.sql", "sending.sql", "claiming.sql", "dead.sql")
+LEDGER = {name: sql for file in HOT for name, sql in load("penstock.storage.sqlite", file).items()}
 RETURNING = {
     name: sql for name, sql in load("penstock.storage.sqlite", "workers.sql").items() if name in {"held", "put_back"}
 }
@@ -25,7 +26,7 @@ STATEMENTS = {**LEDGER, **RETURNING}
 
 # A scan of these is a walk over something small by nature: the app's queues, the fence's own list of rows, leased rows.
 SMALL = re.compile(
-    r"SCAN (penstock_queues|carray .*|penstock_messages USING (COVERING )?INDEX penstock_messages_leased)"
+    r"SCAN (CONSTANT ROW|due_now|penstock_queues|carray .*|penstock_messages USING (COVERING )?INDEX penstock_messages_leased)"
 )
 PARAMETER = re.compile(r":([a-z_]+)")
 

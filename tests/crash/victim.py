@@ -95,7 +95,7 @@ async def finish(passed: Passed, message: ps.Message) -> None:
 
 
 def began(number: int, message: ps.Message) -> None:
-    delivery = message._delivery
+    delivery = message.delivery
     journal.note(
         "began",
         queue=message.queue,

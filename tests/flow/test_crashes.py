@@ -101,7 +101,7 @@ async def test_a_suspect_is_delivered_alone() -> None:
     busy = Busy()
 
     async def handle(listing: Listing, message: ps.Message) -> None:
-        seen.append((listing.name, message._delivery.crashes))
+        seen.append((listing.name, message.delivery.crashes))
         await busy.work(listing.name, 10)
 
     seen: list[tuple[str, int]] = []

@@ -31,8 +31,6 @@ def three_days() -> int:
         if number % FAILS_EVERY == 0 and message.attempt == 1:
             raise OSError("the shop is closed")
         app.db.write(EFFECT, what=listing.name)
-        if number < MINUTES:
-            listings.send(Listing(name=str(number + 1)), delay=60 if message.attempt == 1 else 30)
 
     app, listings = shop_app(handle)
     count = 0
@@ -42,7 +40,8 @@ def three_days() -> int:
         nonlocal count
         async with TestApp(app) as shop:
             began = shop.now
-            await shop.send(listings, Listing(name="1"))
+            async with shop.unit():
+                listings.send_all([Listing(name=str(number)) for number in range(1, MINUTES + 1)], every=59.9)
             await shop.advance(days=3)
             assert (shop.now - began).days == 3
             assert await app.db.value("select count(distinct what) from effects") == MINUTES

@@ -200,7 +200,7 @@ async def test_once_does_not_call_again_what_it_has_the_result_of() -> None:
 @pytest.mark.spec("A2-11")
 @virtual
 async def test_a_handler_that_runs_again_sends_with_the_same_ids() -> None:
-    sent: list[list[bytes]] = []
+    sent: list[list[str]] = []
 
     async def handle(_listing: Listing, message: ps.Message) -> None:
         sent.append([photos.send(Photo(name=str(number))) for number in range(3)])

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import penstock as ps
 from penstock.model.errors import StatementFailed
+from penstock.model.ids import from_text
 from penstock.runtime.unit import Unit, current_unit
 from tests.simulation.crews import Job, SimulatedApp
 from tests.simulation.model import Run
@@ -100,7 +101,7 @@ class Script:
                 queue = app.by_number[shape.randrange(len(app.by_number))]
                 delay = 0.0 if self._plan.peaceful else shape.choice((0.0, 0.0, 1.5))
                 id = queue.send(Job(key=f"{job.key}.{number}", depth=job.depth + 1), delay=delay)
-                run.children.append(id)
+                run.children.append(from_text(id))
 
     def _write(self, app: SimulatedApp, run: Run, kind: str) -> None:
         app.db.write(EFFECT, id=run.row.id, token=run.token, kind=kind)

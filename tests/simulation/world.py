@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import penstock as ps
 from penstock.model.errors import StoreUnavailable
+from penstock.model.ids import from_text
 from penstock.runtime.events import MessageSettled
 from penstock.runtime.unit import current_unit
 from penstock.testing.crashpoints import Trap
@@ -276,7 +277,7 @@ class World:
         try:
             async with app.unit() as unit:
                 for key, (queue, delay) in zip(order.keys, send.jobs, strict=True):
-                    order.ids.append(app.by_number[queue].send(Job(key=key), delay=delay))
+                    order.ids.append(from_text(app.by_number[queue].send(Job(key=key), delay=delay)))
                     self.law.orders[order.ids[-1]] = order
                 if send.slow:
                     await asyncio.sleep(send.slow)

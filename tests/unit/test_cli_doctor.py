@@ -21,7 +21,7 @@ from tests.unit.cli import Terminal
 def made() -> None:
     """The database of `shop.py`, with a message in it."""
     app = load("shop.py")
-    module = sys.modules[app.queues["sales"].handlers["sale"].function.__module__]
+    module = sys.modules[app.queues["sales"].handlers["sale"][0].function.__module__]
     asyncio.run(module.send("lamp"))
 
 

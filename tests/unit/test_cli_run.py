@@ -21,7 +21,7 @@ from tests.unit.cli import PROGRAM, SHOP, Said, Terminal, environ, penstock, sho
 
 def send(*items: str) -> None:
     app = load("shop.py")
-    module = sys.modules[app.queues["sales"].handlers["sale"].function.__module__]
+    module = sys.modules[app.queues["sales"].handlers["sale"][0].function.__module__]
     asyncio.run(module.send(*items))
 
 

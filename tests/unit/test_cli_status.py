@@ -23,7 +23,7 @@ from tests.unit.cli import Terminal, environ, penstock
 def sent(*items: str, delay: float = 0.0) -> Any:
     """The app of `shop.py`, with this much in its queue."""
     app = load("shop.py")
-    module = sys.modules[app.queues["sales"].handlers["sale"].function.__module__]
+    module = sys.modules[app.queues["sales"].handlers["sale"][0].function.__module__]
     asyncio.run(module.send(*items, delay=delay))
     return app
 
@@ -308,10 +308,11 @@ def test_postgresql_is_refused_until_it_is_there(terminal: Terminal, empty_folde
     assert "hunter2" not in said.err
 
 
-def test_a_database_without_queues_says_what_to_do(terminal: Terminal, shop: Path) -> None:
-    assert terminal("migrate", "shop.py").code == 0
+def test_a_database_without_queues_says_what_to_do(terminal: Terminal, empty_folder: Path) -> None:
+    (empty_folder / "bare.py").write_text('import penstock as ps\n\napp = ps.App("bare")\n')
+    assert terminal("migrate", "bare.py").code == 0
 
-    assert "No queue has been used yet" in terminal("status", "shop.py").out
+    assert "No queue has been used yet" in terminal("status", "bare.py").out
 
 
 # -- cost ---------------------------------------------------------------------------------------------------

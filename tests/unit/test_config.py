@@ -110,4 +110,4 @@ def test_the_database_is_the_one_named_nearest(empty_folder: Path, monkeypatch: 
 def test_a_limit_that_is_overridden_holds_where_it_is_used() -> None:
     app = ps.App("market", config=parse("[limits]\nbody_bytes_max = 500\nbody_bytes_soft = 100", "penstock.toml"))
 
-    assert app.body_bytes_max == 500
+    assert app.limits.body_bytes_max == 500

@@ -117,7 +117,7 @@ async def send(app: ps.App, count: int, *, due: int) -> None:
                 id = engine.ids.new()
                 body = b'{"id":1}'
                 unit.send(
-                    NewMessage(id, "", "found", 1, due, "found", "market", id, None, 0, due, checksum(id, body), body)
+                    NewMessage(id, "found", 1, due, "found", "market", id, None, 0, 0, due, checksum(id, body), body)
                 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
@@ -23,6 +23,20 @@ class Transaction(Protocol):
     def value(self, sql: str, given: object = None, /, **named: object) -> Any: ...
     def column(self, sql: str, given: object = None, /, **named: object) -> list[Any]: ...
     def write(self, sql: str, given: object = None, /, **named: object) -> int: ...
+    def run(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float, defines: bool) -> Ran:
+        """Any one statement that was checked before; with `defines` one that changes the schema. At most `rows_max + 1`
+        rows come back; what takes longer than `seconds_max` is given up."""
+        ...
+
+
+class Ran(NamedTuple):
+    """What one statement did inside a commit."""
+
+    columns: tuple[str, ...]
+    values: list[tuple[Any, ...]]
+    changes: int
+    last_row_id: int
+    measure: Measure
 
 
 Line = tuple[CodeType, int]  # where in the user's code a call was made: looked up only if somebody asks
@@ -117,14 +131,66 @@ class OnceKey(NamedTuple):
     key: str
 
 
+class Replay(NamedTuple):
+    """A dead letter goes back to its queue under a new id. `resolution` says why: replayed, or fixed by somebody."""
+
+    letter: int
+    due: int
+    resolution: str = "replayed"
+    body: bytes | None = None  # another body than it died with
+    flags: int = 0  # added to its own
+
+
+class Resolve(NamedTuple):
+    """A dead letter is dealt with and stays where it is."""
+
+    letter: int
+    resolution: str
+    note: str
+
+
+class Edit(NamedTuple):
+    """A dead letter gets another body, to be replayed with."""
+
+    letter: int
+    body: bytes
+
+
+Exhumation = Replay | Resolve | Edit
+
+
+class Also:
+    """What only few units want: more rows settled, dead letters dealt with. `resolved` counts what was done of those."""
+
+    __slots__ = ("duplicates", "letters", "resolved", "settles")
+
+    def __init__(self) -> None:
+        self.settles: list[tuple[Delivery, Settlement | None]] = []  # each is part of the fence
+        self.letters: list[Exhumation] = []
+        self.resolved = 0
+        self.duplicates: set[bytes] = set()  # of its sends, those that had been there before
+
+
 class SealedUnit:
     """Everything one unit of work wants committed, all or nothing. Once handed to the ledger it does not change."""
 
-    __slots__ = ("calls", "committed", "delivery", "once", "once_result", "repeated", "sends", "settlement", "task")
+    __slots__ = (
+        "also",
+        "calls",
+        "committed",
+        "delivery",
+        "once",
+        "once_result",
+        "repeated",
+        "sends",
+        "settlement",
+        "task",
+    )
 
     def __init__(self, delivery: Delivery | None, task: str) -> None:
         self.delivery = delivery  # the fence: the unit commits only while this delivery is still ours
         self.task = task
+        self.also: Also | None = None
         self.settlement: Settlement | None = None
         self.calls: list[Call] = []
         self.sends: list[NewMessage] = []
@@ -139,15 +205,27 @@ class SealedUnit:
     @property
     def grows(self) -> bool:
         """Whether it adds to the database, rather than only settling what is there."""
-        return bool(self.calls or self.sends or self.once)
+        return bool(self.calls or self.sends or self.once or (self.also is not None and self.also.letters))
+
+    def fence(self) -> Iterator[tuple[Delivery, Settlement | None]]:
+        """Every row of its fence, and what becomes of it."""
+        if self.delivery is not None:
+            yield self.delivery, self.settlement
+        if self.also is not None:
+            yield from self.also.settles
 
 
 class Want(NamedTuple):
-    """Room for so many messages of a queue, each leased for so long."""
+    """Room for so many messages of a queue, each leased for so long. With `wait_micros` only whole batches are taken, until
+    the oldest message has waited that long. `pull` leases to somebody outside who names his `request`."""
 
     queue: str
     limit: int
     lease_micros: int
+    batch: int = 1
+    wait_micros: int = 0
+    pull: bool = False
+    request: str | None = None
 
 
 @dataclass(slots=True)
@@ -161,6 +239,8 @@ class Committed:
     is_empty: bool = False  # nothing was claimed, swept, sent or settled
     next_lapse: int | None = None  # known if anything was claimed or swept
     measures: list[tuple[str, Measure]] = field(default_factory=list)
+    waiting: dict[str, int] = field(default_factory=dict)  # queues the store itself gave rows to, and when they are due
+    parallel: dict[str, int] = field(default_factory=dict)  # of the queues that an operator has tuned
 
 
 class StaleUnits(PenstockError):
@@ -175,6 +255,12 @@ class RepeatedUnits(PenstockError):
     repeated: list[SealedUnit]
 
 
+class RefusedUnits(PenstockError):
+    """Some units of the group send more than their queues hold; nothing was committed."""
+
+    refused: list[tuple[SealedUnit, Exception]]
+
+
 class NotCommitted(PenstockError):
     """The commit failed for a reason of the store, and it is certain that nothing of it was saved."""
 
@@ -185,7 +271,7 @@ class Ledger(Protocol):
     def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
         """Commits all units and claims for all wants, or nothing.
 
-        Raises StaleUnits or RepeatedUnits naming what to leave out, NotCommitted when the store is to blame,
+        Raises StaleUnits, RepeatedUnits or RefusedUnits naming what to leave out, NotCommitted when the store is to blame,
         and whatever a user's statement raised.
         """
         ...

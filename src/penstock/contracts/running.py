@@ -1,8 +1,9 @@
 """The list of running handlers: a few integers in shared memory that outlive the process that wrote them.
 
 Cell 0 is a mark, 1 the slot whose handler is on the processor right now (plus one), 2 the last sign of life of the
-event loop (monotonic microseconds), 3 the process id, 4 the row that made somebody kill the process. Four cells a slot
-follow: kind, row, started, wall limit.
+event loop (monotonic microseconds), 3 the process id, 4 the row that made somebody kill the process, 5 how many slots
+were ever used. Four cells a slot follow: kind, row, started, wall limit. A handler that runs a batch has its first row in
+its own slot, and each further row in a slot that names the first instead of a time.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MARK = 0x50454E53544F434B  # "PENSTOCK"
-CURRENT, BEAT, PID, BLAMED = 1, 2, 3, 4
+CURRENT, BEAT, PID, BLAMED, USED = 1, 2, 3, 4, 5
 HEADER_CELLS = 8
 SLOT_CELLS = 4
-SLOTS_MAX = 1024  # handlers that one worker runs at the same time
+SLOTS_MAX = 4096  # rows that one worker runs at the same time
 CELLS = HEADER_CELLS + SLOT_CELLS * SLOTS_MAX
 BYTES = CELLS * 8
 
-KIND_FREE, KIND_MESSAGE = 0, 1
+KIND_FREE, KIND_MESSAGE, KIND_MEMBER = 0, 1, 2
 
 
 class RunningHandler(NamedTuple):
@@ -33,19 +34,30 @@ def clear(cells: memoryview, pid: int) -> None:
 
 
 def running(cells: memoryview) -> list[RunningHandler]:
-    if cells[0] != MARK:
-        return []
-    found = []
-    for slot in range(SLOTS_MAX):
-        at = HEADER_CELLS + slot * SLOT_CELLS
-        if cells[at] == KIND_MESSAGE:
-            found.append(RunningHandler(slot, cells[at + 1], cells[at + 2], cells[at + 3]))
-    return found
+    return [
+        RunningHandler(slot, cells[at + 1], cells[at + 2], cells[at + 3])
+        for slot, at in _slots(cells)
+        if cells[at] == KIND_MESSAGE
+    ]
+
+
+def _slots(cells: memoryview) -> list[tuple[int, int]]:
+    used = min(cells[USED], SLOTS_MAX) if cells[0] == MARK else 0
+    return [(slot, HEADER_CELLS + slot * SLOT_CELLS) for slot in range(used)]
+
+
+def rows_of(cells: memoryview, handler: RunningHandler) -> list[int]:
+    """The rows that a handler runs: one, or a batch."""
+    members = (at for _, at in _slots(cells) if cells[at] == KIND_MEMBER and cells[at + 2] == handler.slot)
+    return [handler.row, *(cells[at + 1] for at in members)]
 
 
 def blamed(cells: memoryview) -> list[int]:
-    """The row whose handler could not be stopped and for which the process was killed."""
-    return [cells[BLAMED]] if cells[0] == MARK and cells[BLAMED] else []
+    """The rows whose handler could not be stopped and for which the process was killed."""
+    if cells[0] != MARK or not cells[BLAMED]:
+        return []
+    culprit = next((handler for handler in running(cells) if handler.row == cells[BLAMED]), None)
+    return [cells[BLAMED]] if culprit is None else rows_of(cells, culprit)
 
 
 def on_processor(cells: memoryview) -> RunningHandler | None:
@@ -56,8 +68,9 @@ def on_processor(cells: memoryview) -> RunningHandler | None:
 
 
 def may_have_started(cells: memoryview) -> list[int] | None:
-    """The rows to suspect after a death: the one on the processor if there was one, else all that were under way."""
+    """The rows to suspect after a death: those on the processor if there were any, else all that were under way."""
     if cells[0] != MARK:
         return None
     culprit = on_processor(cells)
-    return [handler.row for handler in ([culprit] if culprit else running(cells))]
+    suspects = [culprit] if culprit else running(cells)
+    return [row for handler in suspects for row in rows_of(cells, handler)]

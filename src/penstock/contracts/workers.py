@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from penstock.model.queue import QueueSettings
 
@@ -27,6 +27,14 @@ class WorkerRow:
     started_at: int
 
 
+class HandlerRow(NamedTuple):
+    """A type that a worker can run. `handler` is empty unless several handlers share the type."""
+
+    queue: str
+    type: str
+    handler: str
+
+
 class Workers(Protocol):
     """Lives in the writer's thread. Each method is one transaction."""
 
@@ -36,6 +44,13 @@ class Workers(Protocol):
         ...
 
     def register_queues(self, queues: Sequence[QueueSettings]) -> None: ...
+    def register_handlers(self, handlers: Sequence[HandlerRow]) -> None:
+        """Notes what this process can run."""
+        ...
+
+    def knows(self, handler: HandlerRow) -> bool:
+        """Whether another worker that is there can run this."""
+        ...
 
     def return_rows(
         self, worker: int, *, started: Collection[int] | None, charged: Collection[int] = (), now: int

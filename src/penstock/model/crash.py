@@ -28,6 +28,7 @@ WORKER_DIED = Failure("WorkerDied", "the worker process died while it ran this")
 OVERRAN = Failure(
     "WallLimit", "the handler ran past its wall limit and could not be stopped, so its process was killed"
 )
+LAPSED = Failure("LeaseLapsed", "it was pulled, and neither acknowledged nor given back within its visibility time-out")
 FREE = Verdict(0, Again(0.0, charged=False))
 
 
@@ -45,3 +46,10 @@ def verdict(
     if row.crashes + 1 >= crashes_max:
         return Verdict(1, Dead("worker_died", WORKER_DIED, charged=False))
     return Verdict(1, Again(0.0, charged=False))
+
+
+def lapsed_pull(row: HeldRow, retry: Retry) -> Verdict:
+    """Somebody outside took it and did not answer in time: that is a failure like any other, and it waits for nobody."""
+    if retry.exhausted(row.attempts + 1):
+        return Verdict(0, Dead("exhausted", LAPSED))
+    return Verdict(0, Again(0.0, failure=LAPSED))

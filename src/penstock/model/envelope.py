@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, dataclass_transform
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 import msgspec
 
 from penstock.model.errors import BadApp, BadMessage
+from penstock.model.tagged import decode as decode_tagged
+from penstock.model.tagged import encode as encode_tagged
 
 TYPE_NAME_MAX = 200
 
@@ -44,18 +47,48 @@ class Command(msgspec.Struct, metaclass=_PayloadMeta):
     __message_type__: ClassVar[str]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tagged:
+    """A value of plain Python kinds, times, bytes and sets among them, that JSON could not carry."""
+
+    value: object
+
+
+class Encoded(NamedTuple):
+    """A body that is written already, under the name of its type: from outside, where its class is not known."""
+
+    type: str
+    body: bytes
+
+
+# What travels without a class of its own, and under which name.
+UNTYPED: dict[type, str] = {str: "text", bytes: "bytes", dict: "json", list: "json", object: "json", Tagged: "v8"}
+CONTENT_TYPES = frozenset(UNTYPED.values())
+BULKY = frozenset({"html", "content", "raw"})  # fields that hold things rather than name them
+
+
 def type_name(payload_class: type) -> str:
     """The name under which messages of this class travel. Dataclasses may set `__message_type__` too."""
-    name = getattr(payload_class, "__message_type__", None)
+    name = getattr(payload_class, "__message_type__", None) or UNTYPED.get(payload_class)
     if isinstance(name, str):
         return name
     if dataclasses.is_dataclass(payload_class) or issubclass(payload_class, msgspec.Struct):
         return dotted(payload_class.__name__)
     raise BadApp(
         f"{payload_class.__qualname__} cannot be a message. Make it a subclass of penstock.Event or "
-        "penstock.Command, a msgspec.Struct or a dataclass.",
+        "penstock.Command, a msgspec.Struct or a dataclass; or send text, bytes, a dict or a list.",
         payload_class=payload_class,
     )
+
+
+def content_type(type_name: str) -> str:
+    """How the body of such a message is written: json unless its type says otherwise."""
+    return type_name if type_name in CONTENT_TYPES else "json"
+
+
+def bulky_fields(payload_class: type) -> list[str]:
+    """Fields that look as if they carry a thing itself; messages should carry its id."""
+    return sorted(BULKY & set(getattr(payload_class, "__annotations__", {})))
 
 
 _encode = msgspec.json.Encoder().encode
@@ -63,8 +96,28 @@ _encode = msgspec.json.Encoder().encode
 
 def encode(payload: object) -> bytes:
     try:
+        match payload:
+            case Encoded():
+                return payload.body
+            case bytes():
+                return payload
+            case str():
+                return payload.encode()
+            case Tagged(value):
+                return encode_tagged(value)
         return _encode(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadMessage(
             f"A {type(payload).__qualname__} cannot be turned into JSON: {error}. Send plain values.", payload=payload
         ) from error
+
+
+def decoder(payload_class: type) -> Callable[[bytes], Any]:
+    """Makes the argument of a handler from a body; raises ValueError or MsgspecError where it does not fit."""
+    if payload_class is str:
+        return bytes.decode
+    if payload_class is bytes:
+        return bytes
+    if payload_class is Tagged:
+        return lambda body: Tagged(decode_tagged(body))
+    return msgspec.json.Decoder(Any if payload_class is object else payload_class).decode

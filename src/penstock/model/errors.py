@@ -89,6 +89,25 @@ class Reentrant(PenstockError):
 class QueueFull(PenstockError):
     """The queue holds as much as it may. Wait for its consumer, or raise its limit."""
 
+    queue: str
+    retry_after: float
+
+
+class NoSuchQueue(PenstockError):
+    """There is no queue of this name."""
+
+
+class BadLease(PenstockError):
+    """This is not the id of a lease."""
+
+
+class NoSuchLetter(PenstockError):
+    """There is no such dead letter, or it has been dealt with."""
+
+
+class LoopBroken(Permanent):
+    """A chain of messages is too long, as it is when a handler causes itself. Break the loop."""
+
 
 class TooLarge(PenstockError):
     """The value is larger than its limit. Store it and send a reference to it."""

@@ -44,7 +44,8 @@ def derived(parent: bytes, *parts: str) -> bytes:
 
 
 def as_text(id: bytes) -> str:
-    return str(uuid.UUID(bytes=id))
+    text = id.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def from_text(text: str) -> bytes:

@@ -9,11 +9,15 @@ PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW = 0, 1, 2
 PRIORITIES = (PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW)
 
 
+KEYED = 1  # its id can come back: a record of it outlives the row
+REPAIRED = 2  # a repair hook has mended it once; it is not mended again
+
+
 class NewMessage(NamedTuple):
-    """One row for `penstock_messages`, in the order of its columns. Times are microseconds."""
+    """One row for `penstock_messages`, in the order of its columns. Times are microseconds. `hops` counts the commands of
+    its chain, `depth` all its messages."""
 
     id: bytes
-    handler: str
     queue: str
     priority: int
     due: int
@@ -22,9 +26,12 @@ class NewMessage(NamedTuple):
     correlation_id: bytes
     causation_id: bytes | None
     hops: int
+    depth: int
     sent_at: int
     checksum: int
     body: bytes
+    flags: int = 0
+    expires: int | None = None
 
 
 class Delivery(NamedTuple):
@@ -44,9 +51,17 @@ class Delivery(NamedTuple):
     correlation_id: bytes
     causation_id: bytes | None
     hops: int
+    depth: int
     sent_at: int
     checksum: int
     body: bytes
+    flags: int
+    replay_of: bytes | None
+
+    @property
+    def origin(self) -> bytes:
+        """The id it had before any replay: what was saved once under it stays saved."""
+        return self.replay_of or self.id
 
     @property
     def attempt(self) -> int:

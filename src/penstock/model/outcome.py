@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.model.errors import Permanent, StorageFull, Throttled, Unavailable
+from penstock.model.errors import PenstockError, Permanent, QueueFull, StorageFull, Throttled, Unavailable
 from penstock.model.redaction import redacted
 from penstock.model.retry import Retry
 
 _STORAGE_FULL_WAIT_SECONDS = 10.0  # long enough for somebody to free space, short enough to go on by itself
+_QUEUE_FULL_WAIT_SECONDS = 5.0  # a consumer ahead is behind; it gets this long before the same sends are tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,14 @@ class Discard:
     """Returned by a handler: this message can never succeed. It becomes a dead letter with this reason."""
 
     reason: str
+
+
+class Retried(PenstockError):
+    """The handler asked for another attempt."""
+
+    def __init__(self, delay: float | None = None) -> None:
+        self.delay = delay
+        super().__init__(delay=delay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,14 @@ class Dead:
     charged: bool = True
 
 
-Settlement = Done | Again | Dead
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The message becomes one row per handler of its type, each with its own retry state."""
+
+    handlers: tuple[str, ...]
+
+
+Settlement = Done | Again | Dead | Split
 
 DONE = Done()
 HANDED_BACK = Again(0.0, charged=False)
@@ -76,12 +92,16 @@ def settle(outcome: object, *, attempt: int, retry: Retry) -> Settlement:
         case Throttled() | Unavailable():
             wait = retry.delay_seconds(attempt) if outcome.retry_after is None else max(0.0, outcome.retry_after)
             return Again(wait, charged=False, failure=describe(outcome))
+        case QueueFull():
+            return Again(_QUEUE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
         case StorageFull():
             return Again(_STORAGE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
         case Permanent():
             return Dead("permanent", describe(outcome))
         case BaseException() if retry.exhausted(attempt):
             return Dead("exhausted", describe(outcome))
+        case Retried() if outcome.delay is not None:
+            return Again(max(0.0, outcome.delay), failure=describe(outcome))
         case BaseException():
             return Again(retry.delay_seconds(attempt), failure=describe(outcome))
         case _:

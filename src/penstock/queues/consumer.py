@@ -1,4 +1,4 @@
-"""The consumer of one queue: takes claimed messages, runs their handlers in slots, and settles each with its unit."""
+"""The consumer of one queue: asks for messages as far as it has room, and runs what it is given in slots."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from penstock.contracts.running import CURRENT
-from penstock.model.errors import LeaseLost, PenstockError, StoreError
-from penstock.model.message import Delivery, checksum
-from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Settlement, describe, settle
-from penstock.queues.message import Message
+from penstock.contracts.ledger import Want
+from penstock.model.message import Delivery
+from penstock.model.queue import PARALLEL_AUTOMATIC
+from penstock.queues.batch import BatchRunner
 from penstock.queues.queue import Queue
-from penstock.runtime.slots import Slot, SlotPool, Stepped
-from penstock.runtime.unit import Unit, current_unit
+from penstock.queues.running import Runner
+from penstock.queues.settling import Settler
+from penstock.runtime.slots import Slot, SlotPool
 
 if TYPE_CHECKING:
-    from penstock.queues.queue import Handler
     from penstock.runtime.engine import Engine
     from penstock.runtime.worker import Worker
 
@@ -29,47 +26,58 @@ UNSTARTED_SECONDS = 30.0  # what could not begin within this time of its claim g
 YIELD_SECONDS = 0.002  # handlers that never wait still let the loop breathe this often
 
 
-class WallLimit(PenstockError):
-    """The handler ran past its queue's wall limit and was cancelled. Raise `wall=`, or split the work."""
-
-
 class Consumer:
     def __init__(self, worker: Worker, engine: Engine, queue: Queue) -> None:
+        settings = queue.settings
         self._worker = worker
         self._engine = engine
-        self._settings = queue.settings
-        self._handlers = queue.handlers
-        self._cells = worker.cells
-        self._at = engine.faults.at
+        self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Delivery] = deque()
         self._claimed_at = 0.0
         self._hand_back_timer: asyncio.TimerHandle | None = None
-        self._slots = SlotPool(worker.slots, worker.cells, queue.settings.parallel, queue.settings.wall_seconds)
+        self._tuned: int | None = None
+        self._slots = SlotPool(worker.slots, worker.cells, self._least_parallel(), settings.wall_seconds)
+        self._settler = Settler(worker, engine, queue.name, settings.retry)
+        self._runner = Runner(worker, engine, queue, self._slots, self._settler)
+        self._batches: BatchRunner | None = None
+        if queue.batch_handler is not None:
+            self._batches = BatchRunner(worker, engine, queue, self._slots, self._settler, self._runner)
+        self._rows = settings.batch if self._batches is not None else 1  # that one slot runs at once
         self._ahead = 0
         self._asked = False  # the next claim is asked for once, at half of what this one brought
-        self._finished = 0
         self._since = 0.0
         self.queue = queue.name
-        self.tells = worker.tells  # somebody wants to hear of every settlement
-        self.lease_micros = int(queue.settings.lease_seconds * 1_000_000)
+        self.lease_micros = int(settings.lease_seconds * 1_000_000)
+        self._wait_micros = int(settings.wait_seconds * 1_000_000) if settings.batch > 1 else 0
         engine.gate.when_reopened(self._reopened)
 
-    # -- asked by the due loop ------------------------------------------------------------------------
+    # -- asked and told by the due loop -----------------------------------------------------------------
+
+    def want(self) -> Want | None:
+        room = self.room()
+        if room <= 0:
+            return None
+        return Want(self.queue, room, self.lease_micros, self._settings.batch, self._wait_micros)
 
     def room(self) -> int:
         """Asks again once half of what it may hold is gone, so that claims stay large and never run dry."""
         if self._worker.stopping or self._engine.gate.closed:
             return 0
-        free = min(self._settings.parallel - self._slots.busy, self._slots.left())
-        waiting = len(self._waiting) - self._slots.starting - free  # for whom no slot is free
+        free = min((self._slots.parallel - self._slots.busy) * self._rows, self._slots.left())
+        waiting = len(self._waiting) - self._slots.starting * self._rows - free  # for whom no slot is free
         return max(0, min(self._ahead - waiting, CLAIM_MAX)) if waiting <= self._ahead // 2 else 0
+
+    def tuned(self, parallel: int | None) -> None:
+        if parallel != self._tuned:
+            self._tuned = parallel
+            self._slots.parallel = self._least_parallel()
 
     def take(self, deliveries: list[Delivery], *, full: bool) -> None:
         self._engine.faults.at("claim.delivered")
         if self._worker.stopping:
             for delivery in deliveries:
-                self._give_back(delivery)
+                self._settler.give_back(delivery)
             return
         self._adapt(full)
         self._asked = False
@@ -85,15 +93,28 @@ class Consumer:
             self._hand_back_timer = self._loop.call_later(UNSTARTED_SECONDS, self._hand_back_old)
 
     def _adapt(self, full: bool) -> None:
-        """Claims grow while they come back full, up to what the handlers were seen to finish in a moment."""
+        """Claims grow while they come back full, up to what the handlers were seen to finish in a moment. So does automatic
+        concurrency, up to its bound; without a backlog both begin anew."""
         now = self._loop.time()
-        rate = self._finished / max(now - self._since, 0.0001)
-        self._finished, self._since = 0, now
+        rate = self._runner.ended / max(now - self._since, 0.0001)
+        self._runner.ended, self._since = 0, now
+        slots = self._slots
         if full:
-            wished = max(self._settings.parallel, self._ahead * 2)
+            wished = max(slots.parallel * self._rows, self._ahead * 2)
             self._ahead = min(wished, int(rate * AHEAD_SECONDS), AHEAD_MAX)
+            if self._is_automatic():
+                slots.parallel = min(slots.parallel * 2, self._settings.parallel_max)
         else:
             self._ahead = 0
+            if self._is_automatic():
+                slots.parallel = max(self._least_parallel(), slots.busy)
+
+    def _is_automatic(self) -> bool:
+        return self._tuned is None and self._settings.parallel is None
+
+    def _least_parallel(self) -> int:
+        fixed = self._tuned or self._settings.parallel
+        return fixed or min(PARALLEL_AUTOMATIC, self._settings.parallel_max)
 
     # -- running handlers -------------------------------------------------------------------------------
 
@@ -112,14 +133,25 @@ class Consumer:
 
     async def _serve(self, slot: Slot) -> None:
         self._slots.started()
-        waiting, gate, time = self._waiting, self._engine.gate, self._loop.time
+        waiting, gate, time, runner, batches = (
+            self._waiting,
+            self._engine.gate,
+            self._loop.time,
+            self._runner,
+            self._batches,
+        )
         breathe_at = time() + YIELD_SECONDS
         try:
             while waiting and not gate.closed and not self._worker.stopping:
-                delivery = waiting.popleft()
-                self._go_on()
-                if (rest := self._begin(slot, delivery)) is not None:
-                    await self._finish(slot, rest)
+                if batches is not None:
+                    deliveries = [waiting.popleft() for _ in range(min(self._rows, len(waiting)))]
+                    self._go_on()
+                    await batches.run(slot, deliveries)
+                else:
+                    delivery = waiting.popleft()
+                    self._go_on()
+                    if (rest := runner.begin(slot, delivery)) is not None:
+                        await runner.finish(slot, rest)
                 if not self._asked and len(waiting) <= self._ahead // 2:
                     self._asked = True
                     self._engine.due.freed(self.queue)
@@ -134,169 +166,24 @@ class Consumer:
         async with self._engine.gate.alone():
             slot = None if self._worker.stopping else self._slots.take()
             if slot is None:
-                self._give_back(delivery)
+                self._settler.give_back(delivery)
                 return
             slot.task = asyncio.current_task()
             self._slots.started()
             try:
-                if (rest := self._begin(slot, delivery)) is not None:
-                    await self._finish(slot, rest)
+                if self._batches is not None:
+                    await self._batches.run(slot, [delivery])
+                elif (rest := self._runner.begin(slot, delivery)) is not None:
+                    await self._runner.finish(slot, rest)
             finally:
                 self._slots.give(slot)
 
-    def _begin(self, slot: Slot, delivery: Delivery) -> Stepped | None:
-        """Runs a handler up to its first wait. Most of the cost of a message that never waits is here; what comes back
-        is the rest of one that does."""
-        self._at("handler.before")
-        handler = self._handlers.get(delivery.type)
-        if handler is None or delivery.checksum != checksum(delivery.id, delivery.body):
-            self._refuse(delivery, handler)
-            return None
-        try:
-            payload = handler.decode(delivery.body)
-        except (msgspec.MsgspecError, ValueError) as error:
-            self._put(delivery, Dead("malformed", describe(error), charged=False))
-            return None
-        unit = MessageUnit(self._engine, delivery, handler.name, "")
-        unit.consumer = self
-        slot.unit = unit
-        slot.outside = current_unit.set(unit)
-        self._engine.gate.running += 1
-        self._slots.begin(slot, delivery.seq)
-        cells = self._cells
-        cells[CURRENT] = slot.mark
-        outcome: object
-        try:
-            coroutine = (
-                handler.function(payload, Message(delivery)) if handler.takes_message else handler.function(payload)
-            )
-            awaited = coroutine.send(None)
-        except StopIteration as stop:
-            outcome = stop.value
-        except asyncio.CancelledError:
-            outcome = self._cancelled(slot)
-        except Exception as error:
-            outcome = error
-        except BaseException:
-            self._end(slot, HANDED_BACK)
-            raise
-        else:
-            return Stepped(coroutine, awaited, cells, slot.mark)
-        finally:
-            cells[CURRENT] = 0
-        self._end(slot, outcome)
-        return None
-
-    async def _finish(self, slot: Slot, rest: Stepped) -> None:
-        outcome: object
-        try:
-            outcome = await rest
-        except asyncio.CancelledError:
-            outcome = self._cancelled(slot)
-        except Exception as error:
-            outcome = error
-        except BaseException:
-            self._end(slot, HANDED_BACK)
-            raise
-        if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit):
-            slot.task.uncancel()  # it finished in spite of being cancelled
-        self._end(slot, outcome)
-
-    def _end(self, slot: Slot, outcome: object) -> None:
-        """The handler is done: its unit is sealed and goes to the committer with its settlement."""
-        unit = slot.unit
-        assert unit is not None
-        current_unit.reset(slot.outside)
-        self._slots.end(slot)
-        gate = self._engine.gate
-        gate.running -= 1
-        if gate.watched:
-            gate.left()
-        self._at("handler.after")
-        unit.closed = True
-        if outcome is None:
-            unit.settlement = DONE
-        else:
-            self._settle(unit, outcome)
-        self._finished += 1
-        self._at("unit.sealed")
-        self._engine.committer.put(unit)
-
-    def _cancelled(self, slot: Slot) -> object:
-        """Cancelled for its wall limit, for a stop, or from within by its own code: each is told apart."""
-        task = slot.task
-        assert task is not None
-        if slot.overdue:
-            task.uncancel()
-            return WallLimit(
-                f"The handler ran past the wall limit of queue {self.queue!r}, {self._settings.wall_seconds:g} s, and was "
-                "cancelled. Raise `wall=`, or split the work."
-            )
-        if self._worker.stopping:
-            task.uncancel()
-            return HANDED_BACK
-        if task.cancelling():
-            self._end(slot, HANDED_BACK)
-            raise asyncio.CancelledError
-        return PenstockError("The handler was cancelled from within.")
-
-    # -- settling ---------------------------------------------------------------------------------------
-
-    def _settle(self, unit: Unit, outcome: object) -> None:
-        delivery = unit.delivery
-        assert delivery is not None
-        if isinstance(outcome, Again | Dead):
-            settlement: Settlement = outcome
-        else:
-            settlement = settle(outcome, attempt=delivery.attempt, retry=self._settings.retry)
-        if settlement is not DONE and not _keeps_effects(outcome):
-            unit.calls = []
-            unit.sends = []
-        unit.settlement = settlement
-        if isinstance(outcome, Exception):
-            self._worker.tell_failure(delivery, outcome, settlement)
-
-    def finished(self, unit: MessageUnit, error: Exception | None) -> None:
-        """The commit is known. A unit that the database refused failed like its handler; a lost lease is not ours."""
-        delivery = unit.delivery
-        assert delivery is not None
-        if error is None:
-            self._worker.tell_settled(unit)
-        elif isinstance(error, LeaseLost):
-            self._worker.tell_lost(delivery)
-        elif isinstance(error, StoreError) and self._engine.committer.broken is not None:
-            pass  # nothing can be written any more; the lease or the next start returns the row
-        else:
-            again = MessageUnit(self._engine, delivery, unit.task, "")
-            again.consumer = self
-            again.closed = True
-            self._settle(again, error)
-            self._engine.committer.put(again)
-
-    def _refuse(self, delivery: Delivery, handler: Handler | None) -> None:
-        if handler is None:
-            failure = Failure("UnknownType", f"no handler for {delivery.type!r} is registered on {self.queue!r}")
-            self._put(delivery, Dead("unknown_type", failure, charged=False))
-        else:
-            failure = Failure("DamagedBody", "the body on disk differs from what was sent; it was not delivered")
-            self._put(delivery, Dead("corrupt", failure, charged=False))
-
-    def _put(self, delivery: Delivery, settlement: Settlement) -> None:
-        unit = MessageUnit(self._engine, delivery, self.queue, "")
-        unit.consumer = self
-        unit.closed = True
-        unit.settlement = settlement
-        self._engine.committer.put(unit)
-
     # -- giving back ------------------------------------------------------------------------------------
-
-    def _give_back(self, delivery: Delivery) -> None:
-        self._put(delivery, HANDED_BACK)
 
     def give_back_waiting(self) -> int:
         count = len(self._waiting)
         while self._waiting:
-            self._give_back(self._waiting.popleft())
+            self._settler.give_back(self._waiting.popleft())
         return count
 
     def holds(self) -> bool:
@@ -320,19 +207,3 @@ class Consumer:
             self.give_back_waiting()
         else:
             self._hand_back_timer = self._loop.call_later(left, self._hand_back_old)
-
-
-class MessageUnit(Unit):
-    """The unit of one delivery. Its consumer hears what became of it, unless that is only what everybody expects."""
-
-    __slots__ = ("consumer",)
-    consumer: Consumer
-
-    def finished(self, error: Exception | None) -> None:
-        if error is not None or self.consumer.tells:
-            self.consumer.finished(self, error)
-
-
-def _keeps_effects(outcome: object) -> bool:
-    """`Later` and `Discard` are answers, not failures: what the handler wrote before them is kept."""
-    return not isinstance(outcome, Exception | Again | Dead)

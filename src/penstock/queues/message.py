@@ -1,50 +1,138 @@
-"""What a handler may know about the message it handles."""
+"""A delivered message: what a handler may know about it, and the words it may say about it."""
 
 from __future__ import annotations
 
+import builtins
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from types import TracebackType
+from typing import Any, Protocol
 
+from penstock.model.errors import PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
+from penstock.model.outcome import Again, Dead, Discard, Later, Retried
 from penstock.model.times import from_micros
+
+ACK = object()
+Word = object  # ACK, Retried, Later or Discard; the first word about a message stands
+
+
+def worded(word: Word | None, outcome: object, *, held_nothing: bool) -> object:
+    """What becomes of a message by what was said about it and by how its handler ended. An acknowledgement outlives a
+    failure only where the failure takes nothing with it."""
+    if word is None:
+        return outcome
+    if word is ACK:
+        failed = isinstance(outcome, BaseException | Again | Dead)
+        return outcome if failed and not held_nothing else None
+    return word
+
+
+class Home(Protocol):
+    """Where `async with message:` gets its unit of work."""
+
+    def own_unit(self, message: Message) -> AbstractAsyncContextManager[None]: ...
 
 
 class Message:
-    """A delivered message, for handlers that take it as a second parameter."""
+    """For handlers that take it as a second parameter, and for those that take a batch."""
 
-    __slots__ = ("_delivery",)
+    __slots__ = ("_block", "_home", "body", "delivery", "word")
 
-    def __init__(self, delivery: Delivery) -> None:
-        self._delivery = delivery
+    def __init__(self, delivery: Delivery, body: Any, home: Home | None = None) -> None:
+        self.delivery = delivery
+        self.body = body
+        self.word: Word | None = None
+        self._home = home
+        self._block: AbstractAsyncContextManager[None]
+
+    # -- what is known about it -------------------------------------------------------------------------
 
     @property
     def id(self) -> str:
-        return as_text(self._delivery.id)
+        return as_text(self.delivery.id)
 
     @property
     def queue(self) -> str:
-        return self._delivery.queue
+        return self.delivery.queue
 
     @property
     def type(self) -> str:
-        return self._delivery.type
+        return self.delivery.type
+
+    @property
+    def source(self) -> str:
+        return self.delivery.source
 
     @property
     def attempt(self) -> int:
         """1 on the first delivery; one more after each failure that was charged."""
-        return self._delivery.attempt
+        return self.delivery.attempt
+
+    attempts = attempt
 
     @property
     def sent_at(self) -> datetime:
-        return from_micros(self._delivery.sent_at)
+        return from_micros(self.delivery.sent_at)
+
+    timestamp = sent_at
 
     @property
     def correlation_id(self) -> str:
-        return as_text(self._delivery.correlation_id)
+        return as_text(self.delivery.correlation_id)
 
     @property
-    def body(self) -> bytes:
-        return self._delivery.body
+    def causation_id(self) -> str | None:
+        return None if self.delivery.causation_id is None else as_text(self.delivery.causation_id)
+
+    @property
+    def replay_of(self) -> str | None:
+        """The id it had before it died and was sent back."""
+        return None if self.delivery.replay_of is None else as_text(self.delivery.replay_of)
+
+    @property
+    def raw(self) -> bytes:
+        """The body as it is stored."""
+        return self.delivery.body
+
+    # -- what may be said about it: the first word stands -------------------------------------------------
+
+    def ack(self) -> None:
+        """It is done, whatever happens to the others of its batch."""
+        self._say(ACK)
+
+    def retry(self, delay: float | None = None) -> None:
+        """Deliver it again, after so many seconds or the queue's back-off. This costs an attempt."""
+        self._say(Retried(delay))
+
+    def later(self, seconds: float) -> None:
+        """Deliver it again after so many seconds. This costs no attempt."""
+        self._say(Later(seconds))
+
+    def discard(self, reason: str) -> None:
+        """It can never succeed: it becomes a dead letter with this reason."""
+        self._say(Discard(reason))
+
+    def _say(self, word: Word) -> None:
+        if self.word is None:
+            self.word = word
+
+    # -- its own unit of work inside a batch --------------------------------------------------------------
+
+    async def __aenter__(self) -> Message:
+        if self._home is None:
+            raise PenstockError(
+                "`async with message:` is for batch handlers; here the handler's unit is the message's."
+            )
+        self._block = self._home.own_unit(self)
+        await self._block.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: builtins.type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._block.__aexit__(kind, error, trace)
 
     def __repr__(self) -> str:
         return f"<Message {self.id} {self.type} on {self.queue}, attempt {self.attempt}>"

@@ -1,24 +1,27 @@
-"""A named queue: `send` joins the current unit of work, `on` names the handler of a type."""
+"""A named queue: `send` joins the current unit of work, `on` and `on_batch` name who handles what comes out."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Protocol, TypeVar
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
 
-import msgspec
-
-from penstock.model.envelope import encode, type_name
-from penstock.model.errors import BadApp, BadMessage, TooLarge
-from penstock.model.message import PRIORITIES, PRIORITY_NORMAL, NewMessage, checksum
+from penstock.contracts.ledger import Also
+from penstock.contracts.workers import HandlerRow
+from penstock.model.envelope import CONTENT_TYPES, Command, Encoded, bulky_fields, encode, type_name
+from penstock.model.errors import BadApp, BadMessage, LoopBroken, TooLarge
+from penstock.model.ids import as_text, derived
+from penstock.model.limits import Limits
+from penstock.model.message import KEYED, PRIORITIES, PRIORITY_NORMAL, NewMessage, checksum
 from penstock.model.queue import QueueSettings
+from penstock.queues.draft import Draft, drafted, staggered
+from penstock.queues.handler import BatchHandler, Handler, HandlerFunction
+from penstock.runtime.events import ChainGrewLong, MessageWasLarge
 from penstock.runtime.unit import Unit, joined
 
-HandlerFunction = Callable[..., Awaitable[object]]
 AnyHandler = TypeVar("AnyHandler", bound=HandlerFunction)
-
-DELAY_SECONDS_MAX = 366 * 86_400
-BODY_OVERHEAD_BYTES = 100  # what an envelope adds, counted toward the limit
+NO_PARENT = bytes(16)  # ids from a caller's key are derived from nothing but the key
 
 
 class Home(Protocol):
@@ -27,33 +30,8 @@ class Home(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def body_bytes_max(self) -> int: ...
-
-
-class Handler:
-    """A function that runs one type of message, and how to make its argument."""
-
-    __slots__ = ("decode", "function", "name", "payload_class", "takes_message")
-
-    def __init__(self, queue: str, payload_class: type, function: HandlerFunction) -> None:
-        if not inspect.iscoroutinefunction(function):
-            raise BadApp(
-                f"{function!r} on queue {queue!r} is not async. Write `async def`, and use `await "
-                "penstock.in_thread(...)` for blocking work.",
-                function=function,
-            )
-        positional = [
-            parameter
-            for parameter in inspect.signature(function).parameters.values()
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        ]
-        if not 1 <= len(positional) <= 2:
-            raise BadApp(f"{function!r} on queue {queue!r} must take the payload, and the message if it wants to.")
-        self.function = function
-        self.payload_class = payload_class
-        self.takes_message = len(positional) == 2
-        self.name = f"{queue}:{function.__name__}"
-        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(payload_class).decode
+    def limits(self) -> Limits: ...
+    def watch(self, queue: Queue) -> None: ...
 
 
 class Queue:
@@ -61,81 +39,195 @@ class Queue:
 
     def __init__(self, home: Home, settings: QueueSettings, accepts: Iterable[type] | None) -> None:
         self._home = home
+        self._limits = home.limits
         self.settings = settings
         self.name = settings.name
-        self.handlers: dict[str, Handler] = {}
-        self._accepts = None if accepts is None else {type_name(accepted): accepted for accepted in accepts}
-        self._types: dict[type, str] = {accepted: name for name, accepted in (self._accepts or {}).items()}
+        self.handlers: dict[str, tuple[Handler, ...]] = {}
+        self.batch_handler: BatchHandler | None = None
+        self.dead_handler: HandlerFunction | None = None
+        self.repairer: HandlerFunction | None = None
+        self.accepts = None if accepts is None else {type_name(accepted): accepted for accepted in accepts}
+        self._types: dict[type, str] = {accepted: name for name, accepted in (self.accepts or {}).items()}
+        self._told: set[str] = set()
+        self._retention_micros = None if settings.retention_seconds is None else int(settings.retention_seconds * 1e6)
+        self._body_bytes_max = home.limits.body_bytes_max - home.limits.body_overhead_bytes
+        self._looked_at_bytes = min(self._body_bytes_max, home.limits.body_bytes_soft)
 
-    def send(self, payload: object, *, delay: float = 0.0, priority: int = PRIORITY_NORMAL) -> bytes:
-        """Joins the current unit of work and returns the message's id. Nothing is sent before the unit commits."""
+    # -- sending ----------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        payload: object,
+        *,
+        delay: float = 0.0,
+        priority: int = PRIORITY_NORMAL,
+        id: str | None = None,
+        unique: str | None = None,
+    ) -> str:
+        """Joins the current unit of work and returns the message's id. Nothing is sent before the unit commits.
+
+        `delay` in seconds; `priority` 0 is high, 1 normal, 2 low. With an `id` (a UUID of yours) or a `unique` key the same
+        message can be sent again without being delivered again, for as long as `dedup_seconds` says."""
         unit = joined(self._home)
         name = self._types.get(type(payload)) or self._accepted(payload)
         body = encode(payload)
-        if len(body) + BODY_OVERHEAD_BYTES > self._home.body_bytes_max:
-            raise TooLarge(
-                f"A {name} of {len(body):,} bytes is too large for queue {self.name!r}: at most "
-                f"{self._home.body_bytes_max - BODY_OVERHEAD_BYTES:,}. Store it and send a reference.",
-                bytes=len(body),
-                bytes_max=self._home.body_bytes_max,
-            )
+        if len(body) > self._looked_at_bytes:
+            self._check_size(unit, name, body)
         if delay or priority != PRIORITY_NORMAL:
             self._check(delay, priority)
-        message = self._message(unit, name, body, delay, priority)
+        if id is None and unique is None:
+            message = self._message(unit, unit.next_id(name), payload, name, body, delay, priority, 0)
+        else:
+            message = self._message(unit, self._key(id, unique), payload, name, body, delay, priority, KEYED)
+            if unit.also is None:
+                unit.also = Also()
         unit.send(message)
-        return message.id
+        return as_text(message.id)
 
-    def on(self, payload_class: type) -> Callable[[AnyHandler], AnyHandler]:
-        """Names the handler of a type of message: `@orders.on(OrderPlaced)`."""
-        name = self._types.get(payload_class) or type_name(payload_class)
-        if self._accepts is not None and name not in self._accepts:
-            raise BadApp(
-                f"Queue {self.name!r} does not accept {name!r}; it accepts {', '.join(self._accepts)}. Add the class to "
-                "`accepts=`."
+    def send_batch(self, items: Iterable[object], *, delay: float = 0.0) -> list[str]:
+        """Sends payloads, or drafts with their own delay, all or nothing. Refuses more than one send may hold; `send_all`
+        takes any number."""
+        drafts = [drafted(item) for item in items]
+        limits = self._limits
+        if len(drafts) > limits.send_messages_max:
+            raise TooLarge(
+                f"A batch of {len(drafts):,} messages is too large for queue {self.name!r}: at most "
+                f"{limits.send_messages_max:,}. Nothing was sent. Use `send_all`, which takes any number.",
+                messages=len(drafts),
+                messages_max=limits.send_messages_max,
             )
+        size = sum(self.size_of(draft.payload) for draft in drafts)
+        if size > limits.send_bytes_max:
+            raise TooLarge(
+                f"A batch of {size:,} bytes is too large for queue {self.name!r}: at most {limits.send_bytes_max:,}. "
+                "Nothing was sent. Use `send_all`, which takes any number.",
+                bytes=size,
+                bytes_max=limits.send_bytes_max,
+            )
+        return self._send_drafts(drafts, delay)
 
-        def register(function: AnyHandler) -> AnyHandler:
-            if name in self.handlers:
-                raise BadApp(
-                    f"Queue {self.name!r} has two handlers for {name!r}: {self.handlers[name].function.__qualname__} and "
-                    f"{getattr(function, '__qualname__', function)}."
-                )
-            self.handlers[name] = Handler(self.name, payload_class, function)
-            return function
+    def send_all(
+        self, items: Iterable[object], *, delay: float = 0.0, every: float | None = None, rate: int | None = None
+    ) -> list[str]:
+        """Sends any number, in batches of legal size. `every` staggers them by so many seconds each; `rate` lets that many
+        begin in a second. A unit of work holds 4 MB: for more, open several."""
+        if every is not None and rate is not None:
+            raise BadMessage("Give `every` or `rate`, not both.")
+        if every is not None:
+            items = staggered(items, every=every, delay=delay)
+        elif rate is not None:
+            items = staggered(items, every=1.0, delay=delay, group=rate)
+        return [id for chunk in self.chunks(items) for id in self._send_drafts(chunk, delay)]
 
-        return register
+    def chunks(self, items: Iterable[object]) -> Iterator[list[Draft]]:
+        """Splits any number of messages into batches that one send may hold, by count and by bytes."""
+        limits = self._limits
+        chunk: list[Draft] = []
+        held = 0
+        for item in items:
+            draft = drafted(item)
+            size = self.size_of(draft.payload)
+            if chunk and (len(chunk) >= limits.send_messages_max or held + size > limits.send_bytes_max):
+                yield chunk
+                chunk, held = [], 0
+            chunk.append(draft)
+            held += size
+        if chunk:
+            yield chunk
+
+    def size_of(self, payload: object) -> int:
+        """What a message counts as: its body, and what the envelope adds."""
+        return len(encode(payload)) + self._limits.body_overhead_bytes
+
+    def _send_drafts(self, drafts: Sequence[Draft], delay: float) -> list[str]:
+        """The last of them is checked before the first is sent, so that a refusal leaves nothing in the unit."""
+        unit = joined(self._home)
+        for draft in drafts:
+            name = self._types.get(type(draft.payload)) or self._accepted(draft.payload)
+            self._check(delay if draft.delay is None else draft.delay, draft.priority)
+            self._check_size(unit, name, encode(draft.payload))
+            if draft.id is not None or draft.unique is not None:
+                self._key(draft.id, draft.unique)
+        return [
+            self.send(
+                draft.payload,
+                delay=delay if draft.delay is None else draft.delay,
+                priority=draft.priority,
+                id=draft.id,
+                unique=draft.unique,
+            )
+            for draft in drafts
+        ]
 
     def _accepted(self, payload: object) -> str:
-        name = type_name(type(payload))
-        if self._accepts is not None:
+        if isinstance(payload, Encoded):
+            if self.accepts is None or payload.type in self.accepts:
+                return payload.type
+            name = payload.type
+        else:
+            name = type_name(type(payload))
+        if self.accepts is not None:
             raise BadMessage(
                 f"Queue {self.name!r} does not accept {type(payload).__qualname__} ({name!r}); it accepts "
-                f"{', '.join(self._accepts)}. Nothing was sent.",
+                f"{', '.join(self.accepts)}. Nothing was sent.",
                 type=name,
             )
         self._types[type(payload)] = name
         return name
 
     def _check(self, delay: float, priority: int) -> None:
-        if not 0 <= delay <= DELAY_SECONDS_MAX:
-            raise BadMessage(
-                f"A delay of {delay} s is not possible: it can be 0 to {DELAY_SECONDS_MAX:,}.", delay=delay
-            )
+        longest = self._limits.delay_seconds_max
+        if not 0 <= delay <= longest:
+            raise BadMessage(f"A delay of {delay} s is not possible: it can be 0 to {longest:,.0f}.", delay=delay)
         if priority not in PRIORITIES:
             raise BadMessage(f"Priority {priority!r} does not exist: 0 is high, 1 normal, 2 low.", priority=priority)
 
-    def _message(self, unit: Unit, name: str, body: bytes, delay: float, priority: int) -> NewMessage:
-        id = unit.next_id(name)
+    def _check_size(self, unit: Unit, name: str, body: bytes) -> None:
+        if len(body) > self._body_bytes_max:
+            raise TooLarge(
+                f"A {name} of {len(body):,} bytes is too large for queue {self.name!r}: at most "
+                f"{self._body_bytes_max:,}. Store it and send a reference.",
+                bytes=len(body) + self._limits.body_overhead_bytes,
+                bytes_max=self._limits.body_bytes_max,
+            )
+        if len(body) > self._limits.body_bytes_soft and name not in self._told:
+            self._told.add(name)
+            unit.engine.events.emit(MessageWasLarge(self.name, name, len(body)))
+
+    def _key(self, id: str | None, unique: str | None) -> bytes:
+        if unique is not None:
+            return derived(NO_PARENT, self.name, unique)
+        try:
+            return uuid.UUID(id).bytes
+        except (ValueError, AttributeError, TypeError) as error:
+            raise BadMessage(
+                f"{id!r} is no id: give a UUID, or any text as `unique=`. Nothing was sent.", id=id
+            ) from error
+
+    def _message(
+        self, unit: Unit, id: bytes, payload: object, name: str, body: bytes, delay: float, priority: int, flags: int
+    ) -> NewMessage:
         now = unit.engine.clock.now()
-        consumed = unit.delivery
+        consumed = unit.origin
         if consumed is None:
-            correlation_id, causation_id, hops = id, None, 0
+            correlation_id, causation_id, hops, depth = id, None, 0, 0
         else:
-            correlation_id, causation_id, hops = consumed.correlation_id, consumed.id, consumed.hops + 1
+            correlation_id, causation_id = consumed.correlation_id, consumed.id
+            hops, depth = consumed.hops, consumed.depth + 1
+            if depth >= self._limits.hops_max:
+                raise LoopBroken(
+                    f"{name!r} would be message {depth + 1} of one chain; at most {self._limits.hops_max} may follow from "
+                    "each other. A handler that causes itself goes round for ever: break the loop, or raise hops_max.",
+                    depth=depth,
+                )
+        if isinstance(payload, Command):
+            hops += 1
+            if hops > self._limits.hops_soft and name not in self._told:
+                self._told.add(name)
+                unit.engine.events.emit(ChainGrewLong(self.name, name, hops))
         # Made through the tuple itself: twice as quick as calling the class, and one is made for every message.
         values = (
             id,
-            "",
             self.name,
             priority,
             now + int(delay * 1_000_000),
@@ -144,11 +236,100 @@ class Queue:
             correlation_id,
             causation_id,
             hops,
+            depth,
             now,
             checksum(id, body),
             body,
+            flags,
+            None if self._retention_micros is None else now + self._retention_micros,
         )
         return tuple.__new__(NewMessage, values)
+
+    # -- handling ---------------------------------------------------------------------------------------
+
+    def on(self, payload_class: type, *, name: str | None = None) -> Callable[[AnyHandler], AnyHandler]:
+        """Names a handler of a type of message: `@orders.on(OrderPlaced)`. Several handlers of one type each get their own
+        copy with its own retries; `name` (the function's) tells them apart and must stay the same over deploys."""
+        type_ = self._types.get(payload_class) or type_name(payload_class)
+        if self.accepts is not None and type_ not in self.accepts:
+            raise BadApp(
+                f"Queue {self.name!r} does not accept {type_!r}; it accepts {', '.join(self.accepts)}. Add the class to "
+                "`accepts=`."
+            )
+
+        def register(function: AnyHandler) -> AnyHandler:
+            handler = Handler(self.name, payload_class, function, name)
+            if self.batch_handler is not None:
+                raise self._second(handler.name)
+            known = self.handlers.get(type_, ())
+            if any(each.name == handler.name for each in known):
+                raise BadApp(
+                    f"Queue {self.name!r} has two handlers of {type_!r} called {handler.name!r}. Give one of them "
+                    "another `name=`."
+                )
+            self.handlers[type_] = (*known, handler)
+            return function
+
+        return register
+
+    def on_batch(self, function: AnyHandler) -> AnyHandler:
+        """Names the one handler that gets this queue's messages many at a time: `async def score(batch: Batch)`."""
+        handler = BatchHandler(self.name, function)
+        if self.batch_handler is not None or self.handlers:
+            raise self._second(handler.name)
+        self.batch_handler = handler
+        return function
+
+    def on_dead(self, function: AnyHandler) -> AnyHandler:
+        """Names who hears of this queue's dead letters: `async def alarm(letter: DeadLetter)`, with retries of its own."""
+        self.dead_handler = function
+        self._watched()
+        return function
+
+    def repair(self, function: AnyHandler) -> AnyHandler:
+        """Names who may mend a dead letter: it gets the letter and returns a payload to send back, or None; once."""
+        self.repairer = function
+        self._watched()
+        return function
+
+    def _watched(self) -> None:
+        self.settings = replace(self.settings, watched=True)
+        self._home.watch(self)
+
+    @property
+    def is_served(self) -> bool:
+        return bool(self.handlers) or self.batch_handler is not None
+
+    def known(self) -> list[HandlerRow]:
+        """What this queue's handlers can run, for other workers to know."""
+        if self.batch_handler is not None:
+            return [HandlerRow(self.name, type_, "") for type_ in self.accepts or CONTENT_TYPES]
+        rows = [HandlerRow(self.name, type_, "") for type_ in self.handlers]
+        return rows + [
+            HandlerRow(self.name, type_, handler.name)
+            for type_, handlers in self.handlers.items()
+            for handler in handlers
+            if len(handlers) > 1
+        ]
+
+    def _second(self, name: str) -> BadApp:
+        known = (
+            self.batch_handler.name
+            if self.batch_handler
+            else ", ".join(handler.name for handlers in self.handlers.values() for handler in handlers)
+        )
+        return BadApp(
+            f"Queue {self.name!r} has two consumers: {known} and {name}. A queue has one handler for batches, or handlers "
+            "for single messages."
+        )
+
+    def advice(self) -> list[str]:
+        """What a reader of this queue's types would remark on."""
+        return [
+            f"{type_}.{field} looks like a thing itself. Store it, and send its id."
+            for type_, payload_class in (self.accepts or {}).items()
+            for field in bulky_fields(payload_class)
+        ]
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"

@@ -11,7 +11,7 @@ from penstock.contracts.clock import Clock
 from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Committed, Ledger, NotCommitted, SealedUnit, Want
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
-from penstock.model.outcome import Again
+from penstock.model.outcome import DONE, Again
 from penstock.model.usage import Measure
 from penstock.runtime.groups import GroupResult, commit_group
 from penstock.runtime.lanes import Lane
@@ -131,9 +131,11 @@ class Committer:
             unit.committed = True
             for message in unit.sends:
                 waiting[message.queue] = min(message.due, waiting.get(message.queue, message.due))
-            if type(unit.settlement) is Again and unit.delivery is not None:
-                due = result.now + int(unit.settlement.seconds * 1_000_000)
-                waiting[unit.delivery.queue] = min(due, waiting.get(unit.delivery.queue, due))
+            if unit.settlement is not DONE:
+                for delivery, settlement in unit.fence():
+                    if type(settlement) is Again:
+                        due = result.now + int(settlement.seconds * 1_000_000)
+                        waiting[delivery.queue] = min(due, waiting.get(delivery.queue, due))
             unit.finished(None)
             unit.calls = []  # they point back at their unit: a circle that only the garbage collector would open
         for unit in result.repeated:
@@ -144,6 +146,8 @@ class Committer:
         for committed in result.commits:
             for task, measure in committed.measures:
                 self._on_cost(task, measure)
+            for queue, due in committed.waiting.items():
+                waiting[queue] = min(due, waiting.get(queue, due))
         if result.commits:
             # Wants ride in the last commit of a group that had to be divided.
             self._claims.learned(wants, swept, result.commits[-1], waiting, now)

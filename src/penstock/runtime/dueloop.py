@@ -20,10 +20,12 @@ class Source(Protocol):
 
     @property
     def queue(self) -> str: ...
-    @property
-    def lease_micros(self) -> int: ...
-    def room(self) -> int:
-        """How many more rows it would take now."""
+    def want(self) -> Want | None:
+        """What it would take now, if anything."""
+        ...
+
+    def tuned(self, parallel: int | None) -> None:
+        """An operator has set how many handlers run at once, or left it to the app."""
         ...
 
     def take(self, deliveries: list[Delivery], *, full: bool) -> None: ...
@@ -79,10 +81,9 @@ class DueLoop:
         for name in self._rotated():
             due = self._next_due[name]
             if name in fed or (due is not None and due <= now):
-                source = self._sources[name]
-                room = source.room()
-                if room > 0:
-                    wanted.append(Want(name, room, source.lease_micros))
+                want = self._sources[name].want()
+                if want is not None:
+                    wanted.append(want)
         return wanted
 
     def _fed(self, now: int, units: Sequence[SealedUnit]) -> set[str]:
@@ -143,9 +144,11 @@ class DueLoop:
             # News that came while the claim was under way may be about a row it could not see yet: look again.
             again = full or want.queue in self._news
             self._next_due[want.queue] = NOW if again else committed.next_due[want.queue]
+            source = self._sources[want.queue]
+            source.tuned(committed.parallel.get(want.queue))
             claimed = by_queue.get(want.queue)
             if claimed:
-                self._sources[want.queue].take(claimed, full=full)
+                source.take(claimed, full=full)
 
     def _sooner(self, queue: str, due: int) -> None:
         known = self._next_due[queue]
@@ -179,7 +182,7 @@ class DueLoop:
         now = self._clock.now()
         earliest = self._next_sweep(now)
         for name, due in self._next_due.items():
-            if due is None or (due <= now and self._sources[name].room() <= 0):
+            if due is None or (due <= now and self._sources[name].want() is None):
                 continue
             if earliest is None or due < earliest:
                 earliest = due

@@ -74,7 +74,7 @@ class Engine:
         self.presence = self.store.presence(me)
         self._bell = self.surroundings.bell(self.store, me)
         self.gate = Gate()
-        self.due = DueLoop(self.clock, may_sweep=self._may_sweep, start=self._start, ring=self._ring)
+        self.due = DueLoop(self.clock, may_sweep=self.may_sweep, start=self._start, ring=self.ring)
         self.meter = MeterBook(self)
         self.committer = Committer(
             self._writing,
@@ -144,7 +144,7 @@ class Engine:
     def _start(self) -> bool:
         return self.committer.start()
 
-    def _ring(self, queues: Collection[str]) -> None:
+    def ring(self, queues: Collection[str]) -> None:
         self._bell.ring(queues)
 
     async def return_departed(self) -> None:
@@ -170,7 +170,7 @@ class Engine:
 
     # -- trouble ---------------------------------------------------------------------------------------
 
-    def _may_sweep(self) -> bool:
+    def may_sweep(self) -> bool:
         return self._hold.allows(self.clock.monotonic())
 
     def _jumped(self, jump: Jump) -> None:

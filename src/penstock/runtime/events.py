@@ -49,6 +49,75 @@ class MessageFailed(EngineEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class MessageDied(EngineEvent):
+    """A message has become a dead letter."""
+
+    name: ClassVar[str] = "message.died"
+    level: ClassVar[str] = "error"
+    queue: str
+    id: str
+    type: str
+    source: str
+    attempts: int
+    reason: str
+    error: str | None
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWasLarge(EngineEvent):
+    """Told once for each type and process."""
+
+    name: ClassVar[str] = "message.bulged"
+    level: ClassVar[str] = "warning"
+    queue: str
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainGrewLong(EngineEvent):
+    """More commands follow from each other than a person can follow. Told once for each type and process."""
+
+    name: ClassVar[str] = "chain.grew"
+    level: ClassVar[str] = "warning"
+    queue: str
+    type: str
+    hops: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesExpired(EngineEvent):
+    """Messages, or dead letters, outlived their queue's retention."""
+
+    name: ClassVar[str] = "messages.expired"
+    level: ClassVar[str] = "warning"
+    messages: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class LettersPiledUp(EngineEvent):
+    """A queue has more dead letters than a person would look through."""
+
+    name: ClassVar[str] = "letters.piled"
+    level: ClassVar[str] = "error"
+    queue: str
+    letters: int
+    letters_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class LettersAge(EngineEvent):
+    """Dead letters will expire in a day unless somebody deals with them."""
+
+    name: ClassVar[str] = "letters.aged"
+    level: ClassVar[str] = "error"
+    queue: str
+    letters: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseWasLost(EngineEvent):
     name: ClassVar[str] = "lease.lost"
     level: ClassVar[str] = "warning"

@@ -9,6 +9,7 @@ from penstock.contracts.ledger import (
     Committed,
     Ledger,
     NotCommitted,
+    RefusedUnits,
     RepeatedUnits,
     SealedUnit,
     StaleUnits,
@@ -56,6 +57,9 @@ def _commit(
         except RepeatedUnits as error:
             result.repeated += error.repeated
             units = without(units, error.repeated)
+        except RefusedUnits as error:
+            result.failed += error.refused
+            units = without(units, [unit for unit, _ in error.refused])
         except (StoreError, NotCommitted):
             raise
         except Exception as error:

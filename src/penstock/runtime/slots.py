@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Token
 from typing import Any
 
@@ -15,11 +15,17 @@ from penstock.runtime.unit import Unit
 class SlotNumbers:
     """The numbers of one worker's slots, shared by all its queues. Each names a place in the list of running handlers."""
 
-    def __init__(self) -> None:
+    def __init__(self, cells: memoryview) -> None:
+        self._cells = cells
         self._free = list(range(running.SLOTS_MAX - 1, -1, -1))
 
     def take(self) -> int | None:
-        return self._free.pop() if self._free else None
+        if not self._free:
+            return None
+        number = self._free.pop()
+        if number >= self._cells[running.USED]:
+            self._cells[running.USED] = number + 1  # whoever looks after the process looks no further than this
+        return number
 
     def give(self, number: int) -> None:
         self._free.append(number)
@@ -31,7 +37,7 @@ class SlotNumbers:
 class Slot:
     """One place where a handler runs. `mark` names it while it is on the processor, `at` is where its cells begin."""
 
-    __slots__ = ("at", "mark", "number", "outside", "overdue", "started", "task", "unit")
+    __slots__ = ("at", "mark", "members", "message", "number", "outside", "overdue", "started", "task", "unit")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -41,6 +47,8 @@ class Slot:
         self.started = 0.0
         self.overdue = False
         self.unit: Unit | None = None
+        self.members: list[int] = []  # the numbers that hold the further rows of a batch
+        self.message: Any = None  # where a handler may have said something about its message
         self.outside: Token[Unit | None]
 
 
@@ -50,7 +58,7 @@ class SlotPool:
     def __init__(self, numbers: SlotNumbers, cells: memoryview, parallel: int, wall_seconds: float) -> None:
         self._numbers = numbers
         self._cells = cells
-        self._parallel = parallel
+        self.parallel = parallel  # how many may be taken
         self._wall = wall_seconds
         self._wall_micros = int(wall_seconds * 1_000_000)
         self._loop = asyncio.get_running_loop()
@@ -63,7 +71,7 @@ class SlotPool:
         return self._numbers.left()
 
     def take(self) -> Slot | None:
-        number = self._numbers.take() if self.busy < self._parallel else None
+        number = self._numbers.take() if self.busy < self.parallel else None
         if number is None:
             return None
         self.busy += 1
@@ -88,6 +96,27 @@ class SlotPool:
         cells[at] = running.KIND_MESSAGE  # last: a slot counts only once it is complete
         if self._timer is None:
             self._timer = self._loop.call_later(self._wall, self._watch)
+
+    def begin_batch(self, slot: Slot, rows: list[int]) -> None:
+        """Each row has its place in the list; where places run out, the rest is not blamed for a death."""
+        cells = self._cells
+        for row in rows[1:]:
+            number = self._numbers.take()
+            if number is None:
+                break
+            at = running.HEADER_CELLS + number * running.SLOT_CELLS
+            cells[at + 1] = row
+            cells[at + 2] = slot.number
+            cells[at] = running.KIND_MEMBER
+            slot.members.append(number)
+        self.begin(slot, rows[0])
+
+    def end_batch(self, slot: Slot) -> None:
+        self.end(slot)
+        for number in slot.members:
+            self._cells[running.HEADER_CELLS + number * running.SLOT_CELLS] = running.KIND_FREE
+            self._numbers.give(number)
+        slot.members.clear()
 
     def end(self, slot: Slot) -> None:
         self._cells[slot.at] = running.KIND_FREE
@@ -120,6 +149,9 @@ class SlotPool:
             self._timer = self._loop.call_at(earliest, self._watch)
 
 
+NOT_BEGUN = object()
+
+
 class Stepped:
     """Awaits the rest of a coroutine and notes, in memory that outlives the process, whenever it is the one on the processor.
 
@@ -130,15 +162,17 @@ class Stepped:
 
     def __init__(self, coroutine: Coroutine[Any, Any, object], awaited: Any, cells: memoryview, mark: int) -> None:
         self._coroutine = coroutine
-        self._awaited = awaited  # what it waits for first
+        self._awaited = awaited  # what it waits for first; NOT_BEGUN if it has not run at all
         self._cells = cells
         self._mark = mark
 
     def __await__(self) -> Generator[Any, Any, object]:
         coroutine, cells, mark, awaited = self._coroutine, self._cells, self._mark, self._awaited
+        step: Callable[[Any], Any]
+        value: Any
         while True:
             try:
-                value = yield awaited
+                value = None if awaited is NOT_BEGUN else (yield awaited)
                 step = coroutine.send
             except GeneratorExit:
                 coroutine.close()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from penstock.contracts.ledger import Call, Line, OnceKey, SealedUnit
+from penstock.contracts.ledger import Also, Call, Exhumation, Line, OnceKey, SealedUnit
 from penstock.model.errors import NoUnit, UnitClosed, UnitTooLarge
 from penstock.model.ids import derived
 from penstock.model.message import Delivery, NewMessage
@@ -26,12 +26,13 @@ current_unit: ContextVar[Unit | None] = ContextVar("penstock_unit", default=None
 class Unit(SealedUnit):
     """Open while its handler runs. `key` makes the ids of what it sends the same on every attempt."""
 
-    __slots__ = ("_bytes", "closed", "engine", "key", "sent")
+    __slots__ = ("_bytes", "closed", "engine", "key", "origin", "sent")
 
     def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
         # Spelt out instead of calling up: one of these is made for every message.
         self.delivery = delivery
         self.task = task
+        self.also = None
         self.settlement = None
         self.calls = []
         self.sends = []
@@ -40,6 +41,7 @@ class Unit(SealedUnit):
         self.committed = False
         self.repeated = False
         self.engine = engine
+        self.origin = delivery  # what everything it sends follows from
         self.key = key
         self.closed = False
         self.sent = 0
@@ -123,6 +125,12 @@ async def open_unit(engine: Engine, key: str | None) -> AsyncIterator[AwaitedUni
         raise UnitClosed
     delivery = None if outer is None else outer.delivery
     unit = AwaitedUnit(engine, delivery, "" if outer is None else outer.task, key)
+    if outer is not None:
+        unit.origin = outer.origin
+        if outer.also is not None and outer.also.settles:
+            # In the middle of a batch: it commits only while all of the batch is still ours.
+            unit.also = Also()
+            unit.also.settles = [(each, None) for each, _ in outer.also.settles]
     if key is not None:
         unit.once = once_key(engine, key)
         unit.repeated = await engine.find_once(unit.once) is not None
@@ -132,7 +140,7 @@ async def open_unit(engine: Engine, key: str | None) -> AsyncIterator[AwaitedUni
     finally:
         current_unit.reset(before)
         unit.closed = True
-    if not unit.repeated and (unit.grows or delivery is not None):
+    if not unit.repeated and (unit.grows or delivery is not None or unit.also is not None):
         engine.committer.put(unit)
         await unit.settled()
 
@@ -141,7 +149,7 @@ def once_key(engine: Engine, key: str) -> OnceKey:
     """Keys belong to the message that is being handled; outside one they belong to the database."""
     unit = current_unit.get()
     consumed = unit.delivery if unit is not None and unit.engine is engine else None
-    return OnceKey(b"" if consumed is None else consumed.id + consumed.handler.encode(), key)
+    return OnceKey(b"" if consumed is None else consumed.origin + consumed.handler.encode(), key)
 
 
 def joined(engine_of: object) -> Unit:
@@ -157,6 +165,14 @@ def joined(engine_of: object) -> Unit:
             "other_app.unit():` for the other one."
         )
     return unit
+
+
+def joined_letters(engine_of: object) -> list[Exhumation]:
+    """What the current unit does with dead letters."""
+    unit = joined(engine_of)
+    if unit.also is None:
+        unit.also = Also()
+    return unit.also.letters
 
 
 def caller(depth: int = 2) -> Line:

@@ -8,17 +8,24 @@ from functools import partial
 from typing import Any, Protocol
 
 from penstock.contracts import running
+from penstock.contracts.workers import HandlerRow
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
-from penstock.model.outcome import Again, Settlement
-from penstock.model.queue import QueueSettings
+from penstock.model.outcome import Again, Dead, Settlement
 from penstock.runtime.dueloop import Source
 from penstock.runtime.engine import Engine
-from penstock.runtime.events import LeaseWasLost, LogGrew, MessageFailed, MessageSettled, WorkerStarted, WorkerStopped
+from penstock.runtime.events import (
+    LeaseWasLost,
+    LogGrew,
+    MessageDied,
+    MessageFailed,
+    MessageSettled,
+    WorkerStarted,
+    WorkerStopped,
+)
 from penstock.runtime.retention import Retention
 from penstock.runtime.slots import Slot, SlotNumbers
-from penstock.runtime.unit import Unit
 
 GRACE_SECONDS = 25.0  # what running handlers get to finish after a stop; under the 30 s that most supervisors wait
 CANCELLED_SECONDS = 5.0  # what a cancelled handler gets to clean up
@@ -44,26 +51,30 @@ class Worker:
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._beat: asyncio.TimerHandle | None = None
-        self._retention = Retention(engine)
         self.tells = engine.events.wanted(MessageSettled)
         self._log_is_large = False
         self.stopping = False
-        self.slots = SlotNumbers()
         self.cells = engine.presence.cells
+        self.slots = SlotNumbers(self.cells)
 
     async def run(
-        self, consumers: Sequence[Consuming], queues: Sequence[QueueSettings], *, until_idle: bool = False
+        self,
+        consumers: Sequence[Consuming],
+        handlers: Sequence[HandlerRow],
+        *,
+        expires_after: float | None = None,
+        until_idle: bool = False,
     ) -> None:
         """Returns after `stop`, when everything is settled or given back. Raises if the store is beyond help."""
         engine = self._engine
         self._consumers = consumers
-        await engine.in_writer(partial(engine.writer.workers.register_queues, queues))
+        await engine.in_writer(partial(engine.writer.workers.register_handlers, handlers))
         await engine.return_departed()
         engine.listen()
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 self._started()
-                beside = [self._tasks.create_task(self._retention.run())]
+                beside = [self._tasks.create_task(Retention(engine, shortest_seconds=expires_after).run())]
                 if engine.surroundings.tick_seconds:
                     beside.append(self._tasks.create_task(self._tick()))
                 if until_idle:
@@ -170,9 +181,24 @@ class Worker:
 
     # -- telling ----------------------------------------------------------------------------------------
 
-    def tell_settled(self, unit: Unit) -> None:
-        if self.tells and unit.delivery is not None and unit.settlement is not None:
-            self._engine.events.emit(_settled(unit.delivery, unit.settlement))
+    def tell_settled(self, delivery: Delivery, settlement: Settlement, started: float, ended: float) -> None:
+        """A settlement has committed. The times are the loop's."""
+        events = self._engine.events
+        if isinstance(settlement, Dead):
+            failure = settlement.failure
+            died = MessageDied(
+                delivery.queue,
+                as_text(delivery.id),
+                delivery.type,
+                delivery.source,
+                delivery.attempts + settlement.charged,
+                settlement.reason,
+                None if failure is None else f"{failure.error_class}: {failure.message}",
+                as_text(delivery.correlation_id),
+            )
+            events.emit(died)
+        if events.wanted(MessageSettled):
+            events.emit(_settled(delivery, settlement))
 
     def tell_failure(self, delivery: Delivery, error: Exception, settlement: Settlement) -> None:
         event = MessageFailed(

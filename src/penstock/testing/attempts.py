@@ -10,8 +10,10 @@ from typing import Any
 
 from penstock.model.errors import BadApp
 from penstock.model.times import from_micros
+from penstock.queues.batch import Batch
+from penstock.queues.handler import BatchHandler, Handler
 from penstock.queues.message import Message
-from penstock.queues.queue import Handler, Queue
+from penstock.queues.queue import Queue
 
 Answers = deque[object]  # each handler takes the next one: an exception is raised, anything else is returned
 
@@ -36,18 +38,26 @@ class Recorder:
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
-        self._before: dict[Queue, dict[str, Handler]] = {}
+        self._before: dict[Queue, tuple[dict[str, tuple[Handler, ...]], BatchHandler | None]] = {}
         self.delivered: dict[str, list[Attempt]] = {}
 
     def watch(self, queue: Queue) -> None:
-        self._before.setdefault(queue, dict(queue.handlers))
-        for name, handler in self._before[queue].items():
-            queue.handlers[name] = self._recorded(queue, handler.payload_class, handler.function, handler)
+        handlers, batch_handler = self._remember(queue)
+        for type_, several in handlers.items():
+            queue.handlers[type_] = tuple(
+                self._recorded(queue, each.payload_class, each.function, each) for each in several
+            )
+        if batch_handler is not None:
+            queue.batch_handler = self._recorded_batch(queue, batch_handler)
+
+    def _remember(self, queue: Queue) -> tuple[dict[str, tuple[Handler, ...]], BatchHandler | None]:
+        return self._before.setdefault(queue, (dict(queue.handlers), queue.batch_handler))
 
     def answer(self, queue: Queue, answers: Answers) -> None:
         """Every type that the queue accepts is handled by giving the next answer."""
-        self._before.setdefault(queue, dict(queue.handlers))
-        accepted = {name: handler.payload_class for name, handler in queue.handlers.items()} | (queue._accepts or {})
+        self._remember(queue)
+        handled = {type_: several[0].payload_class for type_, several in queue.handlers.items()}
+        accepted = handled | (queue.accepts or {})
         if not accepted:
             raise BadApp(f"Queue {queue.name!r} has neither `accepts=` nor a handler, so nothing can answer on it.")
 
@@ -58,13 +68,14 @@ class Recorder:
             return answer
 
         for name, payload_class in accepted.items():
-            queue.handlers[name] = self._recorded(queue, payload_class, answering, None)
+            queue.handlers[name] = (self._recorded(queue, payload_class, answering, None),)
 
     def leave(self) -> None:
         """Puts the app's own handlers back."""
-        for queue, handlers in self._before.items():
+        for queue, (handlers, batch_handler) in self._before.items():
             queue.handlers.clear()
             queue.handlers.update(handlers)
+            queue.batch_handler = batch_handler
         self._before.clear()
 
     def _recorded(
@@ -77,5 +88,16 @@ class Recorder:
             delivered.append(Attempt(message.attempt, payload, message.id, from_micros(self._now())))
             return await (function(payload, message) if takes_message else function(payload))
 
-        recorded.__name__ = getattr(function, "__name__", "handler")
-        return Handler(queue.name, payload_class, recorded)
+        name = getattr(function, "__name__", "handler") if like is None else like.name
+        return Handler(queue.name, payload_class, recorded, name)
+
+    def _recorded_batch(self, queue: Queue, like: BatchHandler) -> BatchHandler:
+        delivered = self.delivered.setdefault(queue.name, [])
+
+        async def recorded(batch: Batch) -> object:
+            at = from_micros(self._now())
+            delivered.extend(Attempt(each.attempt, each.body, each.id, at) for each in batch)
+            return await like.function(batch)
+
+        recorded.__name__ = like.name
+        return BatchHandler(queue.name, recorded)

@@ -17,7 +17,6 @@ import msgspec
 from penstock.app import App
 from penstock.contracts.faults import NoFaults
 from penstock.model.errors import BadApp, PenstockError
-from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL
 from penstock.model.times import from_micros, to_micros
 from penstock.queues.queue import Queue
@@ -171,10 +170,12 @@ class TestApp:
 
     # -- messages -----------------------------------------------------------------------------------------
 
-    async def send(self, queue: Queue, payload: object, *, delay: float = 0.0, priority: int = PRIORITY_NORMAL) -> str:
+    async def send(
+        self, queue: Queue, payload: object, *, delay: float = 0.0, priority: int = PRIORITY_NORMAL, **more: str
+    ) -> str:
         """Sends one message and returns its id. It is there when this returns; the worker hears of it at `advance`."""
         async with self.unit():
-            return as_text(queue.send(payload, delay=delay, priority=priority))
+            return queue.send(payload, delay=delay, priority=priority, **more)
 
     @asynccontextmanager
     async def unit(self, key: str | None = None) -> AsyncIterator[AwaitedUnit]:
@@ -184,7 +185,7 @@ class TestApp:
 
     def answering(self, queue: Queue) -> None:
         """Handlers of this queue give the next of `answers`: exceptions are raised, values returned, else None."""
-        if self._open and not queue.handlers:
+        if self._open and not queue.is_served:
             raise BadApp(f"Nothing serves queue {queue.name!r} yet; call `answering` before the app is entered.")
         self._answering.append(queue)
         if self._open:
@@ -232,7 +233,7 @@ class TestApp:
         return upcoming
 
     async def _busy(self) -> list[str]:
-        counted = [(queue.name, await self.counts(queue)) for queue in self.app.queues.values() if queue.handlers]
+        counted = [(queue.name, await self.counts(queue)) for queue in self.app.queues.values() if queue.is_served]
         return [name for name, counts in counted if counts.ready or counts.leased]
 
     async def _until(self, when: float) -> None:

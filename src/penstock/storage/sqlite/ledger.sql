@@ -35,24 +35,6 @@ set worker = null,
 where seq = :seq
 and token = :token;
 
--- name: bury
-insert into penstock_dead (
-  id, handler, queue, priority, type, source, correlation_id, causation_id, hops, sent_at, checksum, body,
-  attempts, crashes, reason, error_class, error_message, first_failed_at, failed_at
-)
-select
-  id, handler, queue, priority, type, source, correlation_id, causation_id, hops, sent_at, checksum, body,
-  attempts + :charged, crashes + :crashed, :reason, coalesce(:error_class, error_class),
-  coalesce(:error_message, error_message), coalesce(first_failed_at, :now), :now
-from penstock_messages
-where seq = :seq
-and token = :token;
-
--- name: remove
-delete from penstock_messages
-where seq = :seq
-and token = :token;
-
 -- name: still_held
 select count(*)
 from penstock_messages
@@ -75,66 +57,22 @@ and key = :key;
 insert into penstock_once (scope, key, result, saved_at)
 values (:scope, :key, :result, :now);
 
--- name: send
-insert into penstock_messages (
-  id, handler, queue, priority, due, type, source, correlation_id, causation_id, hops, sent_at, checksum, body
-)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (id, handler) do nothing;
+-- name: note_processed
+update penstock_seen
+set processed_at = :now
+where (id, queue) in (
+  select id, queue
+  from penstock_messages
+  where seq in carray(:seqs)
+);
 
 -- name: count
-insert into penstock_counters (queue, worker, sent, acked, dead)
-values (:queue, :worker, :sent, :acked, :dead)
+insert into penstock_counters (queue, worker, sent, acked, dead, purged, expired, bytes)
+values (:queue, :worker, :sent, :acked, :dead, :purged, :expired, :bytes)
 on conflict (queue, worker) do update
 set sent = sent + excluded.sent,
   acked = acked + excluded.acked,
-  dead = dead + excluded.dead;
-
--- name: paused
-select name
-from penstock_queues
-where paused;
-
--- Each (queue, priority) is a probe of its own: a range over priorities would walk every delayed row.
--- Looked up and then taken, in one transaction: `returning` would copy every row once more and lose the order.
--- name: due
-select
-  seq, :number, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops, sent_at,
-  checksum, body
-from penstock_messages
-where queue = :queue
-and priority = :priority
-and worker is null
-and due <= :now
-order by due
-limit :limit;
-
--- name: take
-update penstock_messages
-set worker = :worker,
-  token = :number,
-  due = :lease_end
-where seq in carray(:seqs);
-
--- name: next_due
-select due
-from penstock_messages
-where queue = :queue
-and priority = :priority
-and worker is null
-order by due
-limit 1;
-
--- name: next_lapse
-select due
-from penstock_messages
-where worker is not null
-order by due
-limit 1;
-
--- name: lapsed
-select distinct worker
-from penstock_messages
-where worker is not null
-and due <= :now
-limit 100;
+  dead = dead + excluded.dead,
+  purged = purged + excluded.purged,
+  expired = expired + excluded.expired,
+  bytes = bytes + excluded.bytes;

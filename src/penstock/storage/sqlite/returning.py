@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.contracts.workers import Returned
-from penstock.model.crash import HeldRow, Verdict, verdict
+from penstock.model.crash import HeldRow, Verdict, lapsed_pull, verdict
 from penstock.model.outcome import Dead
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
-from penstock.storage.sqlite.session import Session
+from penstock.storage.sqlite.burial import bury
+from penstock.storage.sqlite.session import PULLED, Session
+from penstock.storage.sqlite.tally import Tally
 from penstock.storage.statements import load
 
 SQL = load("penstock.storage.sqlite", "workers.sql")
-LEDGER = load("penstock.storage.sqlite", "ledger.sql")
 FOREVER = 2**62
 
 
@@ -24,15 +25,16 @@ class ReturnedRows:
     released: int = 0
     suspected: int = 0
     charged: int = 0
-    dead_by_queue: dict[str, int] = field(default_factory=dict)
+    dead: int = 0
 
     def counts(self) -> Returned:
-        return Returned(self.released, self.suspected, self.charged, sum(self.dead_by_queue.values()))
+        return Returned(self.released, self.suspected, self.charged, self.dead)
 
 
 def return_rows(
     session: Session,
     worker: int,
+    tally: Tally,
     *,
     started: Collection[int] | None,
     charged: Collection[int] = (),
@@ -44,10 +46,13 @@ def return_rows(
     rules = _rules(session)
     for row in _held(session, worker, lapsed_by):
         crashes_max, retry = rules.get(row.queue, _DEFAULT_RULES)
-        judged = verdict(row, started=started, charged=charged, crashes_max=crashes_max, retry=retry)
-        _carry_out(session, row, judged, now, number)
+        if worker == PULLED:
+            judged = lapsed_pull(row, retry)
+        else:
+            judged = verdict(row, started=started, charged=charged, crashes_max=crashes_max, retry=retry)
+        _carry_out(session, row, judged, tally, now, number)
         if isinstance(judged.settlement, Dead):
-            returned.dead_by_queue[row.queue] = returned.dead_by_queue.get(row.queue, 0) + 1
+            returned.dead += 1
         elif judged.settlement.charged:
             returned.charged += 1
         elif judged.crashed:
@@ -63,7 +68,7 @@ def _held(session: Session, worker: int, lapsed_by: int) -> Iterator[HeldRow]:
         yield from map(HeldRow._make, page)
 
 
-def _carry_out(session: Session, row: HeldRow, judged: Verdict, now: int, number: int) -> None:
+def _carry_out(session: Session, row: HeldRow, judged: Verdict, tally: Tally, now: int, number: int) -> None:
     settlement = judged.settlement
     failure = settlement.failure
     facts: dict[str, Any] = {
@@ -76,8 +81,7 @@ def _carry_out(session: Session, row: HeldRow, judged: Verdict, now: int, number
         "error_message": failure.message if failure else None,
     }
     if isinstance(settlement, Dead):
-        session.connection.execute(LEDGER["bury"], facts | {"reason": settlement.reason})
-        session.connection.execute(LEDGER["remove"], {"seq": row.seq, "token": row.token})
+        bury(session, facts | {"reason": settlement.reason}, tally, now=now)
     else:
         due = now + int(settlement.seconds * 1_000_000)
         again = {"number": number, "due": due, "failed": int(settlement.charged)}

@@ -23,7 +23,7 @@ on conflict do nothing;
 create table if not exists penstock_messages (
   seq integer primary key,
   id blob not null,
-  handler text not null,
+  handler text not null default '',
   queue text not null,
   priority integer not null,
   due integer not null,
@@ -37,14 +37,19 @@ create table if not exists penstock_messages (
   correlation_id blob not null,
   causation_id blob,
   hops integer not null,
+  depth integer not null,
   sent_at integer not null,
   checksum integer not null,
   body blob not null,
+  flags integer not null default 0,
+  expires integer,
+  replay_of blob,
+  replays integer not null default 0,
   first_failed_at integer,
   last_failed_at integer,
   error_class text,
   error_message text,
-  unique (id, handler)
+  unique (id, queue, handler)
 ) strict;
 
 -- name: index_waiting
@@ -56,6 +61,12 @@ where worker is null;
 create index if not exists penstock_messages_leased
 on penstock_messages (due)
 where worker is not null;
+
+-- name: index_expiring
+create index if not exists penstock_messages_expiring
+on penstock_messages (expires)
+where expires is not null
+and worker is null;
 
 -- name: create_dead
 create table if not exists penstock_dead (
@@ -69,9 +80,13 @@ create table if not exists penstock_dead (
   correlation_id blob not null,
   causation_id blob,
   hops integer not null,
+  depth integer not null,
   sent_at integer not null,
   checksum integer not null,
   body blob not null,
+  flags integer not null,
+  replay_of blob,
+  replay_count integer not null,
   attempts integer not null,
   crashes integer not null,
   reason text not null,
@@ -79,9 +94,12 @@ create table if not exists penstock_dead (
   error_message text,
   first_failed_at integer,
   failed_at integer not null,
-  replay_count integer not null default 0,
+  warned_at integer,
+  edited_at integer,
   replayed_at integer,
-  resolution text
+  resolved_at integer,
+  resolution text,
+  note text
 ) strict;
 
 -- name: index_dead
@@ -89,6 +107,17 @@ create index if not exists penstock_dead_unresolved
 on penstock_dead (queue, failed_at)
 where resolution is null;
 
+-- name: index_dead_ids
+create index if not exists penstock_dead_ids
+on penstock_dead (id);
+
+-- name: index_dead_resolved
+create index if not exists penstock_dead_resolved
+on penstock_dead (resolved_at)
+where resolution is not null;
+
+-- What `_tuned` is null was left as the app declares it. `next_start` is when the rate lets the next message begin;
+-- `second` and `second_sent` count what was sent in the current second, where that has a bound.
 -- name: create_queues
 create table if not exists penstock_queues (
   name text primary key,
@@ -97,8 +126,58 @@ create table if not exists penstock_queues (
   retry_first_seconds real not null,
   retry_longest_seconds real not null,
   wall_seconds real not null,
-  crashes_max integer not null
+  crashes_max integer not null,
+  batch integer not null default 1,
+  wait_seconds real not null default 0.0,
+  parallel integer,
+  parallel_tuned integer,
+  rate real,
+  rate_tuned real,
+  next_start integer not null default 0,
+  messages_max integer,
+  bytes_max integer,
+  per_second_max integer,
+  second integer not null default 0,
+  second_sent integer not null default 0,
+  retention_seconds real,
+  dead_retention_seconds real,
+  accepts text,
+  watched integer not null default 0
 ) strict, without rowid;
+
+-- name: index_queues_held
+create index if not exists penstock_queues_held
+on penstock_queues (name)
+where paused
+or rate is not null
+or rate_tuned is not null
+or parallel_tuned is not null;
+
+-- Which types each live worker can run: what one does not know is left to another that does.
+-- name: create_handlers
+create table if not exists penstock_handlers (
+  worker integer not null,
+  queue text not null,
+  type text not null,
+  handler text not null,
+  primary key (queue, type, handler, worker)
+) strict, without rowid;
+
+-- Ids that can come back: a caller's own, a key, an HTTP request's. `processed_at` is null until it is done.
+-- name: create_seen
+create table if not exists penstock_seen (
+  id blob not null,
+  queue text not null,
+  type text not null,
+  source text not null,
+  seen_at integer not null,
+  processed_at integer,
+  primary key (id, queue)
+) strict, without rowid;
+
+-- name: index_seen
+create index if not exists penstock_seen_at
+on penstock_seen (seen_at);
 
 -- name: create_workers
 create table if not exists penstock_workers (
@@ -118,6 +197,7 @@ create table if not exists penstock_counters (
   dead integer not null default 0,
   purged integer not null default 0,
   expired integer not null default 0,
+  bytes integer not null default 0,
   primary key (queue, worker)
 ) strict, without rowid;
 
@@ -175,19 +255,45 @@ select
   lower(hex(id)) as event_id,
   queue,
   queue || '-dlq' as dlq,
+  handler,
   type,
   source,
-  cast(body as text) as payload,
+  case when json_valid(cast(body as text)) then cast(body as text) else quote(body) end as payload,
   attempts,
   crashes,
-  datetime(failed_at / 1000000, 'unixepoch') as failed_at,
-  datetime(first_failed_at / 1000000, 'unixepoch') as first_failed_at,
-  datetime(replayed_at / 1000000, 'unixepoch') as replayed_at,
+  strftime('%Y-%m-%dT%H:%M:%SZ', failed_at / 1000000, 'unixepoch') as failed_at,
+  strftime('%Y-%m-%dT%H:%M:%SZ', first_failed_at / 1000000, 'unixepoch') as first_failed_at,
+  strftime('%Y-%m-%dT%H:%M:%SZ', sent_at / 1000000, 'unixepoch') as sent_at,
+  strftime('%Y-%m-%dT%H:%M:%SZ', replayed_at / 1000000, 'unixepoch') as replayed_at,
   resolution,
+  note,
   lower(hex(correlation_id)) as correlation_id,
   lower(hex(causation_id)) as causation_id,
+  lower(hex(replay_of)) as replay_of,
+  json_object(
+    'event_id', lower(hex(id)),
+    'type', type,
+    'source', source,
+    'timestamp', strftime('%Y-%m-%dT%H:%M:%SZ', sent_at / 1000000, 'unixepoch'),
+    'correlation_id', lower(hex(correlation_id)),
+    'causation_id', lower(hex(causation_id)),
+    'hops', hops,
+    'depth', depth,
+    'replay_of', lower(hex(replay_of))
+  ) as envelope,
   error_class,
   error_message,
   replay_count,
   reason
 from penstock_dead;
+
+-- name: view_processed_events
+create view if not exists processed_events as
+select
+  lower(hex(id)) as event_id,
+  queue as consumer,
+  type,
+  source,
+  strftime('%Y-%m-%dT%H:%M:%SZ', processed_at / 1000000, 'unixepoch') as processed_at
+from penstock_seen
+where processed_at is not null;

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import apsw
 
 from penstock.model.errors import StorageFull
+from penstock.model.queue import QueueSettings
 from penstock.storage.sqlite.checkpoint import Checkpointer
 from penstock.storage.sqlite.connection import Guard, connect, damaged, disconnect, translated
 from penstock.storage.sqlite.meter import Meter
@@ -18,6 +19,8 @@ from penstock.storage.sqlite.reserve import RESERVE_BYTES, Reserve, free_on_disk
 from penstock.storage.sqlite.turn import Turn
 
 T = TypeVar("T")
+
+PULLED = 0  # stands for a worker in rows that are leased to somebody outside; no process has this number
 
 # Named like the statements in the .sql files: a user's `commit` must not find ours prepared and slip past the guard.
 BEGIN, COMMIT, ROLLBACK = "/* penstock */ begin immediate", "/* penstock */ commit", "/* penstock */ rollback"
@@ -40,6 +43,7 @@ class Session:
         self.settings = settings
         self.started_in = started_in
         self.worker = 0
+        self.guarded: dict[str, QueueSettings] = {}  # queues that hold no more than so much
         self.guard = Guard()
         self.reserve = Reserve(settings.path, settings.reserve_bytes, settings.free_bytes)
         self._connect()

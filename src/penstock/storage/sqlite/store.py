@@ -13,6 +13,7 @@ from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
 from penstock.storage.sqlite.connection import SYNCHRONOUS
 from penstock.storage.sqlite.ledger import SqliteLedger
+from penstock.storage.sqlite.operations import SqliteOperations
 from penstock.storage.sqlite.presence import SqlitePresence, started_in
 from penstock.storage.sqlite.reader import SqliteReader
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, free_on_disk
@@ -33,6 +34,7 @@ class SqliteWriter:
             schema.ensure(self._session)
             self.ledger = SqliteLedger(self._session, faults)
             self.workers = SqliteWorkers(self._session, faults, now=now)
+            self.operations = SqliteOperations(self._session)
             self.upkeep = SqliteUpkeep(self._session)
         except BaseException:
             self._session.close()

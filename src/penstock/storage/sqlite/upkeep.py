@@ -20,6 +20,7 @@ from penstock.storage.statements import load
 SQL = load("penstock.storage.sqlite", "upkeep.sql")
 
 ONCE_KEPT_DAYS = 15
+RESOLVED_KEPT_DAYS = 90  # dead letters that were dealt with
 USAGE_KEPT_DAYS = 400
 SIZES_KEPT_DAYS = 400
 DAY_MICROS = 86_400_000_000
@@ -136,9 +137,11 @@ class SqliteUpkeep:
 
     # -- bounded retention --------------------------------------------------------------------------
 
-    def prune(self, *, now: int, limit: int) -> int:
+    def prune(self, *, now: int, limit: int, dedup_seconds: float = 15 * 86_400.0) -> int:
         oldest_kept = (
-            ("prune_once", now - ONCE_KEPT_DAYS * DAY_MICROS),
+            ("prune_once", now - max(ONCE_KEPT_DAYS * DAY_MICROS, int(dedup_seconds * 1_000_000))),
+            ("prune_seen", now - int(dedup_seconds * 1_000_000)),
+            ("prune_dead", now - RESOLVED_KEPT_DAYS * DAY_MICROS),
             ("prune_usage", month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)),
             ("prune_sizes", day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)),
         )

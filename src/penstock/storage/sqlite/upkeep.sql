@@ -30,6 +30,33 @@ where (scope, key) in (
   limit :limit
 );
 
+-- name: prune_seen
+delete from penstock_seen
+where (id, queue) in (
+  select id, queue
+  from penstock_seen
+  where seen_at < :before
+  and not exists (
+    select 1
+    from penstock_messages
+    where penstock_messages.id = penstock_seen.id
+    and penstock_messages.queue = penstock_seen.queue
+  )
+  order by seen_at
+  limit :limit
+);
+
+-- name: prune_dead
+delete from penstock_dead
+where seq in (
+  select seq
+  from penstock_dead
+  where resolution is not null
+  and resolved_at < :before
+  order by resolved_at
+  limit :limit
+);
+
 -- name: prune_usage
 delete from penstock_usage
 where (month, task, statement) in (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import apsw
 
-from penstock.contracts.ledger import Atomic, Bindable, Call, SealedUnit, Write, WriteMany, where
+from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, SealedUnit, Write, WriteMany, where
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed, UnitClosed
 from penstock.model.parameters import bind
 from penstock.model.row import Row, row_type
@@ -15,6 +16,8 @@ from penstock.model.statement import one_line, readable, writable
 from penstock.model.usage import Measure
 from penstock.storage.sqlite.connection import countable, query
 from penstock.storage.sqlite.session import Session
+
+STEPS_BETWEEN_LOOKS = 10_000  # of SQLite's program, some tenths of a millisecond: a look at the time costs next to nothing
 
 # What the file system did is nobody's statement's fault; the session translates these for the whole group.
 _OF_THE_STORE = (
@@ -178,6 +181,32 @@ class SqliteTransaction:
         self._run(sql, bind(writable(sql), given, named))
         return self._changes
 
+    def run(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float, defines: bool) -> Ran:
+        """Any one statement that was checked before. What changes the schema is not measured, but forgotten about."""
+        self._check_open()
+        connection, meter = self._session.connection, None if defines else self._session.meter
+        text, before = countable(sql), connection.total_changes()
+        measure = Measure(sql, 1, 0, 0, 0, 0, 0.0)
+        if meter is not None:
+            meter.begin(text)
+        connection.set_progress_handler(_too_late(seconds_max), STEPS_BETWEEN_LOOKS, id=self)
+        try:
+            columns, values = query(connection, text, bound, rows_max + 1)
+        except apsw.InterruptError as error:
+            raise StatementFailed(
+                f"A statement took longer than {seconds_max:g} s and was given up: {one_line(sql)}", cause=str(error)
+            ) from error
+        finally:
+            connection.set_progress_handler(None, id=self)
+        changes = connection.changes() if connection.total_changes() != before else 0
+        last_row_id = connection.last_insert_rowid()
+        if meter is not None:
+            measure = meter.end(text, rows=len(values) if len(values) <= rows_max else None)
+            self._measures.append((self._task, measure))
+        elif self._session.meter is not None:
+            self._session.meter.forget()
+        return Ran(columns, values, changes, last_row_id, measure)
+
     def _run(self, sql: str, bound: dict[str, Bindable]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         self._check_open()
         meter = self._session.meter
@@ -189,3 +218,8 @@ class SqliteTransaction:
         if meter is not None:
             self._measures.append((self._task, meter.end(text, rows=len(found[1]))))
         return found
+
+
+def _too_late(seconds_max: float) -> Callable[[], bool]:
+    ends = time.perf_counter() + seconds_max
+    return lambda: time.perf_counter() > ends

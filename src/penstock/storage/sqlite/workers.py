@@ -6,12 +6,15 @@ import os
 import socket
 from collections.abc import Collection, Sequence
 from functools import partial
+from typing import Any
 
 from penstock.contracts.faults import Faults
-from penstock.contracts.workers import Returned, WorkerRow
+from penstock.contracts.workers import HandlerRow, Returned, WorkerRow
 from penstock.model.queue import QueueSettings
-from penstock.storage.sqlite.returning import LEDGER, SQL, return_rows
+from penstock.storage.sqlite.returning import SQL, return_rows
 from penstock.storage.sqlite.session import Session
+from penstock.storage.sqlite.tally import SQL as LEDGER
+from penstock.storage.sqlite.tally import Tally
 
 
 class SqliteWorkers:
@@ -26,19 +29,20 @@ class SqliteWorkers:
         return self._session.worker
 
     def register_queues(self, queues: Sequence[QueueSettings]) -> None:
-        self._session.transact(partial(self._register, queues))
+        self._session.guarded = {queue.name: queue for queue in queues if queue.is_bounded}
+        self._session.transact(partial(self._register, "register_queue", [queue.as_row() for queue in queues]))
 
-    def _register(self, queues: Sequence[QueueSettings]) -> None:
-        for queue in queues:
-            rules = {
-                "name": queue.name,
-                "retries": queue.retry.retries,
-                "first_seconds": queue.retry.first_seconds,
-                "longest_seconds": queue.retry.longest_seconds,
-                "wall_seconds": queue.wall_seconds,
-                "crashes_max": queue.crashes_max,
-            }
-            self._session.connection.execute(SQL["register_queue"], rules)
+    def register_handlers(self, handlers: Sequence[HandlerRow]) -> None:
+        rows = [handler._asdict() | {"worker": self.me} for handler in handlers]
+        self._session.transact(partial(self._register, "register_handler", rows))
+
+    def _register(self, statement: str, rows: Sequence[dict[str, Any]]) -> None:
+        for row in rows:
+            self._session.connection.execute(SQL[statement], row)
+
+    def knows(self, handler: HandlerRow) -> bool:
+        """Whether another worker that is there runs this."""
+        return self._session.value(SQL["knows"], handler._asdict() | {"worker": self.me}) is not None
 
     def return_rows(
         self, worker: int, *, started: Collection[int] | None, charged: Collection[int] = (), now: int
@@ -54,15 +58,14 @@ class SqliteWorkers:
     def _return(self, worker: int, started: Collection[int] | None, charged: Collection[int], now: int) -> Returned:
         session = self._session
         number = session.value(LEDGER["next_number"])
-        returned = return_rows(session, worker, started=started, charged=charged, now=now, number=number)
-        for queue, dead in returned.dead_by_queue.items():
-            counted = {"queue": queue, "worker": self.me, "sent": 0, "acked": 0, "dead": dead}
-            session.connection.execute(LEDGER["count"], counted)
+        tally = Tally()
+        returned = return_rows(session, worker, tally, started=started, charged=charged, now=now, number=number)
+        tally.save(session)
         self._remove(worker)
         return returned.counts()
 
     def _remove(self, worker: int) -> None:
-        for statement in ("keep_counts", "drop_counts", "leave"):
+        for statement in ("keep_counts", "drop_counts", "forget_handlers", "leave"):
             self._session.connection.execute(SQL[statement], {"worker": worker})
 
     def listed(self) -> list[WorkerRow]:

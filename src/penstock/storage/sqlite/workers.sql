@@ -11,17 +11,63 @@ from penstock_workers
 order by id
 limit 10000;
 
+-- A write only if something differs: most processes find everything as they left it.
 -- name: register_queue
 insert into penstock_queues (
-  name, retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max
+  name, retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max, batch, wait_seconds,
+  parallel, rate, messages_max, bytes_max, per_second_max, retention_seconds, dead_retention_seconds, accepts,
+  watched
 )
-values (:name, :retries, :first_seconds, :longest_seconds, :wall_seconds, :crashes_max)
+values (
+  :name, :retries, :retry_first_seconds, :retry_longest_seconds, :wall_seconds, :crashes_max, :batch,
+  :wait_seconds, :parallel, :rate, :messages_max, :bytes_max, :per_second_max, :retention_seconds,
+  :dead_retention_seconds, :accepts, :watched
+)
 on conflict (name) do update
 set retries = excluded.retries,
   retry_first_seconds = excluded.retry_first_seconds,
   retry_longest_seconds = excluded.retry_longest_seconds,
   wall_seconds = excluded.wall_seconds,
-  crashes_max = excluded.crashes_max;
+  crashes_max = excluded.crashes_max,
+  batch = excluded.batch,
+  wait_seconds = excluded.wait_seconds,
+  parallel = excluded.parallel,
+  rate = excluded.rate,
+  messages_max = excluded.messages_max,
+  bytes_max = excluded.bytes_max,
+  per_second_max = excluded.per_second_max,
+  retention_seconds = excluded.retention_seconds,
+  dead_retention_seconds = excluded.dead_retention_seconds,
+  accepts = excluded.accepts,
+  watched = excluded.watched
+where (
+  retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max, batch, wait_seconds,
+  parallel, rate, messages_max, bytes_max, per_second_max, retention_seconds, dead_retention_seconds, accepts,
+  watched
+) is not (
+  excluded.retries, excluded.retry_first_seconds, excluded.retry_longest_seconds, excluded.wall_seconds,
+  excluded.crashes_max, excluded.batch, excluded.wait_seconds, excluded.parallel, excluded.rate,
+  excluded.messages_max, excluded.bytes_max, excluded.per_second_max, excluded.retention_seconds,
+  excluded.dead_retention_seconds, excluded.accepts, excluded.watched
+);
+
+-- name: register_handler
+insert into penstock_handlers (worker, queue, type, handler)
+values (:worker, :queue, :type, :handler)
+on conflict do nothing;
+
+-- name: knows
+select 1
+from penstock_handlers
+where queue = :queue
+and type = :type
+and handler in (:handler, '')
+and worker <> :worker
+limit 1;
+
+-- name: forget_handlers
+delete from penstock_handlers
+where worker = :worker;
 
 -- name: queue_rules
 select name, crashes_max, retries, retry_first_seconds, retry_longest_seconds
@@ -52,8 +98,8 @@ where seq = :seq
 and token = :token;
 
 -- name: keep_counts
-insert into penstock_counters (queue, worker, sent, acked, dead, purged, expired)
-select queue, 0, sent, acked, dead, purged, expired
+insert into penstock_counters (queue, worker, sent, acked, dead, purged, expired, bytes)
+select queue, 0, sent, acked, dead, purged, expired, bytes
 from penstock_counters
 where worker = :worker
 on conflict (queue, worker) do update
@@ -61,7 +107,8 @@ set sent = sent + excluded.sent,
   acked = acked + excluded.acked,
   dead = dead + excluded.dead,
   purged = purged + excluded.purged,
-  expired = expired + excluded.expired;
+  expired = expired + excluded.expired,
+  bytes = bytes + excluded.bytes;
 
 -- name: drop_counts
 delete from penstock_counters

@@ -1,0 +1,200 @@
+"""Many messages at once: one unit of work for all of them, and one of its own for each that asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.contracts.ledger import Also
+from penstock.model.envelope import content_type, decoder
+from penstock.model.errors import PenstockError
+from penstock.model.message import Delivery, checksum
+from penstock.model.outcome import HANDED_BACK, Dead, describe
+from penstock.queues.message import Message, worded
+from penstock.queues.queue import Queue
+from penstock.queues.running import Runner, leave_to_others, refuse_damaged
+from penstock.queues.settling import BatchUnit, Settler, keeps_effects
+from penstock.runtime.slots import NOT_BEGUN, Slot, SlotPool, Stepped
+from penstock.runtime.unit import AwaitedUnit, current_unit
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+    from penstock.runtime.worker import Worker
+
+BUDGET_SHARE = 2 / 3  # of the wall limit: what is not begun by then is better handed back than cut off
+HAND_BACK_SECONDS = 5.0
+_UNTYPED = {"text": str, "bytes": bytes, "json": object}
+
+
+class Batch:
+    """What a batch handler gets. What it says nothing about is acknowledged if it returns, and retried if it raises."""
+
+    def __init__(self, queue: str, messages: Sequence[Message], *, budget_seconds: float) -> None:
+        self.queue = queue
+        self.messages = messages
+        self._budget_seconds = budget_seconds
+        self._time = asyncio.get_running_loop().time
+        self._began = self._time()
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def ack_all(self) -> None:
+        """Acknowledges every message about which nothing was said so far."""
+        for message in self.messages:
+            message.ack()
+
+    def retry_all(self, delay: float | None = None) -> None:
+        """Asks for another attempt for every message about which nothing was said so far."""
+        for message in self.messages:
+            message.retry(delay)
+
+    def within(self, seconds: float | None = None) -> Iterator[Message]:
+        """Its messages one by one until the time is spent; the rest is handed back for 5 s and loses no attempt."""
+        budget = self._budget_seconds if seconds is None else seconds
+        for index, message in enumerate(self.messages):
+            if self._time() - self._began >= budget:
+                for left in self.messages[index:]:
+                    left.later(HAND_BACK_SECONDS)
+                return
+            yield message
+
+    def __repr__(self) -> str:
+        return f"<Batch of {len(self.messages)} on {self.queue}>"
+
+
+class BatchRunner:
+    def __init__(
+        self, worker: Worker, engine: Engine, queue: Queue, slots: SlotPool, settler: Settler, runner: Runner
+    ) -> None:
+        self._worker = worker
+        self._engine = engine
+        self._queue = queue
+        self._slots = slots
+        self._settler = settler
+        self._runner = runner
+        self._loop = asyncio.get_running_loop()
+        self._decoders = {name: decoder(accepted) for name, accepted in (queue.accepts or {}).items()}
+        self._budget_seconds = queue.settings.wall_seconds * BUDGET_SHARE
+
+    async def run(self, slot: Slot, deliveries: Sequence[Delivery]) -> None:
+        self._engine.faults.at("handler.before")
+        messages = [message for delivery in deliveries if (message := self._opened(delivery)) is not None]
+        if not messages:
+            return
+        handler = self._queue.batch_handler
+        assert handler is not None
+        unit = BatchUnit(self._engine, None, handler.task, None)
+        unit.settler = self._settler
+        unit.origin = max((message.delivery for message in messages), key=lambda each: each.depth)
+        unit.also = Also()
+        unit.also.settles = [(message.delivery, None) for message in messages]
+        slot.unit = unit
+        slot.outside = current_unit.set(unit)
+        self._engine.gate.running += 1
+        self._slots.begin_batch(slot, [message.delivery.seq for message in messages])
+        coroutine: Any = handler.function(Batch(self._queue.name, messages, budget_seconds=self._budget_seconds))
+        outcome: object
+        try:
+            outcome = await Stepped(coroutine, NOT_BEGUN, self._worker.cells, slot.mark)
+        except asyncio.CancelledError:
+            outcome = self._cancelled(slot, messages)
+        except Exception as error:
+            outcome = error
+        except BaseException:
+            self._end(slot, messages, HANDED_BACK)
+            raise
+        if slot.overdue and slot.task is not None and not isinstance(outcome, Exception):
+            slot.task.uncancel()  # it finished in spite of being cancelled
+        self._end(slot, messages, outcome)
+
+    def _cancelled(self, slot: Slot, messages: Sequence[Message]) -> object:
+        task = slot.task
+        assert task is not None
+        if not slot.overdue and not self._worker.stopping and task.cancelling():
+            self._end(slot, messages, HANDED_BACK)
+            raise asyncio.CancelledError
+        return self._runner.cancelled(slot)
+
+    def _opened(self, delivery: Delivery) -> Message | None:
+        """A message as the handler gets it; what is damaged, unknown or malformed ends here, alone."""
+        if delivery.checksum != checksum(delivery.id, delivery.body):
+            refuse_damaged(self._settler, delivery)
+            return None
+        if self._queue.accepts is None:
+            decode = decoder(_UNTYPED.get(content_type(delivery.type), object))
+        elif delivery.type in self._decoders:
+            decode = self._decoders[delivery.type]
+        else:
+            self._worker.spawn(leave_to_others(self._engine, self._settler, delivery))
+            return None
+        try:
+            return Message(delivery, decode(delivery.body), self)
+        except (msgspec.MsgspecError, ValueError) as error:
+            self._settler.put(delivery, Dead("malformed", describe(error), charged=False))
+            return None
+
+    def _end(self, slot: Slot, messages: Sequence[Message], outcome: object) -> None:
+        """Everything that did not settle on its own settles now, in the commit of what the batch wrote and sent."""
+        unit = slot.unit
+        assert isinstance(unit, BatchUnit)
+        assert unit.also is not None
+        current_unit.reset(slot.outside)
+        self._slots.end_batch(slot)
+        self._runner.left()
+        self._engine.faults.at("handler.after")
+        unit.closed = True
+        unit.started, unit.ended = slot.started, self._loop.time()
+        held_nothing = not unit.grows
+        if not keeps_effects(outcome):
+            unit.calls = []
+            unit.sends = []
+        words = {message.delivery.seq: message.word for message in messages}
+        unit.also.settles = [
+            (delivery, self._settler.decide(delivery, worded(words[delivery.seq], outcome, held_nothing=held_nothing)))
+            for delivery, _ in unit.also.settles
+        ]
+        self._runner.ended += len(messages)
+        self._engine.faults.at("unit.sealed")
+        if unit.also.settles or unit.grows:
+            self._engine.committer.put(unit)
+
+    @asynccontextmanager
+    async def own_unit(self, message: Message) -> AsyncIterator[None]:
+        """`async with message:` saves what is done inside together with the message's settlement. A failure inside is this
+        message's alone: it is noted, and the handler goes on after the block."""
+        outer = current_unit.get()
+        if not isinstance(outer, BatchUnit) or outer.also is None:
+            raise PenstockError("`async with message:` blocks cannot be nested, and end with their batch.")
+        settled = [pair for pair in outer.also.settles if pair[0] is not message.delivery]
+        if len(settled) == len(outer.also.settles):
+            raise PenstockError(f"{message!r} is settled already.")
+        unit = AwaitedUnit(self._engine, message.delivery, outer.task, "")
+        before = current_unit.set(unit)
+        outcome: object = None
+        try:
+            yield
+        except Exception as error:
+            outcome = error
+        finally:
+            current_unit.reset(before)
+            unit.closed = True
+        outcome = worded(message.word, outcome, held_nothing=not unit.grows)
+        self._settler.decide_unit(unit, outcome)
+        outer.also.settles = [pair for pair in outer.also.settles if pair[0] is not message.delivery]
+        began = self._loop.time()
+        self._engine.committer.put(unit)
+        try:
+            await unit.settled()
+        except Exception as error:
+            self._settler.refused(message.delivery, unit.task, error)
+        else:
+            if unit.settlement is not None:
+                self._worker.tell_settled(message.delivery, unit.settlement, began, self._loop.time())

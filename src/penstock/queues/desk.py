@@ -1,0 +1,248 @@
+"""Queues as somebody outside their handlers sees them: by name, over HTTP or at the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from penstock.contracts.ledger import NotCommitted, Want
+from penstock.contracts.operations import Backlog, Lease, Tuning
+from penstock.model.envelope import CONTENT_TYPES, Encoded, Tagged, content_type, encode
+from penstock.model.errors import (
+    BadLease,
+    BadMessage,
+    LeaseLost,
+    NoSuchQueue,
+    StoreUnavailable,
+)
+from penstock.model.ids import as_text
+from penstock.model.message import Delivery
+from penstock.model.outcome import DONE, Retried, settle
+from penstock.model.queue import QueueSettings
+from penstock.queues.draft import Draft
+from penstock.queues.parcel import Acked, Parcel, Peeked, Pulled, Pushed
+from penstock.queues.queue import Home, Queue
+from penstock.runtime.engine import Engine
+from penstock.runtime.unit import AwaitedUnit, open_unit
+
+PURGED_AT_ONCE = 1_000
+PULLED_MAX = 1_000
+
+
+class Desk:
+    def __init__(self, home: Home, engine: Engine, queues: dict[str, Queue]) -> None:
+        self._home = home
+        self._engine = engine
+        self._declared = queues
+        self._known: dict[str, Queue] = {}
+
+    # -- in -----------------------------------------------------------------------------------------------
+
+    async def push(
+        self, queue: str, parcels: Sequence[Parcel], *, delay_seconds: float | None = None, source: str = "http"
+    ) -> Pushed:
+        """Sends all of them in one commit, or none."""
+        target = await self._queue(queue)
+        drafts = [self._draft(target, parcel, index) for index, parcel in enumerate(parcels)]
+        async with open_unit(self._engine, None) as unit:
+            ids = target.send_batch(drafts, delay=delay_seconds or 0.0)
+            unit.sends = [each._replace(source=source) for each in unit.sends]
+        duplicates = 0 if unit.also is None else len(unit.also.duplicates)
+        return Pushed(ids, duplicates)
+
+    def _draft(self, queue: Queue, parcel: Parcel, index: int) -> Draft:
+        """The payload a parcel holds: an envelope's, or its body itself where the queue leaves no doubt about its type."""
+        if parcel.content_type not in CONTENT_TYPES:
+            raise BadMessage(
+                f"messages[{index}].content_type is {parcel.content_type!r}; it can be {', '.join(sorted(CONTENT_TYPES))}.",
+                field="content_type",
+            )
+        payload, id = parcel.body, parcel.id
+        if parcel.content_type == "v8":
+            payload = Tagged(parcel.body)
+        elif parcel.content_type in ("text", "bytes") and not isinstance(payload, str | bytes):
+            raise self._refused(queue, index, f"needs {parcel.content_type} where that is declared")
+        elif parcel.content_type == "json":
+            payload, id = self._payload(queue, parcel, index)
+        elif queue.accepts is not None and parcel.content_type not in queue.accepts:
+            raise self._refused(queue, index, f"takes no {parcel.content_type}")
+        return Draft(payload=payload, delay=parcel.delay_seconds, priority=parcel.priority, id=id, unique=parcel.unique)
+
+    def _payload(self, queue: Queue, parcel: Parcel, index: int) -> tuple[object, str | None]:
+        body, id, named = parcel.body, parcel.id, None
+        if isinstance(body, dict) and "type" in body and "payload" in body:
+            named, id = body["type"], id or body.get("event_id")
+            if not isinstance(named, str) or (id is not None and not isinstance(id, str)):
+                raise self._refused(queue, index, "needs `type` and `event_id` to be text")
+            body = body["payload"]
+        if queue.accepts is None:
+            return Encoded(named or "json", encode(body)), id
+        if named is None and len(queue.accepts) == 1:
+            (named,) = queue.accepts
+        if named not in queue.accepts:
+            told = "needs an envelope with `type` and `payload`" if named is None else f"does not accept {named!r}"
+            raise self._refused(queue, index, told)
+        try:
+            return msgspec.convert(body, queue.accepts[named], strict=True), id
+        except msgspec.ValidationError as error:
+            raise BadMessage(f"messages[{index}].body is no {named}: {error}. Nothing was sent.", type=named) from error
+
+    def _refused(self, queue: Queue, index: int, why: str) -> BadMessage:
+        return BadMessage(
+            f"messages[{index}]: queue {queue.name!r} {why}; it accepts {', '.join(queue.accepts or ['anything'])}. Nothing "
+            "was sent.",
+            field="body",
+        )
+
+    # -- out ------------------------------------------------------------------------------------------------
+
+    async def pull(
+        self, queue: str, *, limit: int, lease_seconds: float, request_id: str | None = None
+    ) -> list[Pulled]:
+        """Leases at most `limit` messages to somebody outside. The same `request_id` again gives the same leases."""
+        await self._queue(queue)
+        want = Want(queue, min(limit, PULLED_MAX), int(lease_seconds * 1_000_000), pull=True, request=request_id)
+        engine = self._engine
+        claim = partial(engine.writer.ledger.commit, [], [want], now=engine.clock.now(), sweep=engine.may_sweep())
+        try:
+            committed = await engine.in_writer(claim)
+        except NotCommitted as error:
+            raise StoreUnavailable(f"The database failed, and nothing was leased: {error}") from error
+        for task, measure in committed.measures:
+            engine.meter.add(task, measure)
+        return [_pulled(delivery) for delivery in committed.claimed]
+
+    async def settle(self, queue: str, *, acks: Sequence[str], retries: Sequence[tuple[str, float | None]]) -> Acked:
+        """Acknowledges some leases and gives others back. A lease that has lapsed is told in `warnings`."""
+        target = await self._queue(queue)
+        wanted: dict[str, object] = dict.fromkeys(acks)
+        wanted |= {lease: Retried(delay) for lease, delay in retries if lease not in wanted}
+        by_lease = {text: _lease(text) for text in wanted}
+        found = await self._engine.in_writer(partial(self._engine.writer.operations.leased, list(by_lease.values())))
+        held = {Lease(delivery.seq, delivery.token): delivery for delivery in found if delivery.queue == queue}
+        units: dict[str, AwaitedUnit] = {}
+        for text, outcome in wanted.items():
+            delivery = held.get(by_lease[text])
+            if delivery is not None:
+                units[text] = self._put(target, delivery, outcome)
+        warnings = {text: _LAPSED for text in wanted if text not in units}
+        acked = retried = 0
+        for text, unit in units.items():
+            try:
+                await unit.settled()
+            except LeaseLost:
+                warnings[text] = _LAPSED
+            else:
+                acked, retried = acked + (wanted[text] is None), retried + (wanted[text] is not None)
+        return Acked(acked, retried, warnings)
+
+    def _put(self, queue: Queue, delivery: Delivery, outcome: object) -> AwaitedUnit:
+        unit = AwaitedUnit(self._engine, delivery, f"{queue.name}:pull", "")
+        unit.closed = True
+        retry = queue.settings.retry
+        unit.settlement = DONE if outcome is None else settle(outcome, attempt=delivery.attempt, retry=retry)
+        self._engine.committer.put(unit)
+        return unit
+
+    async def peek(self, queue: str, *, limit: int) -> list[Peeked]:
+        """The next messages that wait. Nothing is claimed."""
+        await self._queue(queue)
+        found = await self._operate("peek", queue, limit=min(limit, PULLED_MAX))
+        return [_peeked(due, delivery) for due, delivery in found]
+
+    # -- what an operator does ------------------------------------------------------------------------------
+
+    async def purge(self, queue: str) -> int:
+        """Removes everything that waits; what is under way is left to end. Says how many."""
+        await self._queue(queue)
+        removed = 0
+        while portion := await self._operate("purge", queue, limit=PURGED_AT_ONCE, now=self._engine.clock.now()):
+            removed += portion
+        return removed
+
+    async def pause(self, queue: str) -> None:
+        await self._queue(queue)
+        await self._operate("pause", queue, paused=True)
+        self._wake(queue)
+
+    async def resume(self, queue: str) -> None:
+        await self._queue(queue)
+        await self._operate("pause", queue, paused=False)
+        self._wake(queue)
+
+    async def tune(self, queue: str, *, parallel: int | None, rate: float | None) -> None:
+        """Sets how many handlers run at once and how many may start in a second, in all workers, at once. None leaves it to
+        the app; a rate of 0 is no limit."""
+        if parallel is not None and not 1 <= parallel <= self._home.limits.concurrency_max:
+            raise BadMessage(f"parallel is {parallel}; it can be 1 to {self._home.limits.concurrency_max:,}.")
+        if rate is not None and not 0 <= rate < 1e9:
+            raise BadMessage(f"rate is {rate}; it can be 0 (no limit) or more.")
+        await self._queue(queue)
+        await self._operate("tune", queue, Tuning(parallel, rate))
+        self._wake(queue)
+
+    async def backlog(self, queue: str) -> Backlog:
+        await self._queue(queue)
+        backlog: Backlog = await self._operate("backlog", queue)
+        return backlog
+
+    async def _operate(self, verb: str, *arguments: Any, **named: Any) -> Any:
+        return await self._engine.in_writer(partial(getattr(self._engine.writer.operations, verb), *arguments, **named))
+
+    def _wake(self, queue: str) -> None:
+        self._engine.due.look({queue})
+        self._engine.ring({queue})
+
+    # -- queues by name ---------------------------------------------------------------------------------------
+
+    async def _queue(self, name: str) -> Queue:
+        if name in self._declared:
+            return self._declared[name]
+        if name not in self._known:
+            known = await self._operate("queues")
+            if name not in known:
+                there = sorted({*self._declared, *known})
+                raise NoSuchQueue(
+                    f"There is no queue {name[:100]!r}. There are: {', '.join(there[:20]) or 'none yet'}.", queue=name
+                )
+            self._known[name] = Queue(self._home, QueueSettings(name, retry=self._home.limits.retry), None)
+        return self._known[name]
+
+
+_LAPSED = "this lease has lapsed or was settled before"
+
+
+def _lease(text: str) -> Lease:
+    seq, _, token = text.partition(".")
+    if not (seq.isdecimal() and token.isdecimal() and len(text) < 40):
+        raise BadLease(
+            f"{text[:100]!r} is not the id of a lease: it looks like 12.345 and comes with a pulled message."
+        )
+    return Lease(int(seq), int(token))
+
+
+def _pulled(delivery: Delivery) -> Pulled:
+    return Pulled(
+        as_text(delivery.id),
+        f"{delivery.seq}.{delivery.token}",
+        delivery.attempt,
+        delivery.body,
+        content_type(delivery.type),
+        delivery.type,
+        delivery.sent_at,
+    )
+
+
+def _peeked(due: int, delivery: Delivery) -> Peeked:
+    return Peeked(
+        as_text(delivery.id),
+        delivery.attempts,
+        delivery.body,
+        content_type(delivery.type),
+        delivery.type,
+        delivery.sent_at,
+        due,
+    )

@@ -1,0 +1,40 @@
+"""A message before it is sent, where it wants more than its payload; and ways to spread many over time and size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from penstock.model.errors import BadMessage
+from penstock.model.message import PRIORITY_NORMAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One message of a batch: `Draft(payload=..., delay=60)`. What is None is left to the batch."""
+
+    payload: object
+    delay: float | None = None
+    priority: int = PRIORITY_NORMAL
+    id: str | None = None
+    unique: str | None = None
+
+
+def drafted(item: object) -> Draft:
+    return item if isinstance(item, Draft) else Draft(payload=item)
+
+
+def staggered(items: Iterable[object], *, every: float, delay: float = 0.0, group: int = 1) -> Iterator[Draft]:
+    """Delays that grow by `every` seconds after each `group` of messages: 0, 60, 120 ... A draft's own delay wins."""
+    if group < 1 or every < 0:
+        raise BadMessage(f"Messages cannot be spread {group} at a time every {every} s.", group=group, every=every)
+    for index, item in enumerate(items):
+        draft = drafted(item)
+        spread = delay + index // group * every
+        yield Draft(
+            payload=draft.payload,
+            delay=spread if draft.delay is None else draft.delay,
+            priority=draft.priority,
+            id=draft.id,
+            unique=draft.unique,
+        )

@@ -1,0 +1,307 @@
+"""Dead letters: listed, grouped by cause, edited, sent back or discarded. `app.dead` is one of these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from penstock.contracts.ledger import Also, Edit, Exhumation, Replay, Resolve
+from penstock.model.envelope import decoder, encode
+from penstock.model.errors import BadMessage, NoSuchLetter, PenstockError
+from penstock.model.ids import as_text, derived, from_text
+from penstock.model.times import from_micros, to_micros
+from penstock.queues.queue import Queue
+from penstock.runtime.engine import Engine
+from penstock.runtime.unit import joined_letters, open_unit
+
+LISTED_MAX = 10_000
+REPLAY_LIMIT = 10
+REPLAYS_MAX = 3  # of one message: what died four times wants a person, not another round
+PORTION = 500  # letters dealt with in one commit
+CANARY_SECONDS = 60.0
+CANARY_LOOK_SECONDS = 0.25
+
+_COLUMNS = """
+select seq, id, handler, queue, type, source, correlation_id, causation_id, replay_of, replay_count, sent_at, body,
+  attempts, crashes, reason, error_class, error_message, first_failed_at, failed_at, edited_at, replayed_at, resolved_at,
+  resolution, note, hops, depth, flags
+from penstock_dead
+"""
+_MATCHING = """
+where (:queue is null or queue = :queue)
+and (:type is null or type = :type)
+and (:source is null or source = :source)
+and (:reason is null or reason = :reason)
+and (:since is null or failed_at >= :since)
+and (:until is null or failed_at < :until)
+and (:text is null or instr(lower(coalesce(error_message, '') || cast(body as text)), lower(:text)) > 0)
+and (:resolved or resolution is null)
+"""
+LIST = f"{_COLUMNS}{_MATCHING}order by failed_at, seq\nlimit :most"
+ONE = f"{_COLUMNS}where seq = :letter"
+BY_ID = f"{_COLUMNS}where id = :id\norder by seq desc\nlimit 1"
+GROUPS = f"""
+select queue, type, reason, error_class, count(*) as letters, min(failed_at) as first_at, max(failed_at) as last_at,
+  max(error_message) as example
+from penstock_dead
+{_MATCHING}group by queue, type, reason, error_class
+order by letters desc
+limit :most
+"""
+WAITING = """
+select 1
+from penstock_messages
+where id = :id
+limit 1
+"""
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that will not be tried again, with everything that is known about how it ended."""
+
+    id: int
+    event_id: str
+    handler: str
+    queue: str
+    type: str
+    source: str
+    correlation_id: str
+    causation_id: str | None
+    replay_of: str | None
+    replay_count: int
+    sent_at: datetime
+    body: bytes
+    attempts: int
+    crashes: int
+    reason: str
+    error_class: str | None
+    error_message: str | None
+    first_failed_at: datetime | None
+    failed_at: datetime
+    edited_at: datetime | None
+    replayed_at: datetime | None
+    resolved_at: datetime | None
+    resolution: str | None
+    note: str | None
+    hops: int
+    depth: int
+    flags: int
+
+    @property
+    def dlq(self) -> str:
+        return f"{self.queue}-dlq"
+
+    def facts(self) -> dict[str, Any]:
+        """The five facts somebody is woken with."""
+        return {
+            "attempts": self.attempts,
+            "queue": self.queue,
+            "type": self.type,
+            "source": self.source,
+            "event_id": self.event_id,
+        }
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Dead letters with one cause."""
+
+    queue: str
+    type: str
+    reason: str
+    error_class: str | None
+    letters: int
+    first_at: datetime
+    last_at: datetime
+    example: str | None
+
+
+class Which(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which dead letters: what is None does not matter. `text` is looked for in errors and bodies."""
+
+    queue: str | None = None
+    type: str | None = None
+    source: str | None = None
+    reason: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str | None = None
+
+    def bound(self, *, resolved: bool = False, most: int = LISTED_MAX) -> dict[str, Any]:
+        named = {name: getattr(self, name) for name in ("queue", "type", "source", "reason", "text")}
+        if named["queue"] is not None:
+            named["queue"] = named["queue"].removesuffix("-dlq")
+        moments = {
+            name: None if at is None else to_micros(at) for name, at in (("since", self.since), ("until", self.until))
+        }
+        return named | moments | {"resolved": int(resolved), "most": most}
+
+
+class CanaryDied(PenstockError):
+    """The first letter died again, so the others were left where they are. See why, mend it, and replay again."""
+
+
+class DeadLetters:
+    def __init__(self, opened: Callable[[], Awaitable[Engine]], queues: dict[str, Queue]) -> None:
+        self._opened = opened
+        self._queues = queues
+
+    # -- looking ----------------------------------------------------------------------------------------
+
+    async def list(
+        self, which: Which | None = None, *, limit: int = 100, resolved: bool = False
+    ) -> Sequence[DeadLetter]:
+        """Oldest first; those that were dealt with only if asked for."""
+        bound = (which or Which()).bound(resolved=resolved, most=min(limit, LISTED_MAX))
+        engine = await self._opened()
+        return [_letter(row) for row in (await engine.read("", LIST, bound, rows_max=LISTED_MAX)).values]
+
+    async def get(self, letter: int | str) -> DeadLetter:
+        """By its number, or the last one by the message's id."""
+        engine = await self._opened()
+        if isinstance(letter, int):
+            rows = await engine.read("", ONE, {"letter": letter}, rows_max=1)
+        else:
+            rows = await engine.read("", BY_ID, {"id": from_text(letter)}, rows_max=1)
+        if not rows.values:
+            raise NoSuchLetter(f"There is no dead letter {letter}. `penstock dead list` shows those there are.")
+        return _letter(rows.values[0])
+
+    async def groups(self, which: Which | None = None) -> Sequence[Group]:
+        """How many of each cause, the most frequent first."""
+        engine = await self._opened()
+        found = await engine.read("", GROUPS, (which or Which()).bound(), rows_max=LISTED_MAX)
+        made = []
+        for row in found.values:
+            facts = dict(zip(found.columns, row, strict=True))
+            facts |= {at: from_micros(facts[at]) for at in ("first_at", "last_at")}
+            made.append(Group(**facts))
+        return made
+
+    def payload(self, letter: DeadLetter) -> Any:
+        """Its body as its handler would have got it; raises ValueError or a msgspec error where it does not fit."""
+        queue = self._queues.get(letter.queue)
+        accepted = (queue.accepts or {}).get(letter.type) if queue is not None else None
+        return decoder(accepted or object)(letter.body)
+
+    # -- dealing with them ------------------------------------------------------------------------------
+
+    async def replay(
+        self,
+        which: Which | Sequence[int] | int,
+        *,
+        limit: int = REPLAY_LIMIT,
+        rate: float | None = None,
+        canary: bool = False,
+        force: bool = False,
+    ) -> int:
+        """Sends letters back to their queues, oldest first, at most `limit` of them, and says how many.
+
+        `rate` lets that many begin in a second. With `canary` one goes first, and the rest only if it was handled. A message
+        that was replayed three times is left out unless forced."""
+        engine = await self._opened()
+        letters = [each for each in await self._chosen(which, limit) if force or each.replay_count < REPLAYS_MAX]
+        if canary and letters:
+            await self._send_canary(engine, letters[0])
+            return 1 + await self._replay(engine, letters[1:], rate)
+        return await self._replay(engine, letters, rate)
+
+    async def _replay(self, engine: Engine, letters: Sequence[DeadLetter], rate: float | None) -> int:
+        now = engine.clock.now()
+        wanted = [
+            Replay(letter.id, now + (int(index / rate * 1_000_000) if rate else 0))
+            for index, letter in enumerate(letters)
+        ]
+        return await self._carry_out(wanted)
+
+    async def _send_canary(self, engine: Engine, letter: DeadLetter) -> None:
+        if not await self._replay(engine, [letter], None):
+            raise NoSuchLetter(f"Dead letter {letter.id} was dealt with meanwhile.")
+        origin = from_text(letter.replay_of or letter.event_id)
+        sent = derived(origin, "replay", str(letter.replay_count + 1))
+        for _ in range(int(CANARY_SECONDS / CANARY_LOOK_SECONDS)):
+            if not (await engine.read("", WAITING, {"id": sent}, rows_max=1)).values:
+                break
+            await asyncio.sleep(CANARY_LOOK_SECONDS)
+        else:
+            raise CanaryDied(
+                f"Letter {letter.id} was sent back as {as_text(sent)} and was not handled within {CANARY_SECONDS:.0f} s; "
+                "the others were left where they are. Is a worker running?"
+            )
+        died: list[Any] = (await engine.read("", BY_ID, {"id": sent}, rows_max=1)).values
+        if died:
+            again = _letter(died[0])
+            raise CanaryDied(
+                f"Letter {letter.id} was sent back and died again ({again.reason}: {again.error_message}); the others "
+                "were left where they are. See why, mend it, and replay again.",
+                letter=again.id,
+            )
+
+    async def discard(self, which: Which | Sequence[int] | int, reason: str, *, limit: int = LISTED_MAX) -> int:
+        """Deals with letters by leaving them dead, and says how many. They are never replayed."""
+        return await self._resolve(which, "discarded", reason, limit)
+
+    async def mark_fixed(self, which: Which | Sequence[int] | int, note: str, *, limit: int = LISTED_MAX) -> int:
+        """Somebody did by hand what they were for."""
+        return await self._resolve(which, "fixed", note, limit)
+
+    async def _resolve(self, which: Which | Sequence[int] | int, resolution: str, note: str, limit: int) -> int:
+        if not note.strip():
+            raise BadMessage("Say why: a dead letter is dealt with for a reason that somebody may want to read.")
+        return await self._carry_out([Resolve(each.id, resolution, note) for each in await self._chosen(which, limit)])
+
+    async def edit(self, letter: int, payload: object) -> None:
+        """Gives a letter another body, checked against its queue's type, to be replayed with."""
+        found = await self.get(letter)
+        body = self._checked(found, payload if isinstance(payload, bytes) else encode(payload))
+        if not await self._carry_out([Edit(letter, body)]):
+            raise NoSuchLetter(f"Dead letter {letter} has been dealt with ({found.resolution}) and cannot be edited.")
+
+    def _checked(self, letter: DeadLetter, body: bytes) -> bytes:
+        try:
+            self.payload(msgspec.structs.replace(letter, body=body))
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise BadMessage(
+                f"This is no {letter.type}: {error}. The letter was left as it is.", letter=letter.id
+            ) from error
+        return body
+
+    async def fixed(self, letter: DeadLetter, payload: object, *, flags: int = 0) -> None:
+        """Joins the current unit: the letter goes back to its queue with another body."""
+        engine = await self._opened()
+        body = self._checked(letter, payload if isinstance(payload, bytes) else encode(payload))
+        joined_letters(engine.app).append(Replay(letter.id, engine.clock.now(), "fixed", body, flags))
+
+    async def _chosen(self, which: Which | Sequence[int] | int, limit: int) -> Sequence[DeadLetter]:
+        if isinstance(which, Which):
+            return await self.list(which, limit=limit)
+        found = [await self.get(each) for each in ([which] if isinstance(which, int) else which)]
+        return [letter for letter in found if letter.resolution is None]
+
+    async def _carry_out(self, wanted: Sequence[Exhumation]) -> int:
+        """In commits of a bounded size; a letter that somebody else has dealt with is left alone and not counted."""
+        engine = await self._opened()
+        done = 0
+        for start in range(0, len(wanted), PORTION):
+            async with open_unit(engine, None) as unit:
+                unit.also = Also()
+                unit.also.letters = list(wanted[start : start + PORTION])
+            done += unit.also.resolved
+        return done
+
+
+_TIMES = ("sent_at", "first_failed_at", "failed_at", "edited_at", "replayed_at", "resolved_at")
+_IDS = ("correlation_id", "causation_id", "replay_of")
+
+
+def _letter(row: Sequence[Any]) -> DeadLetter:
+    seq, id, *rest = row
+    facts = dict(zip(DeadLetter.__struct_fields__[2:], rest, strict=True))
+    for name in _TIMES:
+        facts[name] = None if facts[name] is None else from_micros(facts[name])
+    for name in _IDS:
+        facts[name] = None if facts[name] is None else as_text(facts[name])
+    return DeadLetter(id=seq, event_id=as_text(id), **facts)

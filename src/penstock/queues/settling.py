@@ -1,0 +1,121 @@
+"""From what a handler answered to a settlement in the committer, and what to do when the commit refuses it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model.errors import LeaseLost, StoreError
+from penstock.model.message import Delivery
+from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, settle
+from penstock.model.retry import Retry
+from penstock.runtime.unit import Unit
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+    from penstock.runtime.worker import Worker
+
+
+class MessageUnit(Unit):
+    """The unit of one delivery. Its settler hears what became of it, unless that is only what everybody expects."""
+
+    __slots__ = ("ended", "settler", "started")
+    settler: Settler
+    started: float
+    ended: float
+
+    def finished(self, error: Exception | None) -> None:
+        if error is not None or self.settler.tells or type(self.settlement) is Dead:
+            self.settler.finished(self, error)
+
+
+class BatchUnit(Unit):
+    """The unit of a batch: settles all its messages that did not settle in a unit of their own."""
+
+    __slots__ = ("ended", "settler", "started")
+    settler: Settler
+    started: float
+    ended: float
+
+    def finished(self, error: Exception | None) -> None:
+        self.settler.batch_finished(self, error)
+
+
+class Settler:
+    def __init__(self, worker: Worker, engine: Engine, queue: str, retry: Retry) -> None:
+        self._worker = worker
+        self._engine = engine
+        self._queue = queue
+        self._retry = retry
+        self.tells = worker.tells  # somebody wants to hear of every settlement
+
+    def decide(self, delivery: Delivery, outcome: object) -> Settlement:
+        """The settlement of one message; a failure is told at once."""
+        if outcome is None:
+            return DONE
+        if isinstance(outcome, Again | Dead):
+            return outcome
+        settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
+        if isinstance(outcome, Exception):
+            self._worker.tell_failure(delivery, outcome, settlement)
+        return settlement
+
+    def decide_unit(self, unit: Unit, outcome: object) -> None:
+        """Seals the unit of one message. What it collected goes where its handler failed."""
+        assert unit.delivery is not None
+        unit.settlement = self.decide(unit.delivery, outcome)
+        if unit.settlement is not DONE and not keeps_effects(outcome):
+            unit.calls = []
+            unit.sends = []
+
+    def put(self, delivery: Delivery, settlement: Settlement, task: str = "") -> None:
+        """Settles a message with which nothing was done."""
+        unit = MessageUnit(self._engine, delivery, task or self._queue, "")
+        unit.settler = self
+        unit.started = unit.ended = 0.0
+        unit.closed = True
+        unit.settlement = settlement
+        self._engine.committer.put(unit)
+
+    def give_back(self, delivery: Delivery) -> None:
+        self.put(delivery, HANDED_BACK)
+
+    # -- the commit is known ------------------------------------------------------------------------------
+
+    def finished(self, unit: MessageUnit, error: Exception | None) -> None:
+        """A unit that the database refused failed like its handler; a lost lease is not ours."""
+        delivery = unit.delivery
+        assert delivery is not None
+        if error is None:
+            assert unit.settlement is not None
+            self._worker.tell_settled(delivery, unit.settlement, unit.started, unit.ended)
+        else:
+            self.refused(delivery, unit.task, error)
+
+    def refused(self, delivery: Delivery, task: str, error: Exception) -> None:
+        if isinstance(error, LeaseLost):
+            self._worker.tell_lost(delivery)
+        elif not self._is_beyond_help(error):
+            self.put(delivery, self.decide(delivery, error), task)
+
+    def batch_finished(self, unit: BatchUnit, error: Exception | None) -> None:
+        assert unit.also is not None
+        if error is None:
+            for delivery, settlement in unit.also.settles:
+                if settlement is not None and (self.tells or isinstance(settlement, Dead)):
+                    self._worker.tell_settled(delivery, settlement, unit.started, unit.ended)
+        elif isinstance(error, LeaseLost):
+            # One of them is not ours any more. The others are, and end one by one: again, if their work is lost with it.
+            for delivery, settlement in unit.also.settles:
+                self.put(delivery, HANDED_BACK if unit.grows or settlement is None else settlement, unit.task)
+        elif not self._is_beyond_help(error):
+            for delivery, _ in unit.also.settles:
+                self.put(delivery, self.decide(delivery, error), unit.task)
+
+    def _is_beyond_help(self, error: Exception) -> bool:
+        """Nothing can be written any more; the lease or the next start returns the row."""
+        return isinstance(error, StoreError) and self._engine.committer.broken is not None
+
+
+def keeps_effects(outcome: object) -> bool:
+    """`Later` and `Discard` are answers, not failures: what the handler wrote before them is kept."""
+    return not isinstance(outcome, Exception | Again | Dead)

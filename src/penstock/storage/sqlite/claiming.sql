@@ -1,0 +1,95 @@
+-- Claims: what may run now, and what somebody holds for too long.
+
+-- Only queues with something to say are in this index.
+-- name: rules
+select name, paused, coalesce(rate_tuned, rate), next_start, parallel_tuned
+from penstock_queues
+where paused
+or rate is not null
+or rate_tuned is not null
+or parallel_tuned is not null;
+
+-- name: ready
+select count(*), min(due)
+from (
+  select due
+  from penstock_messages
+  where queue = :queue
+  and priority = :priority
+  and worker is null
+  and due <= :now
+  order by due
+  limit :limit
+) as due_now;
+
+-- Each (queue, priority) is a probe of its own: a range over priorities would walk every delayed row.
+-- Looked up and then taken, in one transaction: `returning` would copy every row once more and lose the order.
+-- name: due
+select
+  seq, :number, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops, depth,
+  sent_at, checksum, body, flags, replay_of
+from penstock_messages
+where queue = :queue
+and priority = :priority
+and worker is null
+and due <= :now
+order by due
+limit :limit;
+
+-- name: take
+update penstock_messages
+set worker = :worker,
+  token = :number,
+  due = :lease_end
+where seq in carray(:seqs);
+
+-- name: next_due
+select due
+from penstock_messages
+where queue = :queue
+and priority = :priority
+and worker is null
+order by due
+limit 1;
+
+-- name: note_start
+update penstock_queues
+set next_start = :start
+where name = :queue;
+
+-- name: next_lapse
+select due
+from penstock_messages
+where worker is not null
+order by due
+limit 1;
+
+-- name: lapsed
+select distinct worker
+from penstock_messages
+where worker is not null
+and due <= :now
+limit 100;
+
+-- name: find_request
+select result
+from penstock_once
+where scope = :scope
+and key = :key;
+
+-- name: note_request
+insert into penstock_once (scope, key, result, saved_at)
+values (:scope, :key, :result, :now);
+
+-- Leased rows are few, and their index is tiny: it is walked whole.
+-- name: pulled
+select
+  seq, token, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops, depth,
+  sent_at, checksum, body, flags, replay_of
+from penstock_messages
+where worker is not null
+and due > 0
+and worker = :worker
+and token = :token
+order by due
+limit 1000;

@@ -1,0 +1,133 @@
+-- Queues by their names.
+
+-- name: queues
+select name
+from penstock_queues
+order by name
+limit 10000;
+
+-- name: pause
+update penstock_queues
+set paused = :paused
+where name = :queue;
+
+-- name: tune
+update penstock_queues
+set parallel_tuned = :parallel,
+  rate_tuned = :rate,
+  next_start = 0
+where name = :queue;
+
+-- What is under way is left to end.
+-- name: purge
+delete from penstock_messages
+where seq in (
+  select seq
+  from penstock_messages
+  where queue = :queue
+  and priority = :priority
+  and worker is null
+  order by due
+  limit :limit
+)
+returning queue, length(body);
+
+-- name: expire
+delete from penstock_messages
+where seq in (
+  select seq
+  from penstock_messages
+  where expires is not null
+  and worker is null
+  and expires <= :now
+  order by expires
+  limit :limit
+)
+returning queue, length(body);
+
+-- name: next_expiry
+select expires
+from penstock_messages
+where expires is not null
+and worker is null
+order by expires
+limit 1;
+
+-- A queue whose dead letters somebody handles keeps them: they are his to deal with.
+-- name: expire_dead
+delete from penstock_dead
+where seq in (
+  select penstock_dead.seq
+  from penstock_queues
+  join penstock_dead on penstock_dead.queue = penstock_queues.name
+  where penstock_queues.dead_retention_seconds is not null
+  and not penstock_queues.watched
+  and penstock_dead.resolution is null
+  and penstock_dead.failed_at <= :now - penstock_queues.dead_retention_seconds * 1000000
+  order by penstock_dead.failed_at
+  limit :limit
+)
+returning queue;
+
+-- name: next_dead_expiry
+select min((
+  select failed_at
+  from penstock_dead
+  where penstock_dead.queue = penstock_queues.name
+  and resolution is null
+  order by failed_at
+  limit 1
+) + cast(dead_retention_seconds * 1000000 as integer))
+from penstock_queues
+where dead_retention_seconds is not null
+and not watched;
+
+-- name: aging
+update penstock_dead
+set warned_at = :now
+where seq in (
+  select penstock_dead.seq
+  from penstock_queues
+  join penstock_dead on penstock_dead.queue = penstock_queues.name
+  where penstock_queues.dead_retention_seconds is not null
+  and not penstock_queues.watched
+  and penstock_dead.resolution is null
+  and penstock_dead.warned_at is null
+  and penstock_dead.failed_at <= :before
+  limit :limit
+)
+returning queue;
+
+-- name: leased
+select
+  seq, token, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops, depth,
+  sent_at, checksum, body, flags, replay_of
+from penstock_messages
+where seq = :seq
+and token = :token
+and worker = :worker;
+
+-- name: peek
+select
+  due, seq, token, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops,
+  depth, sent_at, checksum, body, flags, replay_of
+from penstock_messages
+where queue = :queue
+and priority = :priority
+and worker is null
+order by due
+limit :limit;
+
+-- name: backlog
+select
+  coalesce(sum(sent - acked - dead - purged - expired), 0),
+  coalesce(sum(bytes), 0)
+from penstock_counters
+where queue = :queue;
+
+-- name: dead
+select queue, sum(dead)
+from penstock_counters
+group by queue
+having sum(dead) > 0
+limit 10000;
