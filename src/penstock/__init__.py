@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from penstock.app import App
 from penstock.data import chunks, cut, first_by
-from penstock.model.envelope import Command, Event
+from penstock.model.envelope import Command, Event, Tagged
 from penstock.model.errors import (
     Gone,
     LeaseLost,
+    LoopBroken,
     LostUpdate,
+    NoSuchQueue,
     NoUnit,
     PenstockError,
     Permanent,
@@ -22,21 +24,31 @@ from penstock.model.errors import (
     Unparsable,
 )
 from penstock.model.outcome import Discard, Later
+from penstock.queues.alerts import Alert
+from penstock.queues.batch import Batch
+from penstock.queues.draft import Draft
+from penstock.queues.letters import DeadLetter, Which
 from penstock.queues.message import Message
 from penstock.runtime.threads import in_thread
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Alert",
     "App",
+    "Batch",
     "Command",
+    "DeadLetter",
     "Discard",
+    "Draft",
     "Event",
     "Gone",
     "Later",
     "LeaseLost",
+    "LoopBroken",
     "LostUpdate",
     "Message",
+    "NoSuchQueue",
     "NoUnit",
     "PenstockError",
     "Permanent",
@@ -44,10 +56,12 @@ __all__ = [
     "Reentrant",
     "Refused",
     "StorageFull",
+    "Tagged",
     "Throttled",
     "Unavailable",
     "UnitClosed",
     "Unparsable",
+    "Which",
     "chunks",
     "cut",
     "first_by",

@@ -175,7 +175,7 @@ class App:
         worker = self.worker = Worker(engine, grace_seconds=grace)
         alerts = Alerts(worker, engine, self.sinks)
         served = [queue for queue in self.queues.values() if queue.is_served]
-        consumers = [Consumer(worker, engine, queue) for queue in served]
+        consumers = [Consumer(worker, engine, queue, patient=not until_idle) for queue in served]
         if self._stop_asked:
             worker.stop()
         known = [row for queue in served for row in queue.known()]
@@ -215,7 +215,10 @@ class App:
         surroundings = surroundings or Surroundings(faults=faults_from_environment(os.environ))
         lease_longest = max((queue.settings.lease_seconds for queue in self.queues.values()), default=930.0)
         store = self.store(faults=surroundings.faults)
-        engine = Engine(self, store, self.events, self.limits, surroundings, lease_longest=lease_longest)
+        service = self.name if self.config.history else ""
+        engine = Engine(
+            self, store, self.events, self.limits, surroundings, lease_longest=lease_longest, service=service
+        )
         await engine.open()
         try:
             settings = [queue.settings for queue in self.queues.values()]

@@ -21,6 +21,14 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     format: Literal["auto", "json", "text"] = "auto"
 
 
+class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody who may use the HTTP server. The file holds a digest, so reading it lets nobody in."""
+
+    name: str
+    sha256: str
+    scopes: tuple[str, ...] = ("*",)
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a deployment decides; code declares everything else."""
 
@@ -30,7 +38,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     profile: str = "local"
     grace_seconds: float = 25.0
     port: int = 8787
+    history: bool = True  # what became of every message, in a file beside the database
     log: LogConfig = LogConfig()
+    tokens: tuple[Token, ...] = ()
     overrides: dict[str, Any] = {}
 
     @property

@@ -34,7 +34,7 @@ journal = Journal(os.environ.get(JOURNAL_VARIABLE, os.devnull))
 app = ps.App("victim", config=Config(overrides={"retry_first_seconds": RETRY_SECONDS}))
 
 
-class Task(ps.Command, type="victim.task"):
+class Task(ps.Event, type="victim.task"):
     """What to do with a message: `way` names the good or bad end, `seconds` how long it takes to get there."""
 
     number: int

@@ -3,18 +3,29 @@ and holds nothing up."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from penstock.runtime.events import EngineEvent, LettersAge, LettersPiledUp, MessageDied
+from penstock.model.ids import as_text
+from penstock.runtime.events import (
+    EngineEvent,
+    LettersAge,
+    LettersPiledUp,
+    MessageDied,
+    RowsReturned,
+    WorkerStarted,
+)
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
     from penstock.runtime.worker import Worker
 
 PENDING_MAX = 100  # alerts on their way; a flood is told as a number
+SINK_SECONDS = 30.0  # what a sink gets: one that never answers would keep its worker from stopping
 MACHINE, AGENT = "dlq-monitor", "queue-monitor"
 
 _log = logging.getLogger("penstock.alerts")
@@ -31,7 +42,18 @@ class Alert:
     agent: str = AGENT
 
 
+# Among the last letters only, however many there are.
+KILLERS = """
+select id, correlation_id, queue, type, source, attempts, reason, error_class || ': ' || error_message as error
+from penstock_dead
+where seq > (select max(seq) from penstock_dead) - 1000
+and (reason = 'worker_died' or error_class = 'WallLimit')
+order by seq desc
+limit :dead
+"""
+
 Sink = Callable[[Alert], Awaitable[object]]
+ALERTED = (MessageDied, LettersAge, LettersPiledUp)
 
 
 def alert_of(event: EngineEvent) -> Alert | None:
@@ -52,19 +74,37 @@ def alert_of(event: EngineEvent) -> Alert | None:
 
 
 class Alerts:
-    """Listens while a worker runs."""
+    """Listens while a worker runs. What it hears before that, of messages that killed a worker, waits for its start."""
 
     def __init__(self, worker: Worker, engine: Engine, sinks: list[Sink]) -> None:
         self._worker = worker
+        self._engine = engine
         self._sinks = sinks
         self._pending = 0
         self._left_out = 0
-        self.leave = engine.events.subscribe(self._heard)
+        self._early: list[Callable[[], Coroutine[Any, Any, None]]] | None = []
+        kinds = (*ALERTED, RowsReturned, WorkerStarted) if sinks else ()
+        self._leaves = [engine.events.subscribe(self._heard, to=kind) for kind in kinds]
+
+    def leave(self) -> None:
+        for leave in self._leaves:
+            leave()
 
     def _heard(self, event: EngineEvent) -> None:
-        alert = alert_of(event)
-        if alert is None:
-            return
+        match event:
+            case WorkerStarted():
+                early, self._early = self._early or [], None
+                for work in early:
+                    self._start(work)
+            case RowsReturned():
+                if event.dead:
+                    self._start(partial(self._tell_of_killers, event.dead))
+            case _:
+                alert = alert_of(event)
+                if alert is not None:
+                    self._tell(alert)
+
+    def _tell(self, alert: Alert) -> None:
         if self._pending >= PENDING_MAX:
             self._left_out += 1
             return
@@ -74,12 +114,37 @@ class Alerts:
             self._left_out = 0
         for sink in self._sinks:
             self._pending += 1
-            self._worker.spawn(self._hand_over(sink, alert))
+            self._start(partial(self._hand_over, sink, alert))
+
+    def _start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._early is not None:
+            self._early.append(work)
+            return
+        coroutine = work()
+        try:
+            self._worker.spawn(coroutine)
+        except RuntimeError:  # the worker has ended; what it did last is in the log
+            coroutine.close()
 
     async def _hand_over(self, sink: Sink, alert: Alert) -> None:
         try:
-            await sink(alert)
+            async with asyncio.timeout(SINK_SECONDS):
+                await sink(alert)
         except Exception:
             _log.exception("The alert sink %r failed; the alert was: %s", sink, alert.text)
         finally:
             self._pending -= 1
+        if self._left_out and not self._pending:
+            text = f"{self._left_out} more alerts came faster than they could be told. `penstock dead list` shows all."
+            facts: dict[str, object] = {"left_out": self._left_out}
+            self._left_out = 0
+            self._tell(Alert("alerts.left_out", text, facts))
+
+    async def _tell_of_killers(self, dead: int) -> None:
+        """A message that killed its worker cannot be told of by that worker: whoever returns its rows looks them up."""
+        found = await self._engine.read("", KILLERS, {"dead": dead}, rows_max=dead)
+        for id, correlation_id, *facts in found.values:
+            named = dict(zip(found.columns[2:], facts, strict=True))
+            alert = alert_of(MessageDied(id=as_text(id), correlation_id=as_text(correlation_id), **named))
+            assert alert is not None
+            self._tell(alert)

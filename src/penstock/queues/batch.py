@@ -99,6 +99,9 @@ class BatchRunner:
         slot.unit = unit
         slot.outside = current_unit.set(unit)
         self._engine.gate.running += 1
+        if self._worker.tells_received:
+            for message in messages:
+                self._worker.tell_received(message.delivery)
         self._slots.begin_batch(slot, [message.delivery.seq for message in messages])
         coroutine: Any = handler.function(Batch(self._queue.name, messages, budget_seconds=self._budget_seconds))
         outcome: object
@@ -178,6 +181,7 @@ class BatchRunner:
             raise PenstockError(f"{message!r} is settled already.")
         unit = AwaitedUnit(self._engine, message.delivery, outer.task, "")
         before = current_unit.set(unit)
+        began = self._loop.time()
         outcome: object = None
         try:
             yield
@@ -189,7 +193,6 @@ class BatchRunner:
         outcome = worded(message.word, outcome, held_nothing=not unit.grows)
         self._settler.decide_unit(unit, outcome)
         outer.also.settles = [pair for pair in outer.also.settles if pair[0] is not message.delivery]
-        began = self._loop.time()
         self._engine.committer.put(unit)
         try:
             await unit.settled()
@@ -197,4 +200,4 @@ class BatchRunner:
             self._settler.refused(message.delivery, unit.task, error)
         else:
             if unit.settlement is not None:
-                self._worker.tell_settled(message.delivery, unit.settlement, began, self._loop.time())
+                self._settler.told(message.delivery, unit.settlement, began, self._loop.time())

@@ -27,7 +27,8 @@ YIELD_SECONDS = 0.002  # handlers that never wait still let the loop breathe thi
 
 
 class Consumer:
-    def __init__(self, worker: Worker, engine: Engine, queue: Queue) -> None:
+    def __init__(self, worker: Worker, engine: Engine, queue: Queue, *, patient: bool = True) -> None:
+        """Without patience no batch is waited for: a run that ends once nothing is due must leave nothing half full."""
         settings = queue.settings
         self._worker = worker
         self._engine = engine
@@ -49,7 +50,7 @@ class Consumer:
         self._since = 0.0
         self.queue = queue.name
         self.lease_micros = int(settings.lease_seconds * 1_000_000)
-        self._wait_micros = int(settings.wait_seconds * 1_000_000) if settings.batch > 1 else 0
+        self._wait_micros = int(settings.wait_seconds * 1_000_000) if patient and settings.batch > 1 else 0
         engine.gate.when_reopened(self._reopened)
 
     # -- asked and told by the due loop -----------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from penstock.model.envelope import Event
-from penstock.model.errors import NoSuchLetter
+from penstock.model.errors import BadMessage, NoSuchLetter, TooLarge
 from penstock.model.message import REPAIRED
 from penstock.model.presets import preset
 from penstock.model.queue import QueueSettings
@@ -13,7 +14,9 @@ from penstock.model.retry import Retry
 from penstock.queues.queue import Home, Queue
 
 if TYPE_CHECKING:
-    from penstock.queues.letters import DeadLetters
+    from penstock.queues.letters import DeadLetter, DeadLetters
+
+_log = logging.getLogger("penstock.queues")
 
 RETRIES = 100  # a database that is down for a while must not cost the news of a death
 
@@ -32,19 +35,28 @@ def dead_letter_queue(home: Home, queue: Queue, letters: DeadLetters) -> Queue:
     dlq = Queue(home, settings, [Died])
 
     @dlq.on(Died, name="dead")
-    async def dead(died: Died) -> None:
+    async def dead(died: Died) -> object:
         try:
             letter = await letters.get(died.letter)
         except NoSuchLetter:
-            return  # it has expired meanwhile
-        if letter.resolution is not None:
-            return
-        if queue.repairer is not None and not letter.flags & REPAIRED:
-            mended = await queue.repairer(letter)
-            if mended is not None:
-                await letters.fixed(letter, mended, flags=REPAIRED)
-                return
-        if queue.dead_handler is not None:
-            await queue.dead_handler(letter)
+            return None  # it has expired meanwhile
+        if letter.resolution is not None or await _is_mended(queue, letter, letters):
+            return None
+        return None if queue.dead_handler is None else await queue.dead_handler(letter)
 
     return dlq
+
+
+async def _is_mended(queue: Queue, letter: DeadLetter, letters: DeadLetters) -> bool:
+    if queue.repairer is None or letter.flags & REPAIRED:
+        return False
+    mended = await queue.repairer(letter)
+    if mended is None:
+        return False
+    try:
+        await letters.fixed(letter, mended, flags=REPAIRED)
+    except (BadMessage, TooLarge):
+        # It would give the same the next time: better that whoever hears of dead letters hears of this one now.
+        _log.exception("The repair of dead letter %s of %s does not fit; it stays dead.", letter.id, queue.name)
+        return False
+    return True

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.contracts.ledger import Also, Edit, Exhumation, Replay, Resolve
-from penstock.model.envelope import decoder, encode
-from penstock.model.errors import BadMessage, NoSuchLetter, PenstockError
-from penstock.model.ids import as_text, derived, from_text
+from penstock.contracts.ledger import Also, Bindable, Edit, Exhumation, Replay, Resolve
+from penstock.model.envelope import class_named, decoder, encode, replay_id
+from penstock.model.errors import BadMessage, NoSuchLetter, PenstockError, TooLarge
+from penstock.model.ids import as_text, from_text
 from penstock.model.times import from_micros, to_micros
 from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
@@ -21,6 +22,7 @@ from penstock.runtime.unit import joined_letters, open_unit
 LISTED_MAX = 10_000
 REPLAY_LIMIT = 10
 REPLAYS_MAX = 3  # of one message: what died four times wants a person, not another round
+FOREVER = 2**31  # replays: nobody has that much patience
 PORTION = 500  # letters dealt with in one commit
 CANARY_SECONDS = 60.0
 CANARY_LOOK_SECONDS = 0.25
@@ -32,7 +34,7 @@ select seq, id, handler, queue, type, source, correlation_id, causation_id, repl
 from penstock_dead
 """
 _MATCHING = """
-where (:queue is null or queue = :queue)
+(:queue is null or queue = :queue)
 and (:type is null or type = :type)
 and (:source is null or source = :source)
 and (:reason is null or reason = :reason)
@@ -41,21 +43,39 @@ and (:until is null or failed_at < :until)
 and (:text is null or instr(lower(coalesce(error_message, '') || cast(body as text)), lower(:text)) > 0)
 and (:resolved or resolution is null)
 """
-LIST = f"{_COLUMNS}{_MATCHING}order by failed_at, seq\nlimit :most"
+# Said outright where they hold: a condition that may be null is no way into the index, and all letters are walked.
+_UNRESOLVED = "resolution is null\nand "
+_OF_QUEUE = "resolution is null\nand queue = :queue\nand "
+_OLDEST_FIRST = "order by failed_at, seq\nlimit :most"
+LIST = f"{_COLUMNS}where {_MATCHING}{_OLDEST_FIRST}"
+LIST_UNRESOLVED = f"{_COLUMNS}where {_UNRESOLVED}{_MATCHING}{_OLDEST_FIRST}"
+LIST_OF_QUEUE = f"{_COLUMNS}where {_OF_QUEUE}{_MATCHING}{_OLDEST_FIRST}"
+# Without bodies: ten thousand letters to send back are no reason to hold ten thousand bodies.
+_PICKED = """
+select seq, id, handler, queue, replay_of, replay_count, resolution
+from penstock_dead
+"""
+_FEW_REPLAYS = "and replay_count < :replays_under\n"
+PICK = f"{_PICKED}where {_UNRESOLVED}{_MATCHING}{_FEW_REPLAYS}{_OLDEST_FIRST}"
+PICK_OF_QUEUE = f"{_PICKED}where {_OF_QUEUE}{_MATCHING}{_FEW_REPLAYS}{_OLDEST_FIRST}"
+PICK_ONE = f"{_PICKED}where seq = :letter"
+ONE = f"{_PICKED}where seq = :letter"
 ONE = f"{_COLUMNS}where seq = :letter"
 BY_ID = f"{_COLUMNS}where id = :id\norder by seq desc\nlimit 1"
 GROUPS = f"""
 select queue, type, reason, error_class, count(*) as letters, min(failed_at) as first_at, max(failed_at) as last_at,
   max(error_message) as example
 from penstock_dead
-{_MATCHING}group by queue, type, reason, error_class
-order by letters desc
+where {_MATCHING}group by queue, type, reason, error_class
+order by letters desc, queue, type, reason, error_class
 limit :most
 """
 WAITING = """
 select 1
 from penstock_messages
 where id = :id
+and queue = :queue
+and handler = :handler
 limit 1
 """
 
@@ -137,7 +157,19 @@ class Which(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         moments = {
             name: None if at is None else to_micros(at) for name, at in (("since", self.since), ("until", self.until))
         }
-        return named | moments | {"resolved": int(resolved), "most": most}
+        return named | moments | {"resolved": int(resolved), "most": max(0, min(most, LISTED_MAX))}
+
+
+class _Picked(NamedTuple):
+    """What has to be known of a letter to deal with it."""
+
+    id: int
+    event_id: bytes
+    handler: str
+    queue: str
+    replay_of: bytes | None
+    replay_count: int
+    resolution: str | None
 
 
 class CanaryDied(PenstockError):
@@ -155,9 +187,10 @@ class DeadLetters:
         self, which: Which | None = None, *, limit: int = 100, resolved: bool = False
     ) -> Sequence[DeadLetter]:
         """Oldest first; those that were dealt with only if asked for."""
-        bound = (which or Which()).bound(resolved=resolved, most=min(limit, LISTED_MAX))
+        bound = (which or Which()).bound(resolved=resolved, most=limit)
+        listed = LIST if resolved else LIST_UNRESOLVED if bound["queue"] is None else LIST_OF_QUEUE
         engine = await self._opened()
-        return [_letter(row) for row in (await engine.read("", LIST, bound, rows_max=LISTED_MAX)).values]
+        return [_letter(row) for row in (await engine.read("", listed, bound, rows_max=LISTED_MAX)).values]
 
     async def get(self, letter: int | str) -> DeadLetter:
         """By its number, or the last one by the message's id."""
@@ -184,8 +217,11 @@ class DeadLetters:
     def payload(self, letter: DeadLetter) -> Any:
         """Its body as its handler would have got it; raises ValueError or a msgspec error where it does not fit."""
         queue = self._queues.get(letter.queue)
-        accepted = (queue.accepts or {}).get(letter.type) if queue is not None else None
-        return decoder(accepted or object)(letter.body)
+        accepted = None if queue is None else (queue.accepts or {}).get(letter.type)
+        handlers = () if queue is None else queue.handlers.get(letter.type, ())
+        if accepted is None and handlers:
+            accepted = handlers[0].payload_class
+        return decoder(accepted or class_named(letter.type))(letter.body)
 
     # -- dealing with them ------------------------------------------------------------------------------
 
@@ -202,14 +238,16 @@ class DeadLetters:
 
         `rate` lets that many begin in a second. With `canary` one goes first, and the rest only if it was handled. A message
         that was replayed three times is left out unless forced."""
+        if rate is not None and not 0 < rate < inf:
+            raise BadMessage(f"A rate of {rate} letters a second is not possible: it must be more than 0.", rate=rate)
         engine = await self._opened()
-        letters = [each for each in await self._chosen(which, limit) if force or each.replay_count < REPLAYS_MAX]
+        letters = await self._chosen(which, limit, replays_under=FOREVER if force else REPLAYS_MAX)
         if canary and letters:
             await self._send_canary(engine, letters[0])
             return 1 + await self._replay(engine, letters[1:], rate)
         return await self._replay(engine, letters, rate)
 
-    async def _replay(self, engine: Engine, letters: Sequence[DeadLetter], rate: float | None) -> int:
+    async def _replay(self, engine: Engine, letters: Sequence[_Picked], rate: float | None) -> int:
         now = engine.clock.now()
         wanted = [
             Replay(letter.id, now + (int(index / rate * 1_000_000) if rate else 0))
@@ -217,13 +255,13 @@ class DeadLetters:
         ]
         return await self._carry_out(wanted)
 
-    async def _send_canary(self, engine: Engine, letter: DeadLetter) -> None:
+    async def _send_canary(self, engine: Engine, letter: _Picked) -> None:
         if not await self._replay(engine, [letter], None):
             raise NoSuchLetter(f"Dead letter {letter.id} was dealt with meanwhile.")
-        origin = from_text(letter.replay_of or letter.event_id)
-        sent = derived(origin, "replay", str(letter.replay_count + 1))
+        sent = replay_id(letter.replay_of or letter.event_id, letter.replay_count + 1, letter.id)
+        row: dict[str, Bindable] = {"id": sent, "queue": letter.queue, "handler": letter.handler}
         for _ in range(int(CANARY_SECONDS / CANARY_LOOK_SECONDS)):
-            if not (await engine.read("", WAITING, {"id": sent}, rows_max=1)).values:
+            if not (await engine.read("", WAITING, row, rows_max=1)).values:
                 break
             await asyncio.sleep(CANARY_LOOK_SECONDS)
         else:
@@ -256,14 +294,22 @@ class DeadLetters:
     async def edit(self, letter: int, payload: object) -> None:
         """Gives a letter another body, checked against its queue's type, to be replayed with."""
         found = await self.get(letter)
-        body = self._checked(found, payload if isinstance(payload, bytes) else encode(payload))
+        body = self._checked(await self._opened(), found, payload)
         if not await self._carry_out([Edit(letter, body)]):
             raise NoSuchLetter(f"Dead letter {letter} has been dealt with ({found.resolution}) and cannot be edited.")
 
-    def _checked(self, letter: DeadLetter, body: bytes) -> bytes:
+    def _checked(self, engine: Engine, letter: DeadLetter, payload: object) -> bytes:
+        body = payload if isinstance(payload, bytes) else encode(payload)
+        most = engine.limits.body_bytes_max - engine.limits.body_overhead_bytes
+        if len(body) > most:
+            raise TooLarge(
+                f"A body of {len(body):,} bytes is too large: at most {most:,}. The letter was left as it is.",
+                bytes=len(body),
+                bytes_max=most,
+            )
         try:
             self.payload(msgspec.structs.replace(letter, body=body))
-        except (msgspec.MsgspecError, ValueError) as error:
+        except Exception as error:  # whatever a class of the user's raises when it is made: it does not fit
             raise BadMessage(
                 f"This is no {letter.type}: {error}. The letter was left as it is.", letter=letter.id
             ) from error
@@ -272,14 +318,26 @@ class DeadLetters:
     async def fixed(self, letter: DeadLetter, payload: object, *, flags: int = 0) -> None:
         """Joins the current unit: the letter goes back to its queue with another body."""
         engine = await self._opened()
-        body = self._checked(letter, payload if isinstance(payload, bytes) else encode(payload))
+        body = self._checked(engine, letter, payload)
         joined_letters(engine.app).append(Replay(letter.id, engine.clock.now(), "fixed", body, flags))
 
-    async def _chosen(self, which: Which | Sequence[int] | int, limit: int) -> Sequence[DeadLetter]:
+    async def _chosen(
+        self, which: Which | Sequence[int] | int, limit: int, *, replays_under: int = FOREVER
+    ) -> Sequence[_Picked]:
+        """Numbers that somebody gave are all meant; a description takes the oldest that fit it, `limit` at most."""
+        engine = await self._opened()
         if isinstance(which, Which):
-            return await self.list(which, limit=limit)
-        found = [await self.get(each) for each in ([which] if isinstance(which, int) else which)]
-        return [letter for letter in found if letter.resolution is None]
+            bound = which.bound(most=limit) | {"replays_under": replays_under}
+            pick = PICK if bound["queue"] is None else PICK_OF_QUEUE
+            rows = await engine.read("", pick, bound, rows_max=LISTED_MAX)
+            return [_Picked(*row) for row in rows.values]
+        picked = []
+        for number in dict.fromkeys([which] if isinstance(which, int) else which):
+            rows = await engine.read("", PICK_ONE, {"letter": number}, rows_max=1)
+            if not rows.values:
+                raise NoSuchLetter(f"There is no dead letter {number}. `penstock dead list` shows those there are.")
+            picked.append(_Picked(*rows.values[0]))
+        return [letter for letter in picked if letter.resolution is None and letter.replay_count < replays_under]
 
     async def _carry_out(self, wanted: Sequence[Exhumation]) -> int:
         """In commits of a bounded size; a letter that somebody else has dealt with is left alone and not counted."""
@@ -287,7 +345,8 @@ class DeadLetters:
         done = 0
         for start in range(0, len(wanted), PORTION):
             async with open_unit(engine, None) as unit:
-                unit.also = Also()
+                if unit.also is None:  # in the middle of a batch it holds the fence
+                    unit.also = Also()
                 unit.also.letters = list(wanted[start : start + PORTION])
             done += unit.also.resolved
         return done

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from penstock.contracts.running import CURRENT
 from penstock.contracts.workers import HandlerRow
 from penstock.model.errors import PenstockError
@@ -39,6 +37,7 @@ class Runner:
         self._slots = slots
         self._settler = settler
         self._cells = worker.cells
+        self._tells_received = worker.tells_received
         self._at = engine.faults.at
         self._loop = asyncio.get_running_loop()
         self.ended = 0  # handlers that have ended since somebody last looked
@@ -61,7 +60,7 @@ class Runner:
             handler = handlers[0]
         try:
             payload = handler.decode(delivery.body)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except Exception as error:  # also what a class of the user's raises when it is made, or a body nested too deep
             self._settler.put(delivery, Dead("malformed", describe(error), charged=False))
             return None
         unit = MessageUnit(self._engine, delivery, handler.task, "")
@@ -70,6 +69,8 @@ class Runner:
         slot.outside = current_unit.set(unit)
         self._engine.gate.running += 1
         self._slots.begin(slot, delivery.seq)
+        if self._tells_received:
+            self._worker.tell_received(delivery)
         cells = self._cells
         cells[CURRENT] = slot.mark
         outcome: object

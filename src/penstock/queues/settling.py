@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from penstock.model.errors import LeaseLost, StoreError
+from penstock.model.errors import LeaseLost, PenstockError, StoreError
 from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, settle
 from penstock.model.retry import Retry
@@ -13,6 +13,10 @@ from penstock.runtime.unit import Unit
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
     from penstock.runtime.worker import Worker
+
+
+class BadAnswer(PenstockError):
+    """The handler's answer, or its exception, cannot be used."""
 
 
 class MessageUnit(Unit):
@@ -24,8 +28,11 @@ class MessageUnit(Unit):
     ended: float
 
     def finished(self, error: Exception | None) -> None:
-        if error is not None or self.settler.tells or type(self.settlement) is Dead:
-            self.settler.finished(self, error)
+        settler = self.settler
+        if error is None and settler.note is not None:
+            settler.note(self.delivery, self.settlement, self.started, self.ended)
+        if error is not None or settler.tells or type(self.settlement) is Dead:
+            settler.finished(self, error)
 
 
 class BatchUnit(Unit):
@@ -47,6 +54,7 @@ class Settler:
         self._queue = queue
         self._retry = retry
         self.tells = worker.tells  # somebody wants to hear of every settlement
+        self.note: Any = engine.history.settled if engine.history.is_kept else None  # called for every message
 
     def decide(self, delivery: Delivery, outcome: object) -> Settlement:
         """The settlement of one message; a failure is told at once."""
@@ -54,7 +62,12 @@ class Settler:
             return DONE
         if isinstance(outcome, Again | Dead):
             return outcome
-        settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
+        try:
+            settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
+        except Exception as error:
+            # `Later("soon")`, or an exception whose text cannot be read, is a failure of the handler and not of its worker.
+            outcome = BadAnswer(f"The handler answered with {_named(outcome)}, which cannot be used: {error!r}.")
+            settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
         if isinstance(outcome, Exception):
             self._worker.tell_failure(delivery, outcome, settlement)
         return settlement
@@ -66,6 +79,8 @@ class Settler:
         if unit.settlement is not DONE and not keeps_effects(outcome):
             unit.calls = []
             unit.sends = []
+            if unit.also is not None:
+                unit.also.letters = []
 
     def put(self, delivery: Delivery, settlement: Settlement, task: str = "") -> None:
         """Settles a message with which nothing was done."""
@@ -87,7 +102,7 @@ class Settler:
         assert delivery is not None
         if error is None:
             assert unit.settlement is not None
-            self._worker.tell_settled(delivery, unit.settlement, unit.started, unit.ended)
+            self._worker.tell_settled(delivery, unit.settlement)
         else:
             self.refused(delivery, unit.task, error)
 
@@ -101,8 +116,8 @@ class Settler:
         assert unit.also is not None
         if error is None:
             for delivery, settlement in unit.also.settles:
-                if settlement is not None and (self.tells or isinstance(settlement, Dead)):
-                    self._worker.tell_settled(delivery, settlement, unit.started, unit.ended)
+                if settlement is not None:
+                    self.told(delivery, settlement, unit.started, unit.ended)
         elif isinstance(error, LeaseLost):
             # One of them is not ours any more. The others are, and end one by one: again, if their work is lost with it.
             for delivery, settlement in unit.also.settles:
@@ -110,6 +125,13 @@ class Settler:
         elif not self._is_beyond_help(error):
             for delivery, _ in unit.also.settles:
                 self.put(delivery, self.decide(delivery, error), unit.task)
+
+    def told(self, delivery: Delivery, settlement: Settlement, started: float, ended: float) -> None:
+        """One message of a batch is settled. The times are the loop's."""
+        if self.note is not None:
+            self.note(delivery, settlement, started, ended)
+        if self.tells or isinstance(settlement, Dead):
+            self._worker.tell_settled(delivery, settlement)
 
     def _is_beyond_help(self, error: Exception) -> bool:
         """Nothing can be written any more; the lease or the next start returns the row."""
@@ -119,3 +141,10 @@ class Settler:
 def keeps_effects(outcome: object) -> bool:
     """`Later` and `Discard` are answers, not failures: what the handler wrote before them is kept."""
     return not isinstance(outcome, Exception | Again | Dead)
+
+
+def _named(answer: object) -> str:
+    try:
+        return repr(answer)[:200]
+    except Exception:
+        return f"a {type(answer).__qualname__}"

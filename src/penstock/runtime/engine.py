@@ -20,6 +20,7 @@ from penstock.runtime.committer import Committer
 from penstock.runtime.dueloop import DueLoop
 from penstock.runtime.events import ClockJumped, Events, RowsReturned, StorageRanFull, StoreFailed
 from penstock.runtime.gate import Gate
+from penstock.runtime.history import History
 from penstock.runtime.meterbook import MeterBook
 from penstock.runtime.surroundings import Surroundings
 
@@ -38,8 +39,11 @@ class Engine:
         surroundings: Surroundings,
         *,
         lease_longest: float,
+        service: str = "",
     ) -> None:
+        """`service` is the name under which the history tells of what ran here; without one it tells nothing."""
         self.app = app
+        self._service = service
         self.store = store
         self.events = events
         self.limits = limits
@@ -55,6 +59,7 @@ class Engine:
         self.due: DueLoop
         self.gate: Gate
         self.meter: MeterBook
+        self.history: History
         self._bell: Bell
         self._writing: lanes.Lane
         self._readers: list[_ReaderLane] = []
@@ -76,6 +81,14 @@ class Engine:
         self.gate = Gate()
         self.due = DueLoop(self.clock, may_sweep=self.may_sweep, start=self._start, ring=self.ring)
         self.meter = MeterBook(self)
+        self.history = History(
+            self.store.open_history,
+            self.surroundings.lane,
+            self.clock,
+            self.events,
+            service=self._service,
+            keep_seconds=self.limits.history_seconds if self._service else 0.0,
+        )
         self.committer = Committer(
             self._writing,
             self.writer.ledger,
@@ -100,6 +113,7 @@ class Engine:
         self.due.stop()
         await self.meter.flush()
         await self.committer.drained()
+        await self.history.close()
         sound = self.committer.broken is None
         self.committer.close()
         self._bell.close()

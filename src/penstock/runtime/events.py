@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from penstock.model.outcome import Settlement
+from penstock.model.outcome import Again, Dead, Done, Settlement
 
 _log = logging.getLogger("penstock.events")
 
@@ -24,6 +24,25 @@ class EngineEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageReceived(EngineEvent):
+    """A handler is about to run."""
+
+    name: ClassVar[str] = "message.received"
+    level: ClassVar[str] = "debug"
+    queue: str
+    id: str
+    type: str
+    attempt: int
+    correlation_id: str
+    source: str = ""
+    queue_timestamp: str = ""
+    processing_delay_ms: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        return _about_message(self, "received")
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSettled(EngineEvent):
     name: ClassVar[str] = "message.settled"
     level: ClassVar[str] = "debug"
@@ -33,6 +52,20 @@ class MessageSettled(EngineEvent):
     attempt: int
     settlement: Settlement
     correlation_id: str
+    source: str = ""
+    queue_timestamp: str = ""
+    processing_delay_ms: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        failure = getattr(self.settlement, "failure", None)
+        failed = failure is not None or isinstance(self.settlement, Dead)
+        return _about_message(
+            self,
+            "failed" if failed else "processed",
+            success=isinstance(self.settlement, Done),
+            error=None if failure is None else f"{failure.error_class}: {failure.message}",
+            will_retry=isinstance(self.settlement, Again),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +79,18 @@ class MessageFailed(EngineEvent):
     error: str
     will_retry: bool
     correlation_id: str
+    source: str = ""
+    queue_timestamp: str = ""
+    processing_delay_ms: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        return _about_message(self, "failed", success=False)
+
+
+def _about_message(event: EngineEvent, action: str, **more: Any) -> dict[str, Any]:
+    """What every line about a message has, in the words that dashboards look for."""
+    facts = EngineEvent.facts(event)
+    return {"action": action, "event_id": facts.pop("id"), **facts, **more}
 
 
 @dataclass(frozen=True, slots=True)

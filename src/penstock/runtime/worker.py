@@ -13,6 +13,7 @@ from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
 from penstock.model.outcome import Again, Dead, Settlement
+from penstock.model.times import iso_z
 from penstock.runtime.dueloop import Source
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import (
@@ -20,6 +21,7 @@ from penstock.runtime.events import (
     LogGrew,
     MessageDied,
     MessageFailed,
+    MessageReceived,
     MessageSettled,
     WorkerStarted,
     WorkerStopped,
@@ -52,6 +54,7 @@ class Worker:
         self._hurry = asyncio.Event()
         self._beat: asyncio.TimerHandle | None = None
         self.tells = engine.events.wanted(MessageSettled)
+        self.tells_received = engine.events.wanted(MessageReceived)
         self._log_is_large = False
         self.stopping = False
         self.cells = engine.presence.cells
@@ -181,8 +184,8 @@ class Worker:
 
     # -- telling ----------------------------------------------------------------------------------------
 
-    def tell_settled(self, delivery: Delivery, settlement: Settlement, started: float, ended: float) -> None:
-        """A settlement has committed. The times are the loop's."""
+    def tell_settled(self, delivery: Delivery, settlement: Settlement) -> None:
+        """A settlement has committed."""
         events = self._engine.events
         if isinstance(settlement, Dead):
             failure = settlement.failure
@@ -198,7 +201,7 @@ class Worker:
             )
             events.emit(died)
         if events.wanted(MessageSettled):
-            events.emit(_settled(delivery, settlement))
+            events.emit(_settled(delivery, settlement, self._engine.clock.now()))
 
     def tell_failure(self, delivery: Delivery, error: Exception, settlement: Settlement) -> None:
         event = MessageFailed(
@@ -209,6 +212,18 @@ class Worker:
             f"{type(error).__qualname__}: {error}",
             isinstance(settlement, Again),
             as_text(delivery.correlation_id),
+            *_queued(delivery, self._engine.clock.now()),
+        )
+        self._engine.events.emit(event)
+
+    def tell_received(self, delivery: Delivery) -> None:
+        event = MessageReceived(
+            delivery.queue,
+            as_text(delivery.id),
+            delivery.type,
+            delivery.attempt,
+            as_text(delivery.correlation_id),
+            *_queued(delivery, self._engine.clock.now()),
         )
         self._engine.events.emit(event)
 
@@ -216,7 +231,12 @@ class Worker:
         self._engine.events.emit(LeaseWasLost(delivery.queue, as_text(delivery.id)))
 
 
-def _settled(delivery: Delivery, settlement: Settlement) -> MessageSettled:
+def _queued(delivery: Delivery, now: int) -> tuple[str, str, float]:
+    """Who sent it, when, and how many milliseconds ago."""
+    return delivery.source, iso_z(delivery.sent_at), (now - delivery.sent_at) / 1_000
+
+
+def _settled(delivery: Delivery, settlement: Settlement, now: int) -> MessageSettled:
     return MessageSettled(
         delivery.queue,
         as_text(delivery.id),
@@ -224,6 +244,7 @@ def _settled(delivery: Delivery, settlement: Settlement) -> MessageSettled:
         delivery.attempt,
         settlement,
         as_text(delivery.correlation_id),
+        *_queued(delivery, now),
     )
 
 

@@ -88,6 +88,8 @@ class Process:
         self._loop.call_soon(self._close_files, context=contextvars.Context())
 
     def _close_files(self) -> None:
+        if self.engine is not None:
+            self.engine.history.vanish()
         if self.writer is not None:
             with suppress(apsw.ConnectionClosedError):
                 self.writer.upkeep.applied()  # raises if it was closing and had got this far

@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 
 from penstock.contracts.ledger import Also, Edit, Replay, Resolve
+from penstock.model.envelope import replay_id
 from penstock.model.ids import derived
-from penstock.model.message import checksum
+from penstock.model.message import KEYED, checksum
+from penstock.storage.sqlite.sending import SQL as SENDING
 from penstock.storage.sqlite.session import Session
 from penstock.storage.sqlite.tally import DEAD, PURGED, SENT, Tally
 from penstock.storage.statements import load
@@ -23,17 +25,19 @@ def bury(session: Session, facts: dict[str, Any], tally: Tally, *, now: int) -> 
     buried: list[Any] = execute(SQL["bury"], facts).fetchall()
     if not buried:
         return False
-    ((letter, id, queue, correlation_id, body_bytes),) = buried
+    ((letter, id, queue, correlation_id, hops, depth, body_bytes),) = buried
     execute(SQL["remove"], {"seq": facts["seq"], "token": facts["token"]})
     tally.left(queue, DEAD, body_bytes)
-    _give_notice(session, letter, id, queue, correlation_id, tally, now)
+    _give_notice(session, letter, id, queue, (correlation_id, hops, depth), tally, now)
     return True
 
 
 def _give_notice(
-    session: Session, letter: int, id: bytes, queue: str, correlation_id: bytes, tally: Tally, now: int
+    session: Session, letter: int, id: bytes, queue: str, chain: tuple[bytes, int, int], tally: Tally, now: int
 ) -> None:
-    """Where somebody handles dead letters of this queue, each death is a message to him, in the same commit."""
+    """Where somebody handles dead letters of this queue, each death is a message to him, in the same commit. It goes on
+    with the chain of what died, so that a handler that sends the same again cannot go round for ever."""
+    correlation_id, hops, depth = chain
     body = msgspec.json.encode({"letter": letter})
     notice_id = derived(id, "died", str(letter))
     notice = {
@@ -42,6 +46,8 @@ def _give_notice(
         "type": NOTICE_TYPE,
         "correlation_id": correlation_id,
         "causation_id": id,
+        "hops": hops,
+        "depth": depth,
         "now": now,
         "checksum": checksum(notice_id, body),
         "body": body,
@@ -70,9 +76,9 @@ def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:
     found: list[Any] = execute(SQL["letter"], {"letter": wanted.letter}).fetchall()
     if not found:
         return False
-    ((id, queue, replay_of, replay_count, body),) = found
+    ((id, queue, type, source, replay_of, replay_count, body),) = found
     origin = replay_of or id
-    new_id = derived(origin, "replay", str(replay_count + 1))
+    new_id = replay_id(origin, replay_count + 1, wanted.letter)
     body = wanted.body if wanted.body is not None else body
     facts = {
         "letter": wanted.letter,
@@ -81,8 +87,9 @@ def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:
         "body": body,
         "checksum": checksum(new_id, body),
         "due": wanted.due,
-        "flags": wanted.flags,
+        "flags": wanted.flags | KEYED,
     }
+    execute(SENDING["note_seen"], {"id": new_id, "queue": queue, "type": type, "source": source, "now": now})
     execute(SQL["replay"], facts)
     execute(SQL["resolve"], {"letter": wanted.letter, "resolution": wanted.resolution, "note": None, "now": now})
     tally.entered(queue, len(body), wanted.due, sent=0)

@@ -12,7 +12,7 @@ select
 from penstock_messages
 where seq = :seq
 and token = :token
-returning seq, id, queue, correlation_id, length(body);
+returning seq, id, queue, correlation_id, hops, depth, length(body);
 
 -- name: remove
 delete from penstock_messages
@@ -24,14 +24,15 @@ insert into penstock_messages (
   id, queue, priority, due, type, source, correlation_id, causation_id, hops, depth, sent_at, checksum, body
 )
 select
-  :id, name || '-dlq', 1, :now, :type, 'penstock', :correlation_id, :causation_id, 0, 0, :now, :checksum, :body
+  :id, name || '-dlq', 1, :now, :type, 'penstock', :correlation_id, :causation_id, :hops, :depth, :now,
+  :checksum, :body
 from penstock_queues
 where name = :queue
 and watched
 on conflict (id, queue, handler) do nothing;
 
 -- name: letter
-select id, queue, replay_of, replay_count, body
+select id, queue, type, source, replay_of, replay_count, body
 from penstock_dead
 where seq = :letter
 and resolution is null;

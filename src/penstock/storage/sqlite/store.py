@@ -12,6 +12,7 @@ from penstock.model.errors import BadConfig
 from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
 from penstock.storage.sqlite.connection import SYNCHRONOUS
+from penstock.storage.sqlite.history import SqliteHistory
 from penstock.storage.sqlite.ledger import SqliteLedger
 from penstock.storage.sqlite.operations import SqliteOperations
 from penstock.storage.sqlite.presence import SqlitePresence, started_in
@@ -76,6 +77,9 @@ class SqliteStore:
 
     def open_reader(self) -> Reader:
         return SqliteReader(self._settings)
+
+    def open_history(self) -> SqliteHistory:
+        return SqliteHistory(self._settings.path)
 
     def presence(self, worker: int) -> SqlitePresence:
         return SqlitePresence(self._settings.path, worker)

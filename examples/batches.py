@@ -1,0 +1,46 @@
+"""Batches: ten listings are scored at a time, and the one that is broken comes back alone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import penstock as ps
+
+app = ps.App("scores", migrations=Path(__file__).parent / "batches_migrations")
+
+
+class Listed(ps.Event, type="listing.listed"):
+    number: int
+
+
+listed = app.queue("listed", accepts=[Listed], batch=10, wait=0.2, retries=1)
+tries: dict[int, int] = {}
+
+
+@listed.on_batch
+async def score(batch: ps.Batch) -> None:
+    prices = {message.id: 100 + message.body.number for message in batch}  # one call to a service, for all ten
+    for message in batch:
+        async with message:  # saved with this message's acknowledgement; an error here is this message's alone
+            number = message.body.number
+            tries[number] = tries.get(number, 0) + 1
+            if number == 7 and message.attempt == 1:
+                raise ValueError("number 7 is broken today")
+            app.db.write(
+                "insert into scores (number, score) values (:number, :score)", number=number, score=prices[message.id]
+            )
+
+
+async def main() -> None:
+    async with app.unit():
+        listed.send_batch([Listed(number=number) for number in range(10)])
+    await app.run(until_idle=True)
+    async with app:
+        scored = await app.db.value("select count(*) from scores")
+        waiting = (await (await app.desk()).backlog("listed")).count
+        print(f"{scored} scored, {waiting} waits for its second try, tried: {tries}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,1 @@
+create table scores (number integer primary key, score integer not null);

@@ -1,0 +1,158 @@
+"""`penstock trace`: what became of a chain of messages, drawn as a tree."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from penstock.cli import target as targets
+from penstock.cli.output import NotFound, Output, age_shown, plain, printable
+from penstock.contracts.history import HistoryReader
+from penstock.data import tracing
+from penstock.data.tracing import Trace, Traced
+from penstock.model.ids import as_text
+from penstock.model.times import text_of_micros
+from penstock.storage.sqlite.history import SqliteHistory
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+    from rich.tree import Tree
+
+T = TypeVar("T")
+
+MESSAGES_DRAWN = 500
+ERROR_DRAWN = 160  # characters, in one line
+COLOURS = {"acked": "green", "dead": "red", "retried": "yellow", "leased": "cyan", "ready": "cyan", "delayed": "cyan"}
+MAY_LACK = "What was settled in the last second, or in the second before a crash, may be missing."
+
+
+@click.command()
+@click.argument("id", metavar="ID")
+@targets.target_argument
+@targets.database_option
+@click.pass_obj
+def trace(output: Output, id: str, target: str | None, database: str | None) -> None:
+    """The way of a chain of messages: each delivery, what waits, what died.
+
+    ID is a correlation id, or the id of any message of the chain. Reads only. APP is like market.py or
+    package.module:app.
+
+    \b
+    Example:
+      penstock trace 019a8c3e-7f00-7abc-8def-0123456789ab market.py
+      penstock trace 019a8c3e7f007abc8def0123456789ab --database market.db --json
+    """
+    wanted = tracing.parsed(id)
+    found = targets.find(target, database)
+    now = time.time_ns() // 1_000
+    traced = asyncio.run(_look(found, wanted, now))
+    if traced is None:
+        raise NotFound(
+            f"Nothing is known of {as_text(wanted)} in {found.database}.",
+            hint="It was never sent, it settled in the last second, or it is older than the history, which is kept for "
+            f"{age_shown(found.config.limits.history_seconds)}.",
+        )
+    output.show(traced.told(), lambda console: draw(traced, console, now))
+
+
+class _OnlyRead:
+    """Asks a history that only this command reads."""
+
+    def __init__(self, file: HistoryReader) -> None:
+        self._file = file
+
+    async def ask(self, question: Callable[[HistoryReader], T]) -> T:
+        return question(self._file)
+
+
+async def _look(found: targets.Target, id: bytes, now: int) -> Trace | None:
+    with targets.reading(found) as reading, closing(SqliteHistory(found.database, read_only=True)) as history:
+        return await tracing.trace(reading, _OnlyRead(history), id, now=now)
+
+
+# -- drawing ----------------------------------------------------------------------------------------------
+
+
+def draw(traced: Trace, console: Console, now: int) -> None:
+    from rich.tree import Tree
+
+    messages = [list(deliveries) for _, deliveries in groupby(traced.events, key=lambda event: event.id)]
+    root = Tree(f"[bold]chain {as_text(traced.correlation_id)}[/]  {_counted(messages)}", guide_style="dim")
+    above: list[Tree] = [root]
+    for deliveries in islice(messages, MESSAGES_DRAWN):
+        depth = deliveries[0].depth
+        del above[depth + 1 :]
+        above.append(above[depth].add(_message(deliveries, traced.events[0].at, now)))
+    console.print(root)
+    if len(messages) > MESSAGES_DRAWN:
+        console.print(f"... and {len(messages) - MESSAGES_DRAWN:,} more messages; `--json` has all of them.")
+    for note in traced.notes:
+        console.print(f"[yellow]{plain(note)}[/]")
+    console.print(f"[dim]{MAY_LACK}[/]")
+
+
+def _counted(messages: list[list[Traced]]) -> str:
+    states = [deliveries[-1].status for deliveries in messages]
+    return f"{len(messages):,} message{'' if len(messages) == 1 else 's'}: " + ", ".join(
+        f"{states.count(state):,} {state}" for state in dict.fromkeys(states)
+    )
+
+
+def _message(deliveries: list[Traced], began: int, now: int) -> Text:
+    from rich.text import Text
+
+    first = deliveries[0]
+    drawn = Text.assemble(
+        (printable(first.name), "bold"), (f"  {as_text(first.id)}", "dim"), f"  {printable(first.queue)}"
+    )
+    if first.replay_of is not None:
+        drawn.append(f"  replay of {as_text(first.replay_of)}", "dim")
+    if first.depth == 0 and first.causation_id is not None:
+        drawn.append(f"  led to by {as_text(first.causation_id)}, of which nothing is known any more", "dim")
+    for delivery in deliveries:
+        drawn.append("\n")
+        drawn.append_text(_delivery(delivery, began, now))
+    return drawn
+
+
+def _delivery(event: Traced, began: int, now: int) -> Text:
+    from rich.text import Text
+
+    parts = [
+        (f"{_clock(event.at, began)}  {printable(event.service or '-')}  attempt {event.attempt}  ", ""),
+        (event.status, COLOURS.get(event.status, "")),
+    ]
+    parts += [(f"  {said}", "") for said in _more(event, now)]
+    if event.error is not None:
+        parts.append((f"  {_one_line(event.error)}", "red" if event.status == "dead" else "yellow"))
+    return Text.assemble(*parts)
+
+
+def _more(event: Traced, now: int) -> Iterator[str]:
+    if event.micros is not None:
+        yield f"{event.micros / 1_000:,.1f} ms"
+    if event.status == "delayed" and event.due is not None:
+        yield f"due in {age_shown((event.due - now) / 1_000_000)}"
+    if event.reason is not None:
+        yield f"({printable(event.reason)})"
+    if event.resolution is not None:
+        yield f"then {printable(event.resolution)}"
+
+
+def _clock(at: int, began: int) -> str:
+    """The day is told where it is another than that of the chain's first event, which stands with its day."""
+    text = text_of_micros(at)
+    clock = f"{text[11:]}.{at // 1_000 % 1_000:03}"
+    return clock if text[:10] == text_of_micros(began)[:10] and at != began else f"{text[:10]} {clock}"
+
+
+def _one_line(text: str) -> str:
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= ERROR_DRAWN else line[:ERROR_DRAWN] + "..."

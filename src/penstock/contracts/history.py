@@ -1,0 +1,77 @@
+"""The history: what became of every delivery, for whoever asks later. It is written beside the work, never in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class Entry(NamedTuple):
+    """One delivery that has ended. Times are microseconds; `service` is the app that ran it."""
+
+    ended_at: int
+    correlation_id: bytes
+    id: bytes
+    causation_id: bytes | None
+    kind: str  # message
+    service: str
+    queue: str
+    name: str
+    source: str
+    attempt: int
+    status: str  # acked, retried, later, handed back, dead, split
+    started_at: int
+    error: str | None
+
+
+class Processed(NamedTuple):
+    """How many messages of a type from a source were acknowledged."""
+
+    type: str
+    source: str
+    messages: int
+
+
+class MinuteCount(NamedTuple):
+    """How many messages were acknowledged in the minute that began then, in microseconds."""
+
+    minute: int
+    messages: int
+
+
+class HistoryReader(Protocol):
+    """Answers what happened. Lives in one thread, and raises StoreError where the history cannot be read."""
+
+    def chain(self, correlation_id: bytes, limit: int) -> list[Entry]:
+        """What happened in one chain, in the order it was noted; the first `limit` of it."""
+        ...
+
+    def of_message(self, id: bytes) -> list[Entry]:
+        """The deliveries of one message; at most a thousand."""
+        ...
+
+    def processed(self, since: int, until: int) -> list[Processed]:
+        """Counts by type and source, most first, over the whole minutes that `since` and `until` lie in."""
+        ...
+
+    def per_minute(self, since: int, until: int) -> list[MinuteCount]:
+        """Counts by minute, oldest first, from the minute of `since` to that of `until`. Minutes without any are left out."""
+        ...
+
+    def bytes(self) -> int:
+        """How much space the history uses; what was pruned and will be used again is not counted."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class HistoryFile(HistoryReader, Protocol):
+    """The same, and it can be added to. Several processes may add to one history."""
+
+    def append(self, entries: Sequence[Entry]) -> str | None:
+        """Adds all entries or raises StoreError. If the history was found damaged and begun anew, says so in a sentence."""
+        ...
+
+    def prune(self, before: int, limit: int) -> int:
+        """Removes at most `limit` entries that were noted before then, the oldest first; how many it removed."""
+        ...

@@ -1,0 +1,220 @@
+"""SQL from outside: statements with values for `?`, checked before they run, alone or as one transaction.
+
+Made for the shapes of D1. The engine's own tables cannot be named here, neither to read nor to write; the views
+`dead_messages` and `processed_events` can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.contracts.ledger import Atomic, Bindable, Transaction
+from penstock.model.errors import BadParameter, BadStatement, TooLarge, TooManyRows
+from penstock.model.limits import Limits
+from penstock.model.parameters import bind_sized
+from penstock.model.statement import ENGINE_PREFIX, Statement, Token, one_line, pieces, scan, tokens
+from penstock.runtime.unit import caller, open_unit
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+
+ROWS_MAX = 10_000  # of one answer, as for `db.rows`
+ANSWER_BYTES_MAX = 8_000_000  # of all answers to one request; they are held in memory twice, as values and as JSON
+SECONDS_MAX = 5.0  # a statement inside a commit holds up every other writer
+TASK = "http:d1"  # what its cost is kept under
+
+_DEFINABLE = ("table", "index", "view")  # triggers and virtual tables belong in a migration
+_DEFINES = ("create", "alter", "drop")
+_MODIFIES = ("insert", "update", "delete", "replace")
+_VIEWS = ("dead_messages", "processed_events")
+# Tables that show the database's own pages, or what other statements are about.
+_HIDDEN = ("sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used")
+_NAMES = ("word", "quoted", "bracketed", "string")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One statement with its values, found to be harmless."""
+
+    text: str
+    statement: Statement
+    bound: dict[str, Bindable]
+    size_bytes: int
+
+    @property
+    def writes(self) -> bool:
+        return self.statement.writes
+
+    @property
+    def defines(self) -> bool:
+        return self.statement.verb in _DEFINES
+
+
+class Answer(NamedTuple):
+    """What one statement gave and cost. `rows_read` is an estimate that is never too low."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    changes: int
+    last_row_id: int
+    rows_read: int
+    rows_written: int
+    seconds: float
+    changed: bool
+
+
+def question(sql: str, values: Sequence[object], limits: Limits) -> Question:
+    """One statement and its values. Raises what is wrong with them."""
+    text, used, highest = _named(sql)
+    if len(values) != highest:
+        raise BadParameter(
+            f"`{one_line(sql, 80)}` takes {highest} values and was given {len(values)}.",
+            needed=highest,
+            given=len(values),
+        )
+    statement = scan(text, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
+    _refuse_hidden(sql, pieces(text)[0].tokens, statement)
+    given = {f"p{number}": values[number - 1] for number in used}
+    for name, value in given.items():
+        if isinstance(value, list | dict):
+            raise BadParameter(f"Value {name[1:]} of `{one_line(sql, 80)}` is a list or an object. Send it as text.")
+    bound, size = bind_sized(statement, given, {}, row_bytes_max=limits.row_bytes_max)
+    return Question(text, statement, bound, size + len(text))
+
+
+def script(sql: str, limits: Limits) -> list[Question]:
+    """The statements of a text without values, in order."""
+    found = pieces(sql)
+    if not found:
+        raise BadStatement("The statement is empty. Write one SQL statement.")
+    if len(found) > limits.batch_statements_max:
+        raise BadStatement(
+            f"The text holds {len(found)} statements, and {limits.batch_statements_max} are allowed at once.",
+            found=len(found),
+            allowed=limits.batch_statements_max,
+        )
+    return [question(piece.text, (), limits) for piece in found]
+
+
+async def answers(engine: Engine, questions: Sequence[Question]) -> list[Answer]:
+    """Runs one query where it disturbs nobody, and anything else as one transaction: all of it, or nothing."""
+    if engine.store.dialect != "sqlite":
+        raise BadStatement("Queries from outside are for SQLite. Ask PostgreSQL itself.")
+    if len(questions) == 1 and not questions[0].writes:
+        return [await _read(engine, questions[0])]
+    async with open_unit(engine, None) as unit:
+        unit.task = TASK
+        call = Atomic(unit, partial(_run_all, questions), caller())
+        unit.add(call, sum(question.size_bytes for question in questions))
+    found: list[Answer] = call.result
+    return found
+
+
+async def _read(engine: Engine, asked: Question) -> Answer:
+    rows = await engine.read(TASK, asked.text, asked.bound, rows_max=ROWS_MAX)
+    _check_size(asked, rows.values, 0)
+    return Answer(rows.columns, rows.values, 0, 0, rows.measure.rows_read, 0, rows.measure.seconds, False)
+
+
+def _run_all(questions: Sequence[Question], transaction: Transaction) -> list[Answer]:
+    found: list[Answer] = []
+    size = 0
+    for asked in questions:
+        ran = transaction.run(
+            asked.text, asked.bound, rows_max=ROWS_MAX, seconds_max=SECONDS_MAX, defines=asked.defines
+        )
+        size = _check_size(asked, ran.values, size)
+        inserted = asked.statement.verb in ("insert", "replace") and ran.changes > 0
+        found.append(
+            Answer(
+                ran.columns,
+                ran.values,
+                ran.changes,
+                ran.last_row_id if inserted else 0,
+                ran.measure.rows_read,
+                ran.measure.rows_written,
+                ran.measure.seconds,
+                ran.changes > 0 or asked.defines,
+            )
+        )
+    return found
+
+
+def _check_size(asked: Question, rows: Sequence[Sequence[object]], size: int) -> int:
+    if len(rows) > ROWS_MAX:
+        raise TooManyRows(
+            f"The query gave more than {ROWS_MAX:,} rows: `{one_line(asked.text, 80)}`. Add a LIMIT.", rows_max=ROWS_MAX
+        )
+    for row in rows:
+        size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
+    if size > ANSWER_BYTES_MAX:
+        raise TooLarge(
+            f"The answer has {size:,} bytes, and at most {ANSWER_BYTES_MAX:,} are sent. Add a LIMIT, or name fewer columns.",
+            bytes=size,
+            bytes_max=ANSWER_BYTES_MAX,
+        )
+    return size
+
+
+# -- checks -----------------------------------------------------------------------------------------------
+
+
+def _named(sql: str) -> tuple[str, list[int], int]:
+    """The text with `:p1` for `?` and `?1`, the numbers it uses, and the highest of them."""
+    parts: list[str] = []
+    used: dict[int, None] = {}
+    highest = 0
+    for token in tokens(sql):
+        if token.kind in ("parameter", "positional"):
+            number = _number(sql, token, highest)
+            highest = max(highest, number)
+            used[number] = None
+            parts.append(f" :p{number} ")
+        else:
+            parts.append(token.text)
+    return "".join(parts), list(used), highest
+
+
+def _number(sql: str, token: Token, highest: int) -> int:
+    digits = token.text[1:]
+    if not token.text.startswith("?") or len(digits) > 5 or digits.startswith("0"):
+        raise BadStatement(
+            f"`{one_line(sql, 80)}`: {token.text[:40]} cannot be a parameter here. Use ? or ?1, ?2 and so on.",
+            found=token.text[:40],
+        )
+    return int(digits) if digits else highest + 1
+
+
+def _refuse_hidden(sql: str, held: Sequence[Token], statement: Statement) -> None:
+    for token in held:
+        # SQLite would read what PostgreSQL quotes with dollars as code.
+        if token.kind == "string" and not token.text.startswith("'"):
+            raise BadStatement(f"`{one_line(sql, 80)}`: strings are written in single quotes here.")
+        name = token.name if token.kind in _NAMES else ""
+        if name.startswith(ENGINE_PREFIX) or name in _HIDDEN:
+            raise BadStatement(
+                f"`{one_line(sql, 80)}` names {name}, which belongs to the engine. Read dead_messages or "
+                "processed_events; bind a text that only looks like a name as a value.",
+                table=name,
+            )
+    if statement.writes and statement.verb not in _MODIFIES:
+        _check_definition(sql, held, statement)
+
+
+def _check_definition(sql: str, held: Sequence[Token], statement: Statement) -> None:
+    words = [token.word for token in held]
+    kind = words[2] if words[1:3] == ["unique", "index"] else "".join(words[1:2])
+    if statement.verb not in _DEFINES or kind not in _DEFINABLE:
+        raise BadStatement(
+            f"`{one_line(sql, 80)}` cannot be asked for here. Tables, indexes and views can be made, altered and dropped; "
+            "put the rest in a migration.",
+            verb=statement.verb,
+        )
+    for token, after in zip(held, [*held[1:], None], strict=True):
+        if token.name in _VIEWS:
+            raise BadStatement(f"`{one_line(sql, 80)}` would change {token.name}, which belongs to the engine.")
+        if token.name in ("temp", "temporary") and after is not None and after.text == ".":
+            raise BadStatement(f"`{one_line(sql, 80)}`: there are no temporary tables here.")

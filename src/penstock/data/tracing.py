@@ -1,0 +1,355 @@
+"""Traces a chain of messages: what happened to each, what still waits, what died, children under what led to them.
+
+What was settled is read from the history. What waits and what is dead is read from its rows, of which there may be
+millions, with no index by chain. But ids that follow from one another begin with the same six bytes of time, so the rows
+of a chain lie side by side under the index on ids. Only what was sent midway, in a unit without a key, has an id of its
+own time: for that the newest rows are looked through. Each of these looks ends after `SCANNED` rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.contracts.history import Entry
+from penstock.data.reports import Asking
+from penstock.data.usage import Reading
+from penstock.model.errors import BadParameter, StoreError
+from penstock.model.ids import as_text, from_text
+from penstock.model.redaction import redacted
+from penstock.model.row import Row
+from penstock.model.times import iso_z
+
+CHAIN_MAX = 5_000  # of each kind: what settled, what waits, what is dead
+SCANNED = 20_000  # rows that one look goes through: some 20 ms
+ERROR_TEXT_MAX = 300
+TIME_BYTES = 6  # of an id: the same in all ids that follow from one another
+
+WAITING = """
+select seq, id, queue, due, worker, attempts, type, source, correlation_id, causation_id, sent_at, last_failed_at,
+  error_class, error_message, replay_of
+from penstock_messages
+where seq in (
+  select seq
+  from (
+    select seq, correlation_id
+    from penstock_messages
+    where id >= :low
+    and id < :high
+    limit :scanned
+  ) as near
+  where correlation_id = :chain
+  union
+  select seq
+  from (
+    select seq, correlation_id
+    from penstock_messages
+    order by seq desc
+    limit :scanned
+  ) as newest
+  where correlation_id = :chain
+)
+order by seq
+limit :most
+"""
+DEAD = """
+select seq, id, queue, attempts, type, source, correlation_id, causation_id, failed_at, reason, error_class, error_message,
+  resolution, replay_of
+from penstock_dead
+where seq in (
+  select seq
+  from (
+    select seq, correlation_id
+    from penstock_dead
+    where id >= :low
+    and id < :high
+    limit :scanned
+  ) as near
+  where correlation_id = :chain
+  union
+  select seq
+  from (
+    select seq, correlation_id
+    from penstock_dead
+    order by seq desc
+    limit :scanned
+  ) as newest
+  where correlation_id = :chain
+)
+order by failed_at, seq
+limit :most
+"""
+# Whether a look came to an end before the rows did.
+UNSEEN = """
+select
+  (select 1 from penstock_messages where id >= :low and id < :high limit 1 offset :scanned) as waiting_near,
+  (select 1 from penstock_messages limit 1 offset :scanned) as waiting,
+  (select 1 from penstock_dead where id >= :low and id < :high limit 1 offset :scanned) as dead_near,
+  (select 1 from penstock_dead limit 1 offset :scanned) as dead
+"""
+CHAIN_OF = """
+select correlation_id
+from penstock_messages
+where id = :id
+union all
+select correlation_id
+from penstock_dead
+where id = :id
+limit 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One delivery of a message, or the message as it waits. `at` is when it began; `depth` counts what led to it."""
+
+    at: int
+    service: str | None
+    kind: str
+    name: str
+    id: bytes
+    causation_id: bytes | None
+    attempt: int
+    status: str  # as in the history, or ready, delayed, leased
+    micros: int | None
+    queue: str
+    source: str
+    error: str | None = None
+    due: int | None = None
+    reason: str | None = None
+    resolution: str | None = None
+    replay_of: bytes | None = None
+    depth: int = 0
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "at": iso_z(self.at),
+            "service": self.service,
+            "kind": self.kind,
+            "name": self.name,
+            "id": as_text(self.id),
+            "causation_id": _text(self.causation_id),
+            "attempt": self.attempt,
+            "status": self.status,
+            "duration_ms": None if self.micros is None else self.micros / 1_000,
+            "queue": self.queue,
+            "source": self.source,
+            "error": self.error,
+            "due": None if self.due is None else iso_z(self.due),
+            "reason": self.reason,
+            "resolution": self.resolution,
+            "replay_of": _text(self.replay_of),
+            "depth": self.depth,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """`notes` are sentences about what may be missing."""
+
+    correlation_id: bytes
+    events: list[Traced]
+    notes: list[str]
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "correlation_id": as_text(self.correlation_id),
+            "events": [event.told() for event in self.events],
+            "notes": self.notes,
+        }
+
+
+def parsed(text: str) -> bytes:
+    """The id that a person wrote."""
+    try:
+        return from_text(text.strip())
+    except ValueError:
+        raise BadParameter(
+            f"{text!r} is no id. An id has 32 hexadecimal digits, like 019a8c3e-7f00-7abc-8def-0123456789ab; logs, "
+            "`penstock dead list` and `queue.send` give some.",
+            value=text,
+        ) from None
+
+
+async def trace(reading: Reading, history: Asking, id: bytes, *, now: int) -> Trace | None:
+    """The chain that `id` names, or that the message of this id belongs to. None if nothing is known of it."""
+    found = await _chain(reading, history, id, now)
+    if not found.events:
+        chain = await _chain_of(reading, history, id)
+        if chain is None:
+            return None
+        found = await _chain(reading, history, chain, now)
+    return found if found.events else None
+
+
+async def _chain_of(reading: Reading, history: Asking, id: bytes) -> bytes | None:
+    for row in await reading.rows(CHAIN_OF, id=id):
+        return bytes(row.correlation_id)
+    try:
+        entries = await history.ask(lambda file: file.of_message(id))
+    except StoreError:
+        return None  # the chain itself was asked for before, and said so
+    return entries[0].correlation_id if entries else None
+
+
+async def _chain(reading: Reading, history: Asking, chain: bytes, now: int) -> Trace:
+    # Rows first: what settles meanwhile is then seen twice rather than not at all.
+    time = chain[:TIME_BYTES]
+    near = {"low": time, "high": time + b"\xff" * len(chain), "scanned": SCANNED}
+    waiting = await reading.rows(WAITING, **near, chain=chain, most=CHAIN_MAX)
+    dead = await reading.rows(DEAD, **near, chain=chain, most=CHAIN_MAX)
+    (unseen,) = await reading.rows(UNSEEN, **near)
+    entries: list[Entry] = []
+    notes: list[str] = []
+    try:
+        entries = await history.ask(lambda file: file.chain(chain, CHAIN_MAX))
+    except StoreError as error:
+        notes.append(f"Only what waits and dead letters are shown. {error}")
+    notes += _cut(unseen, waiting, dead, entries)
+    return Trace(chain, in_order(_events(entries, waiting, dead, now)), notes)
+
+
+def _cut(unseen: Row, waiting: list[Row], dead: list[Row], entries: list[Entry]) -> list[str]:
+    notes = []
+    for name, near, anywhere in (
+        ("waiting messages", unseen.waiting_near, unseen.waiting),
+        ("dead letters", unseen.dead_near, unseen.dead),
+    ):
+        if near:
+            notes.append(
+                f"More than {SCANNED:,} {name} were sent at the time of this chain; some of its own may be missing."
+            )
+        elif anywhere:
+            notes.append(
+                f"There are more than {SCANNED:,} {name}. Of those that a handler sent midway, in a unit without a key, only "
+                "the newest were looked at."
+            )
+    for name, shown in (("settled deliveries", entries), ("waiting messages", waiting), ("dead letters", dead)):
+        if len(shown) >= CHAIN_MAX:
+            notes.append(f"The chain has more than {CHAIN_MAX:,} {name}; the first are shown.")
+    return notes
+
+
+# -- one kind of event out of three ---------------------------------------------------------------------
+
+
+def _events(entries: list[Entry], waiting: list[Row], dead: list[Row], now: int) -> list[Traced]:
+    services = {entry.queue: entry.service for entry in entries}
+    ended: dict[bytes, int] = {}
+    for entry in entries:
+        ended[entry.id] = max(entry.ended_at, ended.get(entry.id, 0))
+    events = _with_dead([_settled(entry) for entry in entries], dead, services)
+    return [*events, *(_waits(row, services, ended, now) for row in waiting)]
+
+
+def _settled(entry: Entry) -> Traced:
+    return Traced(
+        entry.started_at,
+        entry.service,
+        entry.kind,
+        entry.name,
+        entry.id,
+        entry.causation_id,
+        entry.attempt,
+        entry.status,
+        entry.ended_at - entry.started_at,
+        entry.queue,
+        entry.source,
+        entry.error,
+    )
+
+
+def _with_dead(events: list[Traced], dead: list[Row], services: dict[str, str]) -> list[Traced]:
+    """What the history knows of a death is completed from the dead letter; where it knows nothing the letter speaks."""
+    places: dict[tuple[bytes, str], list[int]] = defaultdict(list)
+    for place, event in enumerate(events):
+        if event.status == "dead":
+            places[event.id, event.queue].append(place)
+    for row in dead:
+        letter = {"reason": row.reason, "resolution": row.resolution, "replay_of": _bytes(row.replay_of)}
+        known = places[bytes(row.id), row.queue]
+        if known:
+            place = known.pop(0)
+            events[place] = replace(events[place], **letter)
+        else:
+            events.append(
+                Traced(
+                    row.failed_at,
+                    services.get(row.queue),
+                    "message",
+                    row.type,
+                    bytes(row.id),
+                    _bytes(row.causation_id),
+                    max(row.attempts, 1),
+                    "dead",
+                    None,
+                    row.queue,
+                    row.source,
+                    _error(row),
+                    **letter,
+                )
+            )
+    return events
+
+
+def _waits(row: Row, services: dict[str, str], ended: dict[bytes, int], now: int) -> Traced:
+    status = "leased" if row.worker is not None else "ready" if row.due <= now else "delayed"
+    return Traced(
+        max(row.sent_at, row.last_failed_at or 0, ended.get(bytes(row.id), 0)),
+        services.get(row.queue),
+        "message",
+        row.type,
+        bytes(row.id),
+        _bytes(row.causation_id),
+        row.attempts + 1,
+        status,
+        None,
+        row.queue,
+        row.source,
+        _error(row),
+        row.due,
+        replay_of=_bytes(row.replay_of),
+    )
+
+
+def _error(row: Row) -> str | None:
+    if row.error_class is None:
+        return None
+    return redacted(f"{row.error_class}: {row.error_message}")[:ERROR_TEXT_MAX]
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _text(id: bytes | None) -> str | None:
+    return None if id is None else as_text(id)
+
+
+# -- the order ------------------------------------------------------------------------------------------
+
+
+def in_order(events: Iterable[Traced]) -> list[Traced]:
+    """Children follow their parent, one deeper; deliveries of one message, and siblings, by time."""
+    of_message: dict[bytes, list[Traced]] = defaultdict(list)
+    for event in sorted(events, key=lambda event: (event.at, event.due is not None, event.attempt)):
+        of_message[event.id].append(event)
+    children: dict[bytes, list[bytes]] = defaultdict(list)
+    first: list[bytes] = []
+    for id, deliveries in of_message.items():
+        cause = deliveries[0].causation_id
+        (first if cause is None or cause == id or cause not in of_message else children[cause]).append(id)
+    ordered: list[Traced] = []
+    seen: set[bytes] = set()
+    # All are put in once more: those that only lead to one another come last. No chain of ours has any, but what is
+    # damaged is shown all the same.
+    upcoming = [(id, 0) for id in reversed([*first, *of_message])]
+    while upcoming:
+        id, depth = upcoming.pop()
+        if id not in seen:
+            seen.add(id)
+            ordered += [replace(event, depth=depth) for event in of_message[id]]
+            upcoming += [(child, depth + 1) for child in reversed(children[id])]
+    return ordered

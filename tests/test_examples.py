@@ -1,0 +1,38 @@
+"""Every example runs in an empty folder, and says something."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
+SAYS = {
+    "batches.py": "9 scored, 1 waits for its second try",
+    "dead_letters.py": "kept: 2026-11-15, 2026-11-16, 2026-11-17",
+    "fan_out.py": "40 keywords, 390 results, each counted once",
+    "first_pipeline.py": "100 apps",
+    "killed_in_the_middle.py": "0 lost",
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_does_what_it_says(example: Path, tmp_path: Path) -> None:
+    shutil.copytree(example.parent, tmp_path / "examples")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+
+    ran = subprocess.run(
+        [sys.executable, f"examples/{example.name}"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert SAYS[example.name] in ran.stdout
