@@ -18,7 +18,7 @@ UV_VERSION = 0.13.7
 # A relative path, so that a folder with a space in its name works.
 RUN = .venv/bin/python
 READY = .venv/.ready
-BENCHES = store meter
+BENCHES = store meter history queues
 
 ##@ Start
 
@@ -73,6 +73,14 @@ bench-store: $(READY) ## How fast the store sends, claims and settles
 .PHONY: bench-meter
 bench-meter: $(READY) ## What measuring a statement costs, and how close its estimates are
 	@$(RUN) bench/meter.py
+
+.PHONY: bench-history
+bench-history: $(READY) ## What it costs to keep a history of every message
+	@$(RUN) bench/history.py
+
+.PHONY: bench-queues
+bench-queues: $(READY) ## Penstock beside Huey, DBOS, Celery and others: enqueue, drain, idle latency
+	@$(RUN) bench/queues.py
 
 ##@ Keep
 
