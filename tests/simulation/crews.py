@@ -48,7 +48,7 @@ class SimulatedApp(ps.App):
             "simulated",
             database=database,
             migrations=database.parent / "none",
-            config=Config(synchronous="off", overrides=retry),
+            config=Config(synchronous="off", history=False, overrides=retry),
         )
         self._process = process
         self._order = order

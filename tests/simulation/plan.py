@@ -40,6 +40,13 @@ class QueuePlan:
     retries: int
     wall: float
     crashes_max: int
+    batch: int = 1
+    wait: float = 0.0  # seconds for which a batch that is not full waits
+    handlers: int = 1  # each gets its own copy of every message
+    pulled: bool = False  # nobody here handles it: somebody outside comes for its messages
+    rate: float | None = None
+    messages_max: int | None = None
+    retention: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class SendPlan:
     spoilt: bool  # its unit has a bad statement, so nothing of it may be saved
     doubled: bool  # the first message is sent a second time while it waits
     slow: float = 0.0  # seconds that its unit stays open; its worker may stop meanwhile
+    unique: str = ""  # the key of its only message, which others send too
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,20 @@ class FaultPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ActPlan:
+    """At this time somebody operates a queue, or pulls from it, through this worker."""
+
+    at: float
+    kind: str
+    worker: int
+    queue: int
+    seconds: float = 0.0
+    parallel: int | None = None
+    rate: float | None = None
+    limit: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     seed: int
     workers: int
@@ -72,6 +94,7 @@ class Plan:
     served: tuple[tuple[int, ...], ...]  # for each worker the queues it has handlers for
     sends: tuple[SendPlan, ...]
     faults: tuple[FaultPlan, ...]
+    acts: tuple[ActPlan, ...] = ()
     behaviours: dict[str, int] = field(default_factory=dict)
     tick_seconds: float | None = TICK_SECONDS
     retry_first: float = 1.0
@@ -81,6 +104,7 @@ class Plan:
     rings_doubled: float = 0.0
     shuffled: bool = False
     told: bool = False  # somebody listens to every settlement
+    history: bool = False  # the engine keeps its own
 
     @property
     def calm_at(self) -> float:
@@ -124,6 +148,7 @@ def plan(seed: int) -> Plan:
         rings_doubled=chance.choice((0.0, 0.2)),
         shuffled=chance.random() < 0.5,
         told=chance.random() < 0.5,
+        history=chance.random() < 0.1,
     )
 
 

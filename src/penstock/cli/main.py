@@ -20,6 +20,11 @@ COMMANDS = {
     "run": "penstock.cli.run:run",
     "status": "penstock.cli.status:status",
     "migrate": "penstock.cli.migrate:migrate",
+    "queues": "penstock.cli.queues:queues",
+    "dead": "penstock.cli.dead:dead",
+    "why": "penstock.cli.why:why",
+    "trace": "penstock.cli.trace:trace",
+    "serve": "penstock.cli.serve:serve",
     "cost": "penstock.cli.cost:cost",
     "doctor": "penstock.cli.doctor:doctor",
 }
@@ -30,8 +35,10 @@ Penstock runs durable data pipelines from one Python file and one database.
   1  Write an app        market.py:  app = penstock.App("market"), a queue, a handler
   2  Run it              penstock run market.py
   3  Look at it          penstock status market.py
-  4  What it costs       penstock cost market.py
-  5  When in doubt       penstock doctor market.py
+  4  Why does it wait?   penstock why ID; what became of it: penstock trace ID
+  5  What died?          penstock dead groups, then show, edit, replay, discard
+  6  What it costs       penstock cost market.py
+  7  When in doubt       penstock doctor market.py
 
 `penstock COMMAND --help` explains each with an example. Every command takes --json.
 Exit codes: 0 fine, 1 the answer is bad, 2 usage or configuration, 3 no database, 4 no such thing, 130 interrupted.
@@ -49,9 +56,16 @@ class Commands(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
-        if not any(parameter.name == "as_json" for parameter in command.params):
-            command.params.append(_json_option())
+        _speak_json(command)
         return command
+
+
+def _speak_json(command: click.Command) -> None:
+    """Every command takes `--json`, and so does every verb of a noun."""
+    if not any(parameter.name == "as_json" for parameter in command.params):
+        command.params.append(_json_option())
+    for verb in command.commands.values() if isinstance(command, click.Group) else ():
+        _speak_json(verb)
 
 
 def _json_option() -> click.Option:

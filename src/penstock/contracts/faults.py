@@ -19,6 +19,8 @@ CRASH_POINTS = (
     "commit.before",  # about to commit
     "commit.after",  # committed; nobody knows it yet
     "commit.known",  # the event loop has learnt of it
+    "send.after_commit",  # what came from outside is saved; whoever sent it does not know
+    "pull.after_commit",  # rows are leased to somebody outside who does not know
     "return.before",  # a dead worker's rows are about to be returned
     "return.after",
     "drain.begun",  # a stopping worker no longer claims

@@ -217,7 +217,8 @@ class SealedUnit:
 
 class Want(NamedTuple):
     """Room for so many messages of a queue, each leased for so long. With `wait_micros` only whole batches are taken, until
-    the oldest message has waited that long. `pull` leases to somebody outside who names his `request`."""
+    the oldest message has waited that long. `pull` leases to somebody outside who names his `request`; `lapsing` first
+    takes back what others outside have held for too long."""
 
     queue: str
     limit: int
@@ -225,6 +226,7 @@ class Want(NamedTuple):
     batch: int = 1
     wait_micros: int = 0
     pull: bool = False
+    lapsing: bool = False
     request: str | None = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from penstock.contracts.history import HistoryFile
 from penstock.contracts.ledger import Bindable, Ledger
 from penstock.contracts.operations import Operations
 from penstock.contracts.presence import Bell, Presence
@@ -25,8 +26,11 @@ class Rows(NamedTuple):
 class Reader(Protocol):
     """A connection that only reads. Lives in one thread."""
 
-    def read(self, sql: str, parameters: dict[str, Bindable], *, rows_max: int) -> Rows:
-        """At most `rows_max + 1` rows, so that the caller can tell that there were more."""
+    def read(
+        self, sql: str, parameters: dict[str, Bindable], *, rows_max: int, seconds_max: float | None = None
+    ) -> Rows:
+        """At most `rows_max + 1` rows, so that the caller can tell that there were more. What takes longer than
+        `seconds_max` is given up."""
         ...
 
     def close(self) -> None: ...
@@ -83,5 +87,6 @@ class Store(Protocol):
 
     def open_writer(self, *, now: int) -> Writer: ...
     def open_reader(self) -> Reader: ...
+    def open_history(self) -> HistoryFile: ...
     def presence(self, worker: int) -> Presence: ...
     def bell(self, worker: int) -> Bell: ...

@@ -114,7 +114,7 @@ async def answers(engine: Engine, questions: Sequence[Question]) -> list[Answer]
 
 
 async def _read(engine: Engine, asked: Question) -> Answer:
-    rows = await engine.read(TASK, asked.text, asked.bound, rows_max=ROWS_MAX)
+    rows = await engine.read(TASK, asked.text, asked.bound, rows_max=ROWS_MAX, seconds_max=SECONDS_MAX)
     _check_size(asked, rows.values, 0)
     return Answer(rows.columns, rows.values, 0, 0, rows.measure.rows_read, 0, rows.measure.seconds, False)
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, dataclass_transform
 import msgspec
 
 from penstock.model.errors import BadApp, BadMessage
+from penstock.model.ids import derived
 from penstock.model.tagged import decode as decode_tagged
 from penstock.model.tagged import encode as encode_tagged
 
@@ -64,6 +65,7 @@ class Encoded(NamedTuple):
 # What travels without a class of its own, and under which name.
 UNTYPED: dict[type, str] = {str: "text", bytes: "bytes", dict: "json", list: "json", object: "json", Tagged: "v8"}
 CONTENT_TYPES = frozenset(UNTYPED.values())
+_UNTYPED_CLASSES: dict[str, type] = {"text": str, "bytes": bytes, "json": object, "v8": Tagged}
 BULKY = frozenset({"html", "content", "raw"})  # fields that hold things rather than name them
 
 
@@ -86,6 +88,17 @@ def content_type(type_name: str) -> str:
     return type_name if type_name in CONTENT_TYPES else "json"
 
 
+def class_named(type_name: str) -> type:
+    """What a body of this type is made into where no queue knows a class for it."""
+    return _UNTYPED_CLASSES.get(type_name, object)
+
+
+def replay_id(origin: bytes, replays: int, letter: int) -> bytes:
+    """The id under which a dead letter goes back for the `replays`-th time. Its number is part of it, because one message
+    may have died for several handlers, or have been sent again long after it died."""
+    return derived(origin, "replay", str(replays), str(letter))
+
+
 def bulky_fields(payload_class: type) -> list[str]:
     """Fields that look as if they carry a thing itself; messages should carry its id."""
     return sorted(BULKY & set(getattr(payload_class, "__annotations__", {})))
@@ -105,11 +118,34 @@ def encode(payload: object) -> bytes:
                 return payload.encode()
             case Tagged(value):
                 return encode_tagged(value)
-        return _encode(payload)
+        body = _encode(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadMessage(
             f"A {type(payload).__qualname__} cannot be turned into JSON: {error}. Send plain values.", payload=payload
         ) from error
+    payload_class = type(payload)
+    check = _CHECKS.get(payload_class) or _check_of(payload_class)
+    try:
+        check(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise BadMessage(
+            f"This is no {payload_class.__qualname__}: {error}. Nothing was sent; its handler could not have read it.",
+            payload=payload,
+        ) from error
+    return body
+
+
+# Classes are made without a look at the types of their fields, so what is sent is read back once: the one who sends it
+# hears of a mistake, instead of the one who gets it.
+_CHECKS: dict[type, Callable[[bytes], object]] = {dict: id, list: id}
+
+
+def _check_of(payload_class: type) -> Callable[[bytes], object]:
+    try:
+        check = decoder(payload_class)
+    except TypeError:  # it has fields of which msgspec knows only how they are written
+        check = id
+    return _CHECKS.setdefault(payload_class, check)
 
 
 def decoder(payload_class: type) -> Callable[[bytes], Any]:

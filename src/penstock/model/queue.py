@@ -53,7 +53,11 @@ class QueueSettings:
         ):
             if value is not None and not value >= least:
                 raise BadApp(f"Queue {self.name!r}: {field_name} is {value}; it must be at least {least}.")
-        for field_name, positive in (("wall", self.wall_seconds), ("rate", self.rate)):
+        for field_name, positive in (
+            ("wall", self.wall_seconds),
+            ("rate", self.rate),
+            ("retention", self.retention_seconds),
+        ):
             if positive is not None and not 0 < positive < inf:
                 raise BadApp(f"Queue {self.name!r}: {field_name} is {positive}; it must be more than 0.")
 

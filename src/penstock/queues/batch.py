@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.contracts.ledger import Also
-from penstock.model.envelope import content_type, decoder
-from penstock.model.errors import PenstockError
+from penstock.model.envelope import class_named, decoder
+from penstock.model.errors import PenstockError, UnitClosed
 from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import HANDED_BACK, Dead, describe
 from penstock.queues.message import Message, worded
 from penstock.queues.queue import Queue
-from penstock.queues.running import Runner, leave_to_others, refuse_damaged
-from penstock.queues.settling import BatchUnit, Settler, keeps_effects
+from penstock.queues.running import Runner, WallLimit, leave_to_others, refuse_damaged
+from penstock.queues.settling import BatchUnit, Settler, drop_effects, keeps_effects
 from penstock.runtime.slots import NOT_BEGUN, Slot, SlotPool, Stepped
 from penstock.runtime.unit import AwaitedUnit, current_unit
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 BUDGET_SHARE = 2 / 3  # of the wall limit: what is not begun by then is better handed back than cut off
 HAND_BACK_SECONDS = 5.0
-_UNTYPED = {"text": str, "bytes": bytes, "json": object}
 
 
 class Batch:
@@ -114,7 +113,7 @@ class BatchRunner:
         except BaseException:
             self._end(slot, messages, HANDED_BACK)
             raise
-        if slot.overdue and slot.task is not None and not isinstance(outcome, Exception):
+        if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit):
             slot.task.uncancel()  # it finished in spite of being cancelled
         self._end(slot, messages, outcome)
 
@@ -132,7 +131,7 @@ class BatchRunner:
             refuse_damaged(self._settler, delivery)
             return None
         if self._queue.accepts is None:
-            decode = decoder(_UNTYPED.get(content_type(delivery.type), object))
+            decode = decoder(class_named(delivery.type))
         elif delivery.type in self._decoders:
             decode = self._decoders[delivery.type]
         else:
@@ -157,8 +156,7 @@ class BatchRunner:
         unit.started, unit.ended = slot.started, self._loop.time()
         held_nothing = not unit.grows
         if not keeps_effects(outcome):
-            unit.calls = []
-            unit.sends = []
+            drop_effects(unit)
         words = {message.delivery.seq: message.word for message in messages}
         unit.also.settles = [
             (delivery, self._settler.decide(delivery, worded(words[delivery.seq], outcome, held_nothing=held_nothing)))
@@ -176,28 +174,42 @@ class BatchRunner:
         outer = current_unit.get()
         if not isinstance(outer, BatchUnit) or outer.also is None:
             raise PenstockError("`async with message:` blocks cannot be nested, and end with their batch.")
-        settled = [pair for pair in outer.also.settles if pair[0] is not message.delivery]
-        if len(settled) == len(outer.also.settles):
-            raise PenstockError(f"{message!r} is settled already.")
+        _check_open(outer, message)
         unit = AwaitedUnit(self._engine, message.delivery, outer.task, "")
         before = current_unit.set(unit)
         began = self._loop.time()
-        outcome: object = None
+        raised: Exception | None = None
         try:
             yield
         except Exception as error:
-            outcome = error
+            raised = error
         finally:
             current_unit.reset(before)
             unit.closed = True
-        outcome = worded(message.word, outcome, held_nothing=not unit.grows)
-        self._settler.decide_unit(unit, outcome)
+        # Looked at again: a task that its handler forgot may come here after the batch, or after another one like it.
+        _check_open(outer, message)
+        self._settler.decide_unit(unit, worded(message.word, raised, held_nothing=not unit.grows), raised)
         outer.also.settles = [pair for pair in outer.also.settles if pair[0] is not message.delivery]
         self._engine.committer.put(unit)
+        refused: BaseException | None = None
         try:
             await unit.settled()
+        except asyncio.CancelledError:
+            refused = unit.outcome.exception()
+            raise
         except Exception as error:
-            self._settler.refused(message.delivery, unit.task, error)
-        else:
-            if unit.settlement is not None:
+            refused = error
+        finally:
+            if isinstance(refused, Exception):
+                self._settler.refused(message.delivery, unit.task, refused)
+            elif unit.settlement is not None:
                 self._settler.told(message.delivery, unit.settlement, began, self._loop.time())
+
+
+def _check_open(batch: BatchUnit, message: Message) -> None:
+    """One message settled twice would be our own mistake in the eyes of the store."""
+    if batch.closed:
+        raise UnitClosed
+    assert batch.also is not None
+    if all(delivery is not message.delivery for delivery, _ in batch.also.settles):
+        raise PenstockError(f"{message!r} is settled already.")

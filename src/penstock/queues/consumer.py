@@ -67,12 +67,17 @@ class Consumer:
             return 0
         free = min((self._slots.parallel - self._slots.busy) * self._rows, self._slots.left())
         waiting = len(self._waiting) - self._slots.starting * self._rows - free  # for whom no slot is free
-        return max(0, min(self._ahead - waiting, CLAIM_MAX)) if waiting <= self._ahead // 2 else 0
+        if waiting > self._ahead // 2:
+            return 0
+        room = max(0, min(self._ahead - waiting, max(CLAIM_MAX, self._rows)))
+        # Whole batches, unless the places of all queues are so few that this one would never run.
+        return room if room < self._rows and not self._slots.busy else room - room % self._rows
 
     def tuned(self, parallel: int | None) -> None:
         if parallel != self._tuned:
             self._tuned = parallel
             self._slots.parallel = self._least_parallel()
+            self._go_on()
 
     def take(self, deliveries: list[Delivery], *, full: bool) -> None:
         self._engine.faults.at("claim.delivered")
@@ -102,7 +107,9 @@ class Consumer:
         slots = self._slots
         if full:
             wished = max(slots.parallel * self._rows, self._ahead * 2)
-            self._ahead = min(wished, int(rate * AHEAD_SECONDS), AHEAD_MAX)
+            # Where starts are paced nothing is held ready: after a pause it would start on top of what the pace allows.
+            paced = self._settings.rate is not None
+            self._ahead = 0 if paced else min(wished, int(rate * AHEAD_SECONDS), AHEAD_MAX)
             if self._is_automatic():
                 slots.parallel = min(slots.parallel * 2, self._settings.parallel_max)
         else:
@@ -134,16 +141,18 @@ class Consumer:
 
     async def _serve(self, slot: Slot) -> None:
         self._slots.started()
-        waiting, gate, time, runner, batches = (
+        waiting, gate, time, runner, batches, slots = (
             self._waiting,
             self._engine.gate,
             self._loop.time,
             self._runner,
             self._batches,
+            self._slots,
         )
         breathe_at = time() + YIELD_SECONDS
         try:
-            while waiting and not gate.closed and not self._worker.stopping:
+            # The last of too many slots ends: an operator may have lowered their number.
+            while waiting and not gate.closed and not self._worker.stopping and slots.busy <= slots.parallel:
                 if batches is not None:
                     deliveries = [waiting.popleft() for _ in range(min(self._rows, len(waiting)))]
                     self._go_on()

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.contracts.ledger import NotCommitted, Want
 from penstock.contracts.operations import Backlog, Lease, Tuning
-from penstock.model.envelope import CONTENT_TYPES, Encoded, Tagged, content_type, encode
+from penstock.model.envelope import CONTENT_TYPES, Encoded, Tagged, content_type
 from penstock.model.errors import (
     BadLease,
     BadMessage,
@@ -50,6 +50,7 @@ class Desk:
         async with open_unit(self._engine, None) as unit:
             ids = target.send_batch(drafts, delay=delay_seconds or 0.0)
             unit.sends = [each._replace(source=source) for each in unit.sends]
+        self._engine.faults.at("send.after_commit")
         duplicates = 0 if unit.also is None else len(unit.also.duplicates)
         return Pushed(ids, duplicates)
 
@@ -77,9 +78,11 @@ class Desk:
             named, id = body["type"], id or body.get("event_id")
             if not isinstance(named, str) or (id is not None and not isinstance(id, str)):
                 raise self._refused(queue, index, "needs `type` and `event_id` to be text")
+            if named in CONTENT_TYPES - {"json"}:
+                raise self._refused(queue, index, f"takes no envelope around {named}: give it as content_type")
             body = body["payload"]
         if queue.accepts is None:
-            return Encoded(named or "json", encode(body)), id
+            return Encoded(named or "json", msgspec.json.encode(body)), id
         if named is None and len(queue.accepts) == 1:
             (named,) = queue.accepts
         if named not in queue.accepts:
@@ -104,15 +107,19 @@ class Desk:
     ) -> list[Pulled]:
         """Leases at most `limit` messages to somebody outside. The same `request_id` again gives the same leases."""
         await self._queue(queue)
-        want = Want(queue, min(limit, PULLED_MAX), int(lease_seconds * 1_000_000), pull=True, request=request_id)
         engine = self._engine
-        claim = partial(engine.writer.ledger.commit, [], [want], now=engine.clock.now(), sweep=engine.may_sweep())
+        lease_micros = int(lease_seconds * 1_000_000)
+        lapsing = engine.may_sweep_outside()
+        want = Want(queue, min(limit, PULLED_MAX), lease_micros, pull=True, lapsing=lapsing, request=request_id)
+        claim = partial(engine.writer.ledger.commit, [], [want], now=engine.clock.now(), sweep=False)
         try:
             committed = await engine.in_writer(claim)
         except NotCommitted as error:
             raise StoreUnavailable(f"The database failed, and nothing was leased: {error}") from error
+        engine.faults.at("pull.after_commit")
         for task, measure in committed.measures:
             engine.meter.add(task, measure)
+        engine.due.leased(committed.next_lapse)
         return [_pulled(delivery) for delivery in committed.claimed]
 
     async def settle(self, queue: str, *, acks: Sequence[str], retries: Sequence[tuple[str, float | None]]) -> Acked:
@@ -217,7 +224,7 @@ _LAPSED = "this lease has lapsed or was settled before"
 
 def _lease(text: str) -> Lease:
     seq, _, token = text.partition(".")
-    if not (seq.isdecimal() and token.isdecimal() and len(text) < 40):
+    if not (text.isascii() and seq.isdecimal() and token.isdecimal() and max(len(seq), len(token)) < 19):
         raise BadLease(
             f"{text[:100]!r} is not the id of a lease: it looks like 12.345 and comes with a pulled message."
         )

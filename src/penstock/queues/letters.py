@@ -43,12 +43,10 @@ and (:until is null or failed_at < :until)
 and (:text is null or instr(lower(coalesce(error_message, '') || cast(body as text)), lower(:text)) > 0)
 and (:resolved or resolution is null)
 """
-# Said outright where they hold: a condition that may be null is no way into the index, and all letters are walked.
-_UNRESOLVED = "resolution is null\nand "
+# Said outright where it holds: a condition that may be null is no way into the index, and all letters are walked.
 _OF_QUEUE = "resolution is null\nand queue = :queue\nand "
 _OLDEST_FIRST = "order by failed_at, seq\nlimit :most"
 LIST = f"{_COLUMNS}where {_MATCHING}{_OLDEST_FIRST}"
-LIST_UNRESOLVED = f"{_COLUMNS}where {_UNRESOLVED}{_MATCHING}{_OLDEST_FIRST}"
 LIST_OF_QUEUE = f"{_COLUMNS}where {_OF_QUEUE}{_MATCHING}{_OLDEST_FIRST}"
 # Without bodies: ten thousand letters to send back are no reason to hold ten thousand bodies.
 _PICKED = """
@@ -56,7 +54,7 @@ select seq, id, handler, queue, replay_of, replay_count, resolution
 from penstock_dead
 """
 _FEW_REPLAYS = "and replay_count < :replays_under\n"
-PICK = f"{_PICKED}where {_UNRESOLVED}{_MATCHING}{_FEW_REPLAYS}{_OLDEST_FIRST}"
+PICK = f"{_PICKED}where {_MATCHING}{_FEW_REPLAYS}{_OLDEST_FIRST}"
 PICK_OF_QUEUE = f"{_PICKED}where {_OF_QUEUE}{_MATCHING}{_FEW_REPLAYS}{_OLDEST_FIRST}"
 PICK_ONE = f"{_PICKED}where seq = :letter"
 ONE = f"{_PICKED}where seq = :letter"
@@ -188,7 +186,7 @@ class DeadLetters:
     ) -> Sequence[DeadLetter]:
         """Oldest first; those that were dealt with only if asked for."""
         bound = (which or Which()).bound(resolved=resolved, most=limit)
-        listed = LIST if resolved else LIST_UNRESOLVED if bound["queue"] is None else LIST_OF_QUEUE
+        listed = LIST if resolved or bound["queue"] is None else LIST_OF_QUEUE
         engine = await self._opened()
         return [_letter(row) for row in (await engine.read("", listed, bound, rows_max=LISTED_MAX)).values]
 

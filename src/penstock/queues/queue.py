@@ -117,7 +117,13 @@ class Queue:
             items = staggered(items, every=every, delay=delay)
         elif rate is not None:
             items = staggered(items, every=1.0, delay=delay, group=rate)
-        return [id for chunk in self.chunks(items) for id in self._send_drafts(chunk, delay)]
+        unit = joined(self._home)
+        before = len(unit.sends)
+        try:
+            return [id for chunk in self.chunks(items) for id in self._send_drafts(chunk, delay)]
+        except BaseException:
+            del unit.sends[before:]
+            raise
 
     def chunks(self, items: Iterable[object]) -> Iterator[list[Draft]]:
         """Splits any number of messages into batches that one send may hold, by count and by bytes."""
@@ -148,16 +154,21 @@ class Queue:
             self._check_size(unit, name, encode(draft.payload))
             if draft.id is not None or draft.unique is not None:
                 self._key(draft.id, draft.unique)
-        return [
-            self.send(
-                draft.payload,
-                delay=delay if draft.delay is None else draft.delay,
-                priority=draft.priority,
-                id=draft.id,
-                unique=draft.unique,
-            )
-            for draft in drafts
-        ]
+        before = len(unit.sends)
+        try:
+            return [
+                self.send(
+                    draft.payload,
+                    delay=delay if draft.delay is None else draft.delay,
+                    priority=draft.priority,
+                    id=draft.id,
+                    unique=draft.unique,
+                )
+                for draft in drafts
+            ]
+        except BaseException:  # the unit is full, or a chain too long: not a part of them either
+            del unit.sends[before:]
+            raise
 
     def _accepted(self, payload: object) -> str:
         if isinstance(payload, Encoded):

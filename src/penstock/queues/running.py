@@ -122,13 +122,14 @@ class Runner:
         self._at("handler.after")
         unit.closed = True
         unit.started, unit.ended = slot.started, self._loop.time()
+        ended = outcome
         if slot.message is not None:
             outcome = worded(slot.message.word, outcome, held_nothing=not unit.grows)
             slot.message = None
         if outcome is None:
             unit.settlement = DONE
         else:
-            self._settler.decide_unit(unit, outcome)
+            self._settler.decide_unit(unit, outcome, ended)
         self.ended += 1
         self._at("unit.sealed")
         self._engine.committer.put(unit)

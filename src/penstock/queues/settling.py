@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.model.errors import LeaseLost, PenstockError, StoreError
+from penstock.model.errors import BadMessage, LeaseLost, PenstockError, StoreError, TooLarge
 from penstock.model.message import Delivery
-from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, settle
+from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, describe, settle
 from penstock.model.retry import Retry
 from penstock.runtime.unit import Unit
 
@@ -63,7 +63,10 @@ class Settler:
         if isinstance(outcome, Again | Dead):
             return outcome
         try:
-            settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
+            if isinstance(outcome, BadMessage | TooLarge):  # a mistake in the handler, which it would make again
+                settlement: Settlement = Dead("permanent", describe(outcome))
+            else:
+                settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
         except Exception as error:
             # `Later("soon")`, or an exception whose text cannot be read, is a failure of the handler and not of its worker.
             outcome = BadAnswer(f"The handler answered with {_named(outcome)}, which cannot be used: {error!r}.")
@@ -72,15 +75,14 @@ class Settler:
             self._worker.tell_failure(delivery, outcome, settlement)
         return settlement
 
-    def decide_unit(self, unit: Unit, outcome: object) -> None:
-        """Seals the unit of one message. What it collected goes where its handler failed."""
+    def decide_unit(self, unit: Unit, outcome: object, ended: object) -> None:
+        """Seals the unit of one message. What it collected goes where its handler failed, whatever was said before:
+        `ended` is how the handler itself ended."""
         assert unit.delivery is not None
         unit.settlement = self.decide(unit.delivery, outcome)
-        if unit.settlement is not DONE and not keeps_effects(outcome):
-            unit.calls = []
-            unit.sends = []
-            if unit.also is not None:
-                unit.also.letters = []
+        charged = isinstance(unit.settlement, Again) and unit.settlement.charged
+        if charged or not keeps_effects(ended) or not keeps_effects(outcome):
+            drop_effects(unit)
 
     def put(self, delivery: Delivery, settlement: Settlement, task: str = "") -> None:
         """Settles a message with which nothing was done."""
@@ -141,6 +143,13 @@ class Settler:
 def keeps_effects(outcome: object) -> bool:
     """`Later` and `Discard` are answers, not failures: what the handler wrote before them is kept."""
     return not isinstance(outcome, Exception | Again | Dead)
+
+
+def drop_effects(unit: Unit) -> None:
+    unit.calls = []
+    unit.sends = []
+    if unit.also is not None:
+        unit.also.letters = []
 
 
 def _named(answer: object) -> str:

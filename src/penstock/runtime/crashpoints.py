@@ -34,7 +34,7 @@ class Planned:
     nth: int = 1
 
 
-_PLANNED = re.compile(r"(?P<point>[a-z.]+)=(?P<action>kill|stop|eio)(@(?P<nth>[1-9][0-9]{0,8}))?")
+_PLANNED = re.compile(r"(?P<point>[a-z._]+)=(?P<action>kill|stop|eio)(@(?P<nth>[1-9][0-9]{0,8}))?")
 
 
 def parse(text: str) -> Planned:

@@ -75,7 +75,7 @@ class DueLoop:
         """`units` are committed in the same transaction, before the claims: what they send can be claimed at once."""
         if self.stopped:
             return []
-        self._news.clear()
+        news, self._news = self._news, set()
         fed = self._fed(now, units)
         wanted = []
         for name in self._rotated():
@@ -84,6 +84,9 @@ class DueLoop:
                 want = self._sources[name].want()
                 if want is not None:
                     wanted.append(want)
+                elif name in news:
+                    # No room, but the news may be that an operator has made some.
+                    wanted.append(Want(name, 0, 0))
         return wanted
 
     def _fed(self, now: int, units: Sequence[SealedUnit]) -> set[str]:
@@ -168,6 +171,12 @@ class DueLoop:
         """Whether any queue may have something that is due."""
         now = self._clock.now()
         return any(due is not None and due <= now for due in self._next_due.values())
+
+    def leased(self, until: int | None) -> None:
+        """Rows were leased in a commit that was not the committer's: until then at the earliest."""
+        if until is not None and (self._next_lapse is None or until < self._next_lapse):
+            self._next_lapse = until
+            self.arm()
 
     def freed(self, queue: str) -> None:
         """A source has room again."""

@@ -53,6 +53,8 @@ class Engine:
         self.ids = IdSource(self.clock.now, surroundings.random)
         # The clock may have jumped just before this process began: nobody else's lease is cut to less than half.
         self._hold = SweepHold(lease_longest, until=self.clock.monotonic() + lease_longest / 2)
+        # Somebody outside is told how long his lease is and holds no process: it ends when he was told.
+        self._hold_outside = SweepHold(self.limits.pull_lease_seconds_max)
         self.writer: Writer
         self.presence: Presence
         self.committer: Committer
@@ -140,9 +142,11 @@ class Engine:
     def submit(self, work: Callable[[], Any], answer: lanes.Answer) -> None:
         self._writing.submit(work, answer)
 
-    async def read(self, task: str, sql: str, bound: dict[str, Bindable], *, rows_max: int) -> Rows:
+    async def read(
+        self, task: str, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float | None = None
+    ) -> Rows:
         reader = min(self._readers, key=_ReaderLane.waiting)
-        rows = await reader.read(sql, bound, rows_max)
+        rows = await reader.read(sql, bound, rows_max, seconds_max)
         self.meter.add(task, rows.measure)
         return rows
 
@@ -187,8 +191,12 @@ class Engine:
     def may_sweep(self) -> bool:
         return self._hold.allows(self.clock.monotonic())
 
+    def may_sweep_outside(self) -> bool:
+        return self._hold_outside.allows(self.clock.monotonic())
+
     def _jumped(self, jump: Jump) -> None:
         self._hold = self._hold.jumped(jump.by_seconds, at=self.clock.monotonic())
+        self._hold_outside = self._hold_outside.jumped(jump.by_seconds, at=self.clock.monotonic())
         self.events.emit(ClockJumped(jump.by_seconds))
 
     def _in_trouble(self, trouble: Exception) -> None:
@@ -213,14 +221,18 @@ class _ReaderLane:
     def waiting(self) -> int:
         return self._waiting
 
-    async def read(self, sql: str, bound: dict[str, Bindable], rows_max: int) -> Rows:
+    async def read(self, sql: str, bound: dict[str, Bindable], rows_max: int, seconds_max: float | None) -> Rows:
         if self._lane is None:
             self._lane = self._surroundings.lane("reader")
         self._waiting += 1
         try:
-            return await lanes.run(self._lane, lambda: self._opened().read(sql, bound, rows_max=rows_max))
+            read = partial(self._read, sql, bound, rows_max, seconds_max)
+            return await lanes.run(self._lane, read)
         finally:
             self._waiting -= 1
+
+    def _read(self, sql: str, bound: dict[str, Bindable], rows_max: int, seconds_max: float | None) -> Rows:
+        return self._opened().read(sql, bound, rows_max=rows_max, seconds_max=seconds_max)
 
     def _opened(self) -> Reader:
         if self._reader is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.contracts.faults import CRASH_POINTS
 from penstock.testing.attempts import Attempt, attempt
 from penstock.testing.counts import Counts, DeadLetter, NotConserved
+from penstock.testing.duplicates import NotIdempotent, deliver_twice
 from penstock.testing.harness import NotDrained, TestApp, WorkerFailed
 from penstock.testing.loop import VirtualLoop, VirtualTime, run, virtual
 
@@ -15,11 +16,13 @@ __all__ = [
     "DeadLetter",
     "NotConserved",
     "NotDrained",
+    "NotIdempotent",
     "TestApp",
     "VirtualLoop",
     "VirtualTime",
     "WorkerFailed",
     "attempt",
+    "deliver_twice",
     "run",
     "virtual",
 ]

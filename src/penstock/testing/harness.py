@@ -17,6 +17,7 @@ import msgspec
 from penstock.app import App
 from penstock.contracts.faults import NoFaults
 from penstock.model.errors import BadApp, PenstockError
+from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL
 from penstock.model.times import from_micros, to_micros
 from penstock.queues.queue import Queue
@@ -28,6 +29,7 @@ from penstock.testing.crashpoints import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process
 from penstock.testing.surroundings import Host
+from penstock.testing.unruly import CandidRecorder, Unruly
 
 DRAIN_SECONDS_MAX = 86_400.0  # virtual ones; a handler that is not done by then never will be
 HAIR_SECONDS = 0.2e-6  # past the microsecond asked for: sums of floats may put a timer that is due then a hair later
@@ -57,8 +59,13 @@ class TestApp:
         synchronous: str = "off",
         tick_seconds: float | None = None,
         latency: float = 0.0,
+        shuffled: bool = False,
+        duplicated: bool = False,
     ) -> None:
-        """`latency` is what the worker's store takes to begin and to answer, in virtual seconds."""
+        """`latency` is what the worker's store takes to begin and to answer, in virtual seconds. With `shuffled` what is
+        claimed together begins in any order, as the seed wants it. With `duplicated` each message that the test sends is
+        sent twice under one id, and each is delivered once more to a handler that has lost its lease, so that it runs and
+        can save nothing: `delivered` does not tell of that one."""
         self.app = app
         self.answers: Answers = deque()
         self.seed = seed
@@ -66,6 +73,8 @@ class TestApp:
         self._synchronous = synchronous
         self._tick_seconds = tick_seconds
         self._latency = (lambda: latency) if latency else None
+        self._shuffled = shuffled
+        self._duplicated = duplicated
         self._answering: list[Queue] = []
         self._open = False
         self._workers = 0
@@ -87,7 +96,8 @@ class TestApp:
         self._before = (self.app.database, self.app.config)
         self.app.database = str(Path(self._folder.name, f"{self.app.name}.db"))
         self.app.config = msgspec.structs.replace(self.app.config, synchronous=self._synchronous)
-        self._recorder = Recorder(lambda: self._time.clock.now())
+        recorder = CandidRecorder if self._duplicated else Recorder
+        self._recorder = recorder(lambda: self._time.clock.now())
         try:
             for queue in self.app.queues.values():
                 if queue in self._answering:
@@ -144,7 +154,15 @@ class TestApp:
         surroundings = self._host.surroundings(
             process, self._trap, tick_seconds=self._tick_seconds, latency=self._latency
         )
-        process.owns(await process.start(self.app.open(surroundings)))
+        engine = await process.start(self.app.open(surroundings))
+        process.owns(engine)
+        if self._shuffled or self._duplicated:
+            engine.committer._ledger = Unruly(
+                engine.committer._ledger,
+                self._host.chance(f"deliveries of {process.name}"),
+                shuffled=self._shuffled,
+                duplicated=self._duplicated,
+            )
         process.when_killed.append(self._revive)
         self.app._stop_asked = False  # asked of one that died meanwhile
         self._running = process.start(self.app.run())
@@ -174,8 +192,17 @@ class TestApp:
         self, queue: Queue, payload: object, *, delay: float = 0.0, priority: int = PRIORITY_NORMAL, **more: str
     ) -> str:
         """Sends one message and returns its id. It is there when this returns; the worker hears of it at `advance`."""
+        if self._duplicated:
+            if not more:
+                more["id"] = self.new_id()
+            async with self.unit():
+                queue.send(payload, delay=delay, priority=priority, **more)
         async with self.unit():
             return queue.send(payload, delay=delay, priority=priority, **more)
+
+    def new_id(self) -> str:
+        """An id for a message that is to be sent more than once."""
+        return as_text(self._outside.ids.new())
 
     @asynccontextmanager
     async def unit(self, key: str | None = None) -> AsyncIterator[AwaitedUnit]:

@@ -21,7 +21,7 @@ from penstock.storage.sqlite.tally import OPERATIONS, Tally
 from penstock.storage.statements import load
 
 SQL = load("penstock.storage.sqlite", "claiming.sql")
-LOWEST_FIRST_EVERY = 10  # one claim in ten starts at the lowest priority, so that it cannot starve
+LOWEST_FIRST_EVERY = 10  # of a queue's claims one in ten starts at the lowest priority, so that it cannot starve
 
 
 class Rule(NamedTuple):
@@ -39,13 +39,13 @@ FREE = Rule()
 class Claimer:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._claims = 0
+        self._claims: dict[str, int] = {}  # by queue, those that took something: looks in between must not be counted
 
     def claim(self, wants: Sequence[Want], committed: Committed, tally: Tally, now: int) -> None:
-        self._claims += 1
-        priorities = PRIORITIES if self._claims % LOWEST_FIRST_EVERY else PRIORITIES[::-1]
         rules = {name: Rule(*rest) for name, *rest in self._session.connection.execute(SQL["rules"])}
         for want in wants:
+            if want.lapsing:
+                committed.swept += self._take_back(PULLED, committed.number, now, tally)
             rule = rules.get(want.queue, FREE)
             if rule.parallel is not None:
                 committed.parallel[want.queue] = rule.parallel
@@ -54,11 +54,9 @@ class Claimer:
             elif want.request is not None and self._claimed_before(want, committed):
                 continue
             else:
-                self._claim_for(want, rule, priorities, committed, tally, now)
+                self._claim_for(want, rule, committed, tally, now)
 
-    def _claim_for(
-        self, want: Want, rule: Rule, priorities: Sequence[int], committed: Committed, tally: Tally, now: int
-    ) -> None:
+    def _claim_for(self, want: Want, rule: Rule, committed: Committed, tally: Tally, now: int) -> None:
         limit = want.limit
         if rule.rate:
             limit = min(limit, allowed(rule.rate, rule.next_start, now))
@@ -67,9 +65,9 @@ class Claimer:
                 return
         if want.wait_micros:
             limit = self._whole_batches(want, limit, now)
-        taken = self._take(want, limit, priorities, committed, now) if limit else 0
+        taken = self._take(want, limit, committed, now) if limit else 0
         if taken:
-            extra = sum(len(each.body) // OPERATION_BYTES for each in committed.claimed[-taken:])
+            extra = sum(max(len(each.body) - 1, 0) // OPERATION_BYTES for each in committed.claimed[-taken:])
             tally.of(want.queue)[OPERATIONS] += taken + extra
         if rule.rate and taken:
             start = moved(rule.rate, rule.next_start, now, taken)
@@ -79,13 +77,16 @@ class Claimer:
                 committed.next_due[want.queue] = None if first is None else max(first, start)
         elif taken < want.limit:
             first = self._next_due(want.queue)
-            waits = want.wait_micros if first is not None and first <= now else 0
-            committed.next_due[want.queue] = None if first is None else first + waits
+            if want.wait_micros and first is not None and first <= now:
+                first = self._next_batch(want)
+            committed.next_due[want.queue] = first
         if want.request is not None and taken:
             self._note_request(want, committed.number, now)
 
-    def _take(self, want: Want, limit: int, priorities: Sequence[int], committed: Committed, now: int) -> int:
+    def _take(self, want: Want, limit: int, committed: Committed, now: int) -> int:
         left = limit
+        claims = self._claims.get(want.queue, 0) + 1
+        priorities = PRIORITIES if claims % LOWEST_FIRST_EVERY else PRIORITIES[::-1]
         holder = PULLED if want.pull else self._session.worker
         for priority in priorities:
             probe = {
@@ -103,6 +104,8 @@ class Claimer:
                 left -= len(rows)
                 if left <= 0:
                     break
+        if left < limit:
+            self._claims[want.queue] = claims
         return limit - left
 
     def _whole_batches(self, want: Want, limit: int, now: int) -> int:
@@ -110,7 +113,7 @@ class Claimer:
         ready = 0
         oldest = now
         for priority in PRIORITIES:
-            probe = {"queue": want.queue, "priority": priority, "now": now, "limit": limit}
+            probe = {"queue": want.queue, "priority": priority, "now": now, "limit": max(limit, want.batch)}
             found: list[Any] = self._session.connection.execute(SQL["ready"], probe).fetchall()
             ((count, first),) = found
             ready += count
@@ -118,6 +121,16 @@ class Claimer:
         if oldest + want.wait_micros <= now:
             return limit
         return min(limit, ready // want.batch * want.batch)
+
+    def _next_batch(self, want: Want) -> int:
+        """When the rows that wait are a batch: with the one that makes it full, or when the first has waited long enough."""
+        dues: list[int] = []
+        for priority in PRIORITIES:
+            probe = {"queue": want.queue, "priority": priority, "limit": want.batch}
+            dues += [due for (due,) in self._session.connection.execute(SQL["next_dues"], probe)]
+        dues.sort()
+        waited = dues[0] + want.wait_micros
+        return waited if len(dues) < want.batch else min(waited, dues[want.batch - 1])
 
     def _due(self, probe: dict[str, Any]) -> list[Any]:
         try:
@@ -149,12 +162,12 @@ class Claimer:
     def sweep(self, number: int, now: int, tally: Tally) -> int:
         """Returns rows whose lease has lapsed: their worker is stopped, cut off, or on another host and dead."""
         lapsed: list[Any] = self._session.connection.execute(SQL["lapsed"], {"now": now}).fetchall()
-        swept = 0
-        for (worker,) in lapsed:
-            started = None if worker == PULLED else self._session.started_in(worker)
-            returned = return_rows(self._session, worker, tally, started=started, lapsed_by=now, now=now, number=number)
-            swept += returned.released + returned.suspected + returned.charged
-        return swept
+        return sum(self._take_back(worker, number, now, tally) for (worker,) in lapsed)
+
+    def _take_back(self, worker: int, number: int, now: int, tally: Tally) -> int:
+        started = None if worker == PULLED else self._session.started_in(worker)
+        returned = return_rows(self._session, worker, tally, started=started, lapsed_by=now, now=now, number=number)
+        return returned.released + returned.suspected + returned.charged + returned.dead
 
     def next_lapse(self) -> int | None:
         lapse: int | None = self._session.value(SQL["next_lapse"])

@@ -52,6 +52,15 @@ and worker is null
 order by due
 limit 1;
 
+-- name: next_dues
+select due
+from penstock_messages
+where queue = :queue
+and priority = :priority
+and worker is null
+order by due
+limit :limit;
+
 -- name: note_start
 update penstock_queues
 set next_start = :start

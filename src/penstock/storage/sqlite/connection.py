@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -11,10 +12,12 @@ from typing import Any
 
 import apsw
 
-from penstock.model.errors import StorageFull, StoreCorrupt, StoreError, StoreUnavailable
+from penstock.model.errors import StatementFailed, StorageFull, StoreCorrupt, StoreError, StoreUnavailable
+from penstock.model.statement import one_line
 
 APPLICATION_ID = 0x50454E53  # "PENS": tells a Penstock database from any other SQLite file
 BUSY_MILLISECONDS = 30_000  # what a writer outside Penstock may hold the file before we give up
+STEPS_BETWEEN_LOOKS = 10_000  # of SQLite's program, some tenths of a millisecond: a look at the time costs next to nothing
 STATEMENTS_CACHED = 512  # prepared once, bound many times
 SYNCHRONOUS = {
     "full": "pragma synchronous = full",  # nothing that was acknowledged is lost, not even with the power
@@ -144,6 +147,22 @@ def query(
         # A cursor left in the middle of its rows would hold a snapshot, and the log could not be reused.
         cursor.close(True)
     return columns, rows
+
+
+@contextmanager
+def at_most(connection: apsw.Connection, seconds: float, sql: str) -> Iterator[None]:
+    """Gives a statement up that takes longer."""
+    ends = time.perf_counter() + seconds
+    mark = object()
+    connection.set_progress_handler(lambda: time.perf_counter() > ends, STEPS_BETWEEN_LOOKS, id=mark)
+    try:
+        yield
+    except apsw.InterruptError as error:
+        raise StatementFailed(
+            f"A statement took longer than {seconds:g} s and was given up: {one_line(sql)}", sql=sql, cause=str(error)
+        ) from error
+    finally:
+        connection.set_progress_handler(None, id=mark)
 
 
 def _refuse_unusable(path: Path, *, read_only: bool) -> None:

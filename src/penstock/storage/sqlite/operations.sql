@@ -11,11 +11,12 @@ update penstock_queues
 set paused = :paused
 where name = :queue;
 
+-- Under another rate the next start need not wait for what the old one said; under the same it must.
 -- name: tune
 update penstock_queues
 set parallel_tuned = :parallel,
-  rate_tuned = :rate,
-  next_start = 0
+  next_start = case when coalesce(rate_tuned, rate) is coalesce(:rate, rate) then next_start else 0 end,
+  rate_tuned = :rate
 where name = :queue;
 
 -- What is under way is left to end.
@@ -63,7 +64,7 @@ where seq in (
   where penstock_queues.dead_retention_seconds is not null
   and not penstock_queues.watched
   and penstock_dead.resolution is null
-  and penstock_dead.failed_at <= :now - penstock_queues.dead_retention_seconds * 1000000
+  and penstock_dead.failed_at <= :now - cast(penstock_queues.dead_retention_seconds * 1000000 as integer)
   order by penstock_dead.failed_at
   limit :limit
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import apsw
 
 from penstock.contracts.ledger import Bindable
@@ -9,7 +11,7 @@ from penstock.contracts.store import Rows
 from penstock.model.errors import StatementFailed
 from penstock.model.statement import one_line
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.connection import connect, countable, disconnect, query, translated
+from penstock.storage.sqlite.connection import at_most, connect, countable, disconnect, query, translated
 from penstock.storage.sqlite.meter import Meter
 from penstock.storage.sqlite.session import Settings
 
@@ -20,13 +22,16 @@ class SqliteReader:
         self._connection = connect(settings.path, synchronous=settings.synchronous, vfs=settings.vfs, read_only=True)
         self._meter = Meter(self._connection) if settings.metered else None
 
-    def read(self, sql: str, parameters: dict[str, Bindable], *, rows_max: int) -> Rows:
+    def read(
+        self, sql: str, parameters: dict[str, Bindable], *, rows_max: int, seconds_max: float | None = None
+    ) -> Rows:
         text = countable(sql)
         rows: int | None = None
         if self._meter is not None:
             self._meter.begin(text)
         try:
-            with translated(self._path):
+            timed = nullcontext() if seconds_max is None else at_most(self._connection, seconds_max, sql)
+            with translated(self._path), timed:
                 columns, values = query(self._connection, text, parameters, rows_max + 1)
                 rows = len(values) if len(values) <= rows_max else None  # the meter may know it only if that was all
         except apsw.Error as error:

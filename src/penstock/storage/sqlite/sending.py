@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from penstock.contracts.ledger import Also, RefusedUnits, SealedUnit
-from penstock.model.errors import QueueFull
+from penstock.model.errors import QueueFull, TooLarge
 from penstock.model.message import KEYED, NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.storage.sqlite.session import Session
@@ -60,6 +60,8 @@ def send(session: Session, units: Sequence[SealedUnit], tally: Tally, *, careful
 
 def _send_one_by_one(session: Session, unit: SealedUnit, tally: Tally, now: int) -> None:
     connection = session.connection
+    if unit.also is not None:
+        unit.also.duplicates.clear()  # of a try that was rolled back
     for row in unit.sends:
         if row.flags & KEYED:
             seen = {"id": row.id, "queue": row.queue, "type": row.type, "source": row.source, "now": now}
@@ -118,7 +120,7 @@ class _Load:
         self._second = now // 1_000_000
         self._second_sent = second_sent if second == self._second else 0
 
-    def refusal(self, rows: list[NewMessage]) -> QueueFull | None:
+    def refusal(self, rows: list[NewMessage]) -> QueueFull | TooLarge | None:
         settings = self._settings
         size = sum(map(len, map(_body_of, rows)))
         for unit, held, added, most in (
@@ -126,6 +128,12 @@ class _Load:
             ("bytes", self._bytes, size, settings.bytes_max),
             ("messages in this second", self._second_sent, len(rows), settings.per_second_max),
         ):
+            if most is not None and added > most:
+                return TooLarge(
+                    f"One unit of work sends {added:,} {unit} to queue {settings.name!r}, which takes {most:,} at most: "
+                    "waiting would not help. Nothing was sent. Send fewer at a time, or raise the limit.",
+                    queue=settings.name,
+                )
             if most is not None and held + added > most:
                 return QueueFull(
                     f"Queue {settings.name!r} has {held:,} {unit}, and {added:,} more would pass its limit of {most:,}. "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
@@ -14,10 +13,8 @@ from penstock.model.parameters import bind
 from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line, readable, writable
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.connection import countable, query
+from penstock.storage.sqlite.connection import at_most, countable, query
 from penstock.storage.sqlite.session import Session
-
-STEPS_BETWEEN_LOOKS = 10_000  # of SQLite's program, some tenths of a millisecond: a look at the time costs next to nothing
 
 # What the file system did is nobody's statement's fault; the session translates these for the whole group.
 _OF_THE_STORE = (
@@ -189,15 +186,8 @@ class SqliteTransaction:
         measure = Measure(sql, 1, 0, 0, 0, 0, 0.0)
         if meter is not None:
             meter.begin(text)
-        connection.set_progress_handler(_too_late(seconds_max), STEPS_BETWEEN_LOOKS, id=self)
-        try:
+        with at_most(connection, seconds_max, sql):
             columns, values = query(connection, text, bound, rows_max + 1)
-        except apsw.InterruptError as error:
-            raise StatementFailed(
-                f"A statement took longer than {seconds_max:g} s and was given up: {one_line(sql)}", cause=str(error)
-            ) from error
-        finally:
-            connection.set_progress_handler(None, id=self)
         changes = connection.changes() if connection.total_changes() != before else 0
         last_row_id = connection.last_insert_rowid()
         if meter is not None:
@@ -218,8 +208,3 @@ class SqliteTransaction:
         if meter is not None:
             self._measures.append((self._task, meter.end(text, rows=len(found[1]))))
         return found
-
-
-def _too_late(seconds_max: float) -> Callable[[], bool]:
-    ends = time.perf_counter() + seconds_max
-    return lambda: time.perf_counter() > ends

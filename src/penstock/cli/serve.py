@@ -1,0 +1,153 @@
+"""`penstock serve`: an app's queues and database over HTTP, until a signal. It runs no handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import click
+import uvicorn
+
+from penstock import logs
+from penstock.app import App
+from penstock.cli import target as targets
+from penstock.cli.output import FINE, INTERRUPTED, Output, plain
+from penstock.cli.reference import load
+from penstock.model.errors import BadConfig
+from penstock.web.site import make_site
+from penstock.web.tokens import KnownToken, Token, configured, hashed
+
+PORT_MAX = 65_535
+CONNECTIONS_MAX = 1_000  # at once; more are told to come back
+GRACE_SECONDS = 10  # what requests get to finish in after a signal
+
+
+@click.command()
+@click.argument("app", metavar="[APP]", required=False)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, PORT_MAX),
+    envvar="PENSTOCK_PORT",
+    help="The port to listen on, 8787 unless penstock.toml or PENSTOCK_PORT says otherwise; 0 takes any that is free.",
+)
+@click.pass_obj
+def serve(output: Output, app: str | None, host: str, port: int | None) -> int:
+    """Serve an app's queues and database over HTTP until Ctrl-C.
+
+    Handlers run elsewhere: start `penstock run` beside it. Requests need a token: PENSTOCK_TOKEN, or those of
+    penstock.toml. Where there is none, one is made up and shown, but only on an address that nobody else can reach.
+
+    \b
+    Example:
+      penstock serve market.py
+      PENSTOCK_TOKEN=... penstock serve market.py --host 0.0.0.0 --port 80
+    """
+    served = load(app) if app is not None else _without_code()
+    tokens, secret = _tokens(served, host)
+    listening = _listen(host, served.config.port if port is None else port)
+    detach = logs.attach(served.events, served.config.log)
+    try:
+        return asyncio.run(_serve(output, served, listening, tokens, secret))
+    finally:
+        listening.close()
+        detach()
+
+
+def _without_code() -> App:
+    """An app that is only a database: its queues are those that were registered there."""
+    found = targets.find(None, None)
+    return App(found.database.stem, database=found.database, config=found.config)
+
+
+def _tokens(app: App, host: str) -> tuple[list[Token], str | None]:
+    """Who may come in, and the token that was made up for want of one."""
+    tokens = configured(app.config, os.environ)
+    if tokens:
+        return tokens, None
+    if not _is_loopback(host):
+        raise BadConfig(
+            f"Nobody but this machine may be served without a token, and {host} can be reached from elsewhere. Set "
+            "PENSTOCK_TOKEN, or list [[tokens]] in penstock.toml.",
+            field="tokens",
+        )
+    secret = secrets.token_urlsafe(32)
+    return [KnownToken("made for this run", hashed(secret))], secret
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=CONNECTIONS_MAX)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise BadConfig(
+            f"{host} port {port} cannot be listened on: {why}. Choose another with --host and --port.", field="port"
+        ) from error
+
+
+class _Server(uvicorn.Server):
+    """Ends by our signal handlers: its own would end the process as the signal does, not with our exit code."""
+
+    interrupted = False
+
+    def obey_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    def _stop(self, number: signal.Signals) -> None:
+        self.interrupted = self.interrupted or number is signal.SIGINT
+        self.handle_exit(number, None)
+
+
+async def _serve(output: Output, app: App, listening: socket.socket, tokens: list[Token], secret: str | None) -> int:
+    host, port = listening.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    async with app:
+        server = _Server(
+            uvicorn.Config(
+                make_site(app, tokens=tokens),
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                limit_concurrency=CONNECTIONS_MAX,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        server.obey_signals()
+        _tell(output, app, url, secret)
+        await server.serve(sockets=[listening])
+    return INTERRUPTED if server.interrupted else FINE
+
+
+def _tell(output: Output, app: App, url: str, secret: str | None) -> None:
+    """Said before the first request can come: a program that started this reads the address and the token here."""
+    if output.json:
+        told = {"app": app.name, "database": app.database, "url": url}
+        output.show(told if secret is None else {**told, "token": secret}, lambda _: None)
+        output.out.flush()
+        return
+    output.err.write(f"{plain(app.name)}: serving {plain(app.database)} at {url}. Ctrl-C stops.\n")
+    if secret is not None:
+        output.err.write(f"No token is configured. For this run it is: {secret}\n")

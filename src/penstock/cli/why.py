@@ -1,0 +1,147 @@
+"""`penstock why`: why a message is not running, and when it will."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from penstock.cli import target as targets
+from penstock.cli.one_queue import facts
+from penstock.cli.output import NotFound, Output, age_shown, fill, plain
+from penstock.contracts import running
+from penstock.contracts.history import HistoryReader
+from penstock.data import tracing
+from penstock.data.ended import ended
+from penstock.data.why import NOT_BEGUN, Answer, waiting
+from penstock.model.ids import as_text
+from penstock.model.times import text_of_micros
+from penstock.storage.sqlite.history import SqliteHistory
+from penstock.storage.sqlite.presence import cells_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+T = TypeVar("T")
+
+PRIORITIES = ("high", "normal", "low")
+OVER = ("done", "dead", "gone")
+COLOURS = {
+    "running": "green",
+    "done": "green",
+    "ready": "green",
+    "dead": "red",
+    "unserved": "yellow",
+    "paused": "yellow",
+}
+
+
+@click.command()
+@click.argument("id", metavar="ID")
+@targets.target_argument
+@targets.database_option
+@click.pass_obj
+def why(output: Output, id: str, target: str | None, database: str | None) -> None:
+    """Why is this message not running, and when will it?
+
+    ID is the id of a message, which `queue.send` returns and logs have. Changes nothing. What became of everything it led
+    to shows `penstock trace ID`.
+
+    \b
+    Example:
+      penstock why 019a8c3e-7f00-7abc-8def-0123456789ab
+      penstock why 019a8c3e7f007abc8def0123456789ab market.db --json
+    """
+    wanted = tracing.parsed(id)
+    found = targets.find(target, database)
+    now = time.time_ns() // 1_000
+    answers = asyncio.run(_look(found, wanted, now))
+    if not answers:
+        raise NotFound(
+            f"Nothing is known of {as_text(wanted)} in {found.database}.",
+            hint="It was never sent, or purged, or it expired; it settled in the last second, or longer ago than the "
+            f"history is kept, {age_shown(found.config.limits.history_seconds)}.",
+        )
+    first, *others = answers
+    told = first.told() | {"others": [other.told() for other in others]}
+    output.show(told, lambda console: _draw(console, answers, now))
+
+
+class _OnlyRead:
+    """Asks a history that only this command reads."""
+
+    def __init__(self, file: HistoryReader) -> None:
+        self._file = file
+
+    async def ask(self, question: Callable[[HistoryReader], T]) -> T:
+        return question(self._file)
+
+
+async def _look(found: targets.Target, id: bytes, now: int) -> list[Answer]:
+    def began(worker: int, row: int) -> int | None:
+        return _began(found, worker, row, now)
+
+    with targets.reading(found) as reading, closing(SqliteHistory(found.database, read_only=True)) as history:
+        still = await waiting(
+            reading, id, now=now, is_alive=lambda worker: targets.is_alive(found.database, worker), began=began
+        )
+        # Where it waits, its past in that queue is told by its row; a dead letter of another handler is not.
+        there = {answer.queue for answer in still}
+        past = await ended(reading, _OnlyRead(history), id)
+        return still + [answer for answer in past if answer.finding.state == "dead" or answer.queue not in there]
+
+
+def _began(found: targets.Target, worker: int, row: int, now: int) -> int | None:
+    """When a worker on this machine began a row: its list of running handlers says."""
+    cells = cells_of(found.database.absolute(), worker)
+    if cells is None or cells[0] != running.MARK:
+        return None
+    steady = time.monotonic_ns() // 1_000
+    for handler in running.running(cells):
+        if row in running.rows_of(cells, handler):
+            return now - max(0, steady - handler.started_micros)
+    return NOT_BEGUN
+
+
+# -- drawing ----------------------------------------------------------------------------------------------
+
+
+def _draw(console: Console, answers: list[Answer], now: int) -> None:
+    for place, answer in enumerate(answers):
+        if place:
+            console.print()
+        handler = answer.facts.get("handler")
+        where = f"queue {answer.queue}" + (f", handler {handler}" if handler else "")
+        console.print(f"[bold]{plain(answer.type)}[/] {as_text(answer.id)} in {plain(where)}\n")
+        colour = COLOURS.get(answer.finding.state, "cyan")
+        console.print(f"[{colour}]{plain(answer.finding.state.replace('_', ' '))}[/]: {plain(answer.finding.reason)}")
+        for finding in answer.besides:
+            console.print(f"besides, {plain(finding.state.replace('_', ' '))}: {plain(finding.reason)}")
+        console.print()
+        console.print(fill(facts(), _facts(answer, now)))
+
+
+def _facts(answer: Answer, now: int) -> list[tuple[str, str]]:
+    told = answer.facts
+    shown = []
+    if answer.finding.when is not None:
+        shown.append(("then" if answer.finding.state in OVER else "when", _moment(answer.finding.when, now)))
+    elif answer.finding.state not in OVER and answer.finding.state != "running":
+        shown.append(("when", "nobody can tell"))
+    if told.get("since"):
+        shown.append(("since", told["since"]))
+    if told.get("attempt"):
+        most = f" of {told['attempts_max']}" if told.get("attempts_max") else ""
+        shown.append(("attempt", f"{told['attempt']}{most}"))
+    if told.get("priority") is not None:
+        shown.append(("priority", PRIORITIES[told["priority"]]))
+    return shown + [(name.removesuffix("_at"), told[name]) for name in ("sent_at", "expires_at") if told.get(name)]
+
+
+def _moment(at: int, now: int) -> str:
+    away = age_shown(abs(at - now) / 1_000_000)
+    return f"{text_of_micros(at)} UTC, " + (f"in {away}" if at > now else "now" if at == now else f"{away} ago")

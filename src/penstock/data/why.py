@@ -1,0 +1,291 @@
+"""Why a message is not running, and when it will: what its row, its queue's and its workers' rows have to say.
+
+`waiting` reads; the decisions are functions of what was read. Where several things hold a message back, the one that
+lasts longest or needs a person comes first, and the others stand besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from penstock.contracts.workers import WorkerRow
+from penstock.data.serving import IsAlive, LiveWorkers, QueueRow, queue_row, serving
+from penstock.data.usage import Reading
+from penstock.model.ids import as_text
+from penstock.model.pacing import interval_micros
+from penstock.model.redaction import redacted
+from penstock.model.row import Row
+from penstock.model.times import iso_z
+
+PULLED = 0  # the worker of a row that is leased to somebody outside
+NOT_BEGUN = 0
+COUNTED_MAX = 10_000  # messages that are counted; more are told as this many
+LEASED_MAX = 100_000  # what all workers together can hold
+ROWS_MAX = 100  # of one id: one for each queue and handler it was sent to
+ERROR_TEXT_MAX = 500
+
+MESSAGES = """
+select seq, id, handler, queue, priority, due, worker, attempts, crashes, rounds, type, sent_at, expires, last_failed_at,
+  error_class, error_message, replay_of
+from penstock_messages
+where id = :id
+order by seq
+limit :most
+"""
+WORKER = """
+select id, host, pid, started_at
+from penstock_workers
+where id = :worker
+"""
+CROWD = """
+select
+  (
+    select count(*)
+    from (
+      select 1
+      from penstock_messages
+      where queue = :queue
+      and priority = :priority
+      and worker is null
+      and due <= :now
+      and due <= :due
+      and (due < :due or seq < :seq)
+      limit :most
+    ) as earlier
+  ) + (
+    select count(*)
+    from (
+      select 1
+      from penstock_messages
+      where queue = :queue
+      and priority in (0, 1)
+      and priority < :priority
+      and worker is null
+      and due <= :now
+      limit :most
+    ) as higher
+  ) as ahead,
+  (
+    select count(*)
+    from (
+      select 1
+      from penstock_messages
+      where queue = :queue
+      and priority in (0, 1, 2)
+      and worker is null
+      and due <= :now
+      limit :most
+    ) as due_now
+  ) as ready,
+  (
+    select min((
+      select due
+      from penstock_messages
+      where queue = :queue
+      and priority = priorities.column1
+      and worker is null
+      order by due
+      limit 1
+    ))
+    from (values (0), (1), (2)) as priorities
+  ) as first_due,
+  coalesce(sum(leased.queue = :queue), 0) as leased,
+  coalesce(sum(leased.crashes > 0), 0) as suspects
+from (
+  select queue, crashes
+  from penstock_messages
+  where worker is not null
+  and due > 0
+  limit :leased_max
+) as leased
+"""
+
+# When a worker began a row: its time, NOT_BEGUN if it only holds it, None where nobody here can tell.
+Began = Callable[[int, int], int | None]
+
+
+class Crowd(NamedTuple):
+    """What else is in a queue: how many come first, are ready, are under way; and suspects, which run alone."""
+
+    ahead: int
+    ready: int
+    first_due: int | None
+    leased: int
+    suspects: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`when` is the earliest time at which that is over, None if nobody knows."""
+
+    state: str
+    reason: str
+    when: int | None = None
+
+    def told(self) -> dict[str, Any]:
+        return {"state": self.state, "reason": self.reason, "when": None if self.when is None else iso_z(self.when)}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known of one message in one queue."""
+
+    id: bytes
+    queue: str
+    type: str
+    finding: Finding
+    besides: list[Finding] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "id": as_text(self.id),
+            **self.finding.told(),
+            "queue": self.queue,
+            "type": self.type,
+            **self.facts,
+            "besides": [finding.told() for finding in self.besides],
+        }
+
+
+async def waiting(reading: Reading, id: bytes, *, now: int, is_alive: IsAlive, began: Began) -> list[Answer]:
+    """The message in each queue, and for each handler, where it has not been settled."""
+    rows = await reading.rows(MESSAGES, id=id, most=ROWS_MAX)
+    return [await _answer(reading, row, now, is_alive, began) for row in rows]
+
+
+async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began: Began) -> Answer:
+    queue = await queue_row(reading, row.queue)
+    facts = _facts(row, queue)
+    if row.worker is not None:
+        found = [WorkerRow(*each) for each in await reading.rows(WORKER, worker=row.worker)]
+        holder = found[0] if found and row.worker != PULLED else None
+        if holder is not None:
+            facts["worker"] = {"id": holder.id, "pid": holder.pid, "host": holder.host}
+        started = None if holder is None else began(holder.id, row.seq)
+        if queue is not None and row.worker != PULLED:
+            facts["since"] = iso_z(started or row.due - queue.lease_micros)
+        alive = False if holder is None else is_alive(holder)
+        return Answer(bytes(row.id), row.queue, row.type, held(row, holder, alive, started, queue, now), [], facts)
+    (counted,) = await reading.rows(
+        CROWD,
+        queue=row.queue,
+        priority=row.priority,
+        due=row.due,
+        seq=row.seq,
+        now=now,
+        most=COUNTED_MAX,
+        leased_max=LEASED_MAX,
+    )
+    crowd = Crowd(*counted)
+    facts["ahead"] = crowd.ahead if row.due <= now else None
+    whoever = await serving(reading, row.queue, is_alive)
+    able = await serving(reading, row.queue, is_alive, type=row.type, handler=row.handler)
+    first, *besides = obstacles(row, queue, crowd, whoever, able, now)
+    return Answer(bytes(row.id), row.queue, row.type, first, besides, facts)
+
+
+def _facts(row: Row, queue: QueueRow | None) -> dict[str, Any]:
+    return {
+        "handler": row.handler or None,
+        "priority": row.priority,
+        "attempt": row.attempts + 1,
+        "attempts_max": None if queue is None else queue.retries + 1,
+        "sent_at": iso_z(row.sent_at),
+        "due": iso_z(row.due) if row.worker is None else None,
+        "expires_at": None if row.expires is None else iso_z(row.expires),
+        "error": error(row),
+    }
+
+
+def error(row: Row) -> str | None:
+    if row.error_class is None:
+        return None
+    return redacted(f"{row.error_class}: {row.error_message}")[:ERROR_TEXT_MAX]
+
+
+# -- the decisions ----------------------------------------------------------------------------------------
+
+
+def held(
+    row: Row, holder: WorkerRow | None, alive: bool | None, started: int | None, queue: QueueRow | None, now: int
+) -> Finding:
+    """Somebody has it: a worker that lives or not, or a client that pulled it."""
+    if row.worker == PULLED:
+        if row.due <= now:
+            return Finding("pulled", "A client pulled it and let its lease lapse. The next worker gives it back.", None)
+        return Finding("pulled", "A client pulled it and holds it until its lease ends, unless it answers.", row.due)
+    name = f"worker {row.worker}" if holder is None else f"worker {holder.id} (pid {holder.pid} on {holder.host})"
+    if alive is False:
+        return Finding(
+            "worker_died",
+            f"W{name[1:]} had it and is gone without a word. The next worker that starts or looks gives it back.",
+        )
+    if started == NOT_BEGUN:
+        return Finding("claimed", f"W{name[1:]} has taken it and begins it as soon as a slot is free.")
+    limit = "" if queue is None else f" It is cancelled when it has run for {queue.wall_seconds:g} s."
+    return Finding("running", f"It runs in {name}.{limit}")
+
+
+def obstacles(
+    row: Row, queue: QueueRow | None, crowd: Crowd, whoever: LiveWorkers, able: LiveWorkers, now: int
+) -> list[Finding]:
+    """Everything that keeps a waiting message from running; at least one."""
+    found = list(_for_a_person(row, queue, whoever, able))
+    if row.due > now:
+        return [_not_yet(row, queue), *found]
+    if queue is not None and not found:
+        found = list(_by_rule(row, queue, crowd, able, now))
+    if crowd.ahead and not found:
+        most = "or more " if crowd.ahead >= COUNTED_MAX else ""
+        found.append(Finding("behind", f"{crowd.ahead:,} {most}of queue {row.queue} come first."))
+    return found or [Finding("ready", "Nothing holds it back: a worker takes it in a moment.", now)]
+
+
+def _not_yet(row: Row, queue: QueueRow | None) -> Finding:
+    if row.error_class is not None:
+        tries = "" if queue is None else f" of {queue.retries + 1}"
+        charged = "failed" if row.attempts else "was pushed back, without a charge,"
+        said = f"It {charged} and waits for attempt {row.attempts + 1}{tries}. The last error: {error(row)}"
+        return Finding("backing_off", said, row.due)
+    if row.rounds:
+        return Finding("delayed", "Its handler asked to see it later.", row.due)
+    return Finding("delayed", "It was sent with a delay.", row.due)
+
+
+def _for_a_person(row: Row, queue: QueueRow | None, whoever: LiveWorkers, able: LiveWorkers) -> Iterator[Finding]:
+    if queue is not None and queue.paused:
+        yield Finding("paused", f"Queue {row.queue} is paused. `penstock queues resume {row.queue}` lets it go on.")
+    if not whoever.total:
+        gone = f" Worker {whoever.gone[-1].id}, which did, is gone without a word." if whoever.gone else ""
+        yield Finding("unserved", f"No process serves queue {row.queue}.{gone} `penstock run` starts one.")
+    elif not able.total:
+        yield Finding(
+            "unknown_type",
+            f"No process that serves queue {row.queue} has a handler for {row.type}. Where none comes up, it becomes a "
+            "dead letter.",
+        )
+
+
+def _by_rule(row: Row, queue: QueueRow, crowd: Crowd, able: LiveWorkers, now: int) -> Iterator[Finding]:
+    rate = queue.rate_now
+    if rate is not None and (queue.next_start > now or crowd.ahead):
+        begins = max(now, queue.next_start) + crowd.ahead * interval_micros(rate)
+        yield Finding("rate_limited", f"Queue {row.queue} begins at most {rate:g} a second{_after(crowd)}.", begins)
+    if queue.wait_micros and crowd.first_due is not None:
+        full = crowd.first_due + queue.wait_micros
+        if full > now and crowd.ahead >= crowd.ready // queue.batch * queue.batch:
+            there = f"{crowd.ready % queue.batch:,} of {queue.batch:,}"
+            yield Finding("batching", f"Its batch has {there} messages and waits for more.", full)
+    slots = queue.slots_most * able.total
+    if crowd.leased >= slots * queue.batch:
+        each = f"{queue.slots_most:,} in each of {able.total:,} processes" if able.total > 1 else f"{slots:,}"
+        yield Finding("busy", f"All slots of queue {row.queue} are busy: {each}{_after(crowd)}.")
+    elif crowd.suspects:
+        yield Finding("waiting_for_suspect", "A message whose worker died before is run alone; the others wait for it.")
+
+
+def _after(crowd: Crowd) -> str:
+    return f", and {crowd.ahead:,} come first" if crowd.ahead else ""

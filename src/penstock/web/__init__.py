@@ -1,0 +1,1 @@
+"""HTTP: queues and the database for whoever is not this program, in the shapes of Cloudflare's API."""

@@ -1,0 +1,77 @@
+"""Whether the service is there, and whether what it stands on is: `/health` and `/health/deep`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from penstock.app import App
+from penstock.data import overview
+from penstock.model.errors import PenstockError
+from penstock.model.times import iso_z
+from penstock.web.reply import answered
+
+CHECK_SECONDS_MAX = 5.0  # whoever asks wants to know it now; a store that takes longer is as good as down
+
+# From counters alone: whoever asks every few seconds must not make the database count its messages.
+QUEUES = """
+select count(*) as count, coalesce(sum(paused), 0) as paused
+from penstock_queues
+limit 1
+"""
+COUNTED = """
+select coalesce(sum(sent - acked - dead - purged - expired), 0) as waiting, coalesce(sum(dead), 0) as dead
+from penstock_counters
+limit 1
+"""
+
+_log = logging.getLogger("penstock.web")
+
+
+class Health:
+    """Needs no token, so it tells numbers and no names."""
+
+    def __init__(self, app: App, now: Callable[[], int]) -> None:
+        self._app = app
+        self._now = now
+
+    async def shallow(self, _: Request) -> Response:
+        return answered(200, self._about("ok"))
+
+    async def deep(self, _: Request) -> Response:
+        """200 if the database, the queues and the workers could be looked at; 503 and which could not otherwise."""
+        checks: dict[str, Any] = {}
+        try:
+            await self._check(checks)
+        except (PenstockError, TimeoutError) as error:
+            _log.error(
+                "the deep health check failed: %s", error if isinstance(error, PenstockError) else "it took too long"
+            )
+            failed = next(name for name in ("database", "queues", "workers") if name not in checks)
+            why = type(error).__doc__ or "" if isinstance(error, PenstockError) else "It did not answer in time."
+            checks[failed] = {"status": "failed", "reason": why.strip()}
+        healthy = all(check["status"] == "ok" for check in checks.values())
+        return answered(200 if healthy else 503, {**self._about("ok" if healthy else "failed"), "checks": checks})
+
+    async def _check(self, checks: dict[str, Any]) -> None:
+        app = self._app
+        engine = await app.opened()
+        async with asyncio.timeout(CHECK_SECONDS_MAX):
+            size_bytes = await engine.in_writer(engine.writer.upkeep.size_bytes)
+            if engine.committer.broken is not None:
+                raise engine.committer.broken
+            (queues,) = await app.db.rows(QUEUES)
+            checks["database"] = {"status": "ok", "bytes": size_bytes}
+            (counted,) = await app.db.rows(COUNTED)
+            checks["queues"] = {"status": "ok", **queues.asdict(), **counted.asdict()}
+            me = engine.writer.workers.me
+            others = [worker for worker in await overview.workers(app.db) if worker.id != me]
+            checks["workers"] = {"status": "ok", "count": len(others)}
+
+    def _about(self, status: str) -> dict[str, Any]:
+        return {"status": status, "service": self._app.name, "timestamp": iso_z(self._now())}

@@ -1,0 +1,76 @@
+"""The site: which route needs which scopes, and one place where every failure becomes an answer."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from penstock.app import App
+from penstock.model.errors import PenstockError
+from penstock.runtime.clock import HostClock
+from penstock.web.d1 import D1
+from penstock.web.health import Health
+from penstock.web.messages import Messages
+from penstock.web.reply import Reply, problem, refused, sent
+from penstock.web.tokens import QUEUES_READ, QUEUES_WRITE, Keyring, Token, configured, require
+
+ACCOUNT = "/client/v4/accounts/{account}"  # any account will do: there is one, and it is called `local`
+
+_log = logging.getLogger("penstock.web")
+
+Answering = Callable[[Request], Awaitable[Reply]]
+
+
+def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[[], int] | None = None) -> Starlette:
+    """An ASGI application for the app's queues and database. Without `tokens` those of the configuration count; `now`
+    gives microseconds."""
+    keyring = Keyring(configured(app.config, os.environ) if tokens is None else tokens)
+    messages, d1, health = Messages(app), D1(app), Health(app, now or HostClock().now)
+    posts: Sequence[tuple[str, Answering, Sequence[str]]] = (
+        ("/queues/{queue}/messages", messages.push, [QUEUES_WRITE]),
+        ("/queues/{queue}/messages/batch", messages.push_batch, [QUEUES_WRITE]),
+        ("/queues/{queue}/messages/pull", messages.pull, [QUEUES_READ, QUEUES_WRITE]),
+        ("/queues/{queue}/messages/ack", messages.ack, [QUEUES_READ, QUEUES_WRITE]),
+        ("/queues/{queue}/messages/peek", messages.peek, [QUEUES_READ]),
+        ("/queues/{queue}/messages/purge", messages.purge, [QUEUES_WRITE]),
+        ("/d1/database/{database}/query", d1.query, []),  # what a statement needs is known once it is read
+        ("/d1/database/{database}/raw", d1.raw, []),
+    )
+    routes = [
+        Route(ACCOUNT + path, _guarded(keyring, needed, answering), methods=["POST"])
+        for path, answering, needed in posts
+    ]
+    routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+
+
+def _guarded(keyring: Keyring, needed: Sequence[str], answering: Answering) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            request.state.scopes = keyring.scopes(request.headers.get("authorization"))
+            require(request.state.scopes, needed)
+            return sent(await answering(request))
+        except PenstockError as error:
+            return refused(error)
+        except Exception:
+            # A mistake of ours: its traceback is for the log, not for whoever ran into it.
+            _log.exception("an answer failed: %s %s", request.method, request.url.path)
+            return problem(500, "internal", "Penstock itself failed, and has logged it.")
+
+    return answer
+
+
+async def _no_route(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    name, message = {
+        404: ("no_route", "There is nothing at this path."),
+        405: ("bad_method", "This path does not take this method."),
+    }.get(error.status_code, ("bad_request", str(error.detail)))
+    return problem(error.status_code, name, message, headers=error.headers)

@@ -1,0 +1,214 @@
+"""How many handlers run at once: as many as the backlog asks for, or as many as somebody has said, also in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import penstock as ps
+from penstock.contracts.running import SLOTS_MAX
+from penstock.model.queue import PARALLEL_AUTOMATIC
+from penstock.queues.queue import Queue
+from penstock.testing import TestApp, virtual
+from tests.flow.shop import Busy, Listing, shop_app
+
+
+def busy_app(seconds: float, **settings: int | float) -> tuple[ps.App, Queue, Busy]:
+    busy = Busy()
+
+    async def handle(listing: Listing, _message: ps.Message) -> None:
+        await busy.work(listing.name, seconds)
+
+    app, listings = shop_app(handle, **settings)
+    return app, listings, busy
+
+
+async def send_many(shop: TestApp, queue: Queue, count: int) -> None:
+    async with shop.unit():
+        for number in range(count):
+            queue.send(Listing(name=str(number)))
+
+
+@pytest.mark.spec("A1-12")
+@virtual
+async def test_a_hundred_slow_messages_run_at_once_where_the_backlog_decides() -> None:
+    app, listings, busy = busy_app(60)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 100)
+        await shop.advance(seconds=1)
+        assert busy.now == 100
+        await shop.advance(minutes=1)
+        assert (await shop.counts(listings)).acked == 100
+
+
+@pytest.mark.spec("A1-12")
+@virtual
+async def test_automatic_concurrency_ends_at_250_and_begins_anew_after_the_backlog() -> None:
+    app, listings, busy = busy_app(60)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 600)
+        await shop.advance(seconds=59)
+        assert busy.most == 250
+        await shop.drain()
+        assert busy.most == 250
+
+        await send_many(shop, listings, 3)
+        await shop.drain()
+        await send_many(shop, listings, PARALLEL_AUTOMATIC)
+        await shop.advance(seconds=1)
+        assert busy.now == PARALLEL_AUTOMATIC
+
+
+@pytest.mark.spec("A1-12")
+@pytest.mark.parametrize("parallel", [1, 3, 40])
+@virtual
+async def test_a_fixed_number_is_reached_and_never_passed(parallel: int) -> None:
+    app, listings, busy = busy_app(10, parallel=parallel)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 100)
+        await shop.drain()
+
+        assert busy.most == parallel
+        assert (await shop.counts(listings)).acked == 100
+
+
+@pytest.mark.spec("A1-12")
+@virtual
+async def test_one_batch_at_a_time_never_overlaps_another() -> None:
+    busy = Busy()
+
+    async def take(batch: ps.Batch) -> None:
+        sizes.append(len(batch))
+        await busy.work("batch", 10)
+
+    sizes: list[int] = []
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], batch=10, wait=1, parallel=1)
+    listings.on_batch(take)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 95)
+        await shop.drain()
+
+        assert busy.most == 1
+        assert sizes == [10] * 9 + [5]
+
+
+@virtual
+async def test_a_batch_may_be_larger_than_a_usual_claim() -> None:
+    sizes: list[int] = []
+
+    async def take(batch: ps.Batch) -> None:
+        sizes.append(len(batch))
+
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], batch=1_000, wait=60)
+    listings.on_batch(take)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 2_100)
+        await shop.advance(seconds=1)
+        assert sizes == [1_000, 1_000]
+        await shop.advance(seconds=60)
+        assert sizes == [1_000, 1_000, 100]
+
+
+@pytest.mark.parametrize("seconds", [0.01, 10, 1_000])
+@virtual
+async def test_a_number_that_an_operator_raises_holds_at_once_also_where_no_slot_is_free(seconds: float) -> None:
+    app, listings, busy = busy_app(seconds, parallel=1, wall=2_000)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 5_000)
+        await shop.advance(seconds=5)
+        assert busy.most == 1
+        await (await app.desk()).tune("listings", parallel=5, rate=None)
+        await shop.advance(seconds=5)
+
+        assert busy.now == busy.most == 5
+
+
+@pytest.mark.parametrize("seconds", [0.01, 10])
+@virtual
+async def test_a_number_that_an_operator_lowers_holds_as_soon_as_handlers_end(seconds: float) -> None:
+    app, listings, busy = busy_app(seconds, parallel=20)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 20_000)
+        await shop.advance(seconds=5)
+        assert busy.now == 20
+        desk = await app.desk()
+        await desk.tune("listings", parallel=2, rate=None)
+        await shop.advance(seconds=2 * seconds)
+        busy.most = 0
+        await shop.advance(seconds=20)
+        assert busy.most == 2
+
+        await desk.tune("listings", parallel=None, rate=None)
+        await shop.advance(seconds=2 * seconds)
+        assert busy.now == 20
+        await desk.purge("listings")
+
+
+@virtual
+async def test_a_tuned_number_outlives_the_worker_and_is_left_to_the_app_again() -> None:
+    app, listings, busy = busy_app(10)
+    async with TestApp(app) as shop:
+        await (await app.desk()).tune("listings", parallel=2, rate=None)
+        await shop.restart()
+        await send_many(shop, listings, 50)
+        await shop.advance(seconds=25)
+        assert busy.most == 2
+        await (await app.desk()).tune("listings", parallel=None, rate=None)
+        await shop.advance(seconds=10)
+        assert busy.most > 2
+
+
+@virtual
+async def test_rows_that_one_worker_runs_have_each_a_place_and_no_more_are_claimed() -> None:
+    running = 0
+    most = 0
+
+    async def take(batch: ps.Batch) -> None:
+        nonlocal running, most
+        running += len(batch)
+        most = max(most, running)
+        await asyncio.sleep(10)
+        running -= len(batch)
+
+    app = ps.App("shop")
+    queues = [app.queue(f"listings-{number}", accepts=[Listing], batch=1_000, parallel=20) for number in range(3)]
+    for queue in queues:
+        queue.on_batch(take)
+    async with TestApp(app) as shop:
+        for queue in queues:
+            for _ in range(3):
+                await send_many(shop, queue, 1_500)
+        await shop.advance(seconds=5)
+        assert SLOTS_MAX - 1_000 < running <= SLOTS_MAX
+        await shop.drain()
+
+        assert most <= SLOTS_MAX
+        assert sum([(await shop.counts(queue)).acked for queue in queues]) == 13_500
+
+
+@pytest.mark.spec("A1-15")
+@pytest.mark.parametrize("second", ["on", "on_batch"])
+@pytest.mark.parametrize("first", ["on", "on_batch"])
+def test_a_second_consumer_is_refused_and_both_are_named(first: str, second: str) -> None:
+    async def one(_given: object) -> None: ...
+    async def other(_given: object) -> None: ...
+
+    def register(how: str, handler: Callable[[object], Awaitable[None]]) -> None:
+        if how == "on":
+            listings.on(Listing)(handler)
+        else:
+            listings.on_batch(handler)
+
+    listings = ps.App("shop").queue("listings")
+    register(first, one)
+    if first == second == "on":
+        register(second, other)  # two handlers of one type are one consumer that gives each its own copy
+        with pytest.raises(ps.PenstockError, match="one"):
+            register(second, one)
+    else:
+        with pytest.raises(ps.PenstockError, match=r"one.*other"):
+            register(second, other)

@@ -1,0 +1,95 @@
+"""A connection survives whatever is sent over it, or is closed and the next one works."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.web.outside import ACCOUNT, shop_app
+from tests.web.server import TOKEN, served
+
+PUSH = f"{ACCOUNT}/queues/jobs/messages"
+HEADERS = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    app = shop_app("cloudflare")
+    app.database = str(tmp_path / "shop.db")
+    with served(app) as url:
+        yield url
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[httpx2.Client]:
+    """Keeps one connection and uses it for everything."""
+    limits = httpx2.Limits(max_connections=1, max_keepalive_connections=1)
+    with httpx2.Client(base_url=url, headers=HEADERS, limits=limits, trust_env=False, timeout=30) as client:
+        yield client
+
+
+def works(client: httpx2.Client) -> bool:
+    return client.post(PUSH, json={"body": 1}).status_code == 200
+
+
+def waiting(client: httpx2.Client) -> int:
+    told = client.post(f"{PUSH}/peek", json={"batch_size": 100}).json()
+    return len(told["result"]["messages"])
+
+
+@pytest.mark.fault("F36", "F37")
+@pytest.mark.parametrize(
+    "content, status",
+    [
+        (b'{"body": "' + b"x" * 127_999 + b'"}', 413),
+        (b"x" * 10_000_000, 413),
+        (b"[" * 100_000, 400),
+        (b"\xff\xfe", 400),
+        (b'{"body": 1, "body": 2}', 400),
+    ],
+    ids=["one byte over", "ten megabytes", "deep", "not utf-8", "twice"],
+)
+def test_the_same_connection_works_after_a_refusal(client: httpx2.Client, content: bytes, status: int) -> None:
+    assert works(client)
+
+    refused = client.post(PUSH, content=content)
+
+    assert refused.status_code == status
+    assert refused.json()["success"] is False
+    assert works(client)
+    assert waiting(client) == 2
+
+
+@pytest.mark.fault("F36")
+def test_a_body_in_endless_chunks_is_cut_off(client: httpx2.Client) -> None:
+    refused = client.post(PUSH, content=(b"x" * 64_000 for _ in range(100)))
+
+    assert refused.status_code == 413
+    assert works(client)
+
+
+@pytest.mark.fault("F36")
+def test_a_header_of_a_megabyte_is_refused_and_the_next_connection_works(client: httpx2.Client) -> None:
+    try:
+        refused = client.post(PUSH, json={"body": 1}, headers={"x-large": "x" * 1_000_000})
+        assert refused.status_code in (400, 431)
+    except httpx2.HTTPError:
+        pass  # it may be closed before all of it was sent
+
+    assert works(client)
+    assert waiting(client) == 1
+
+
+def test_garbage_and_half_a_request_disturb_nobody(url: str, client: httpx2.Client) -> None:
+    host, port = url.removeprefix("http://").split(":")
+    head = f"POST {PUSH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 100\r\n\r\n".encode()
+    for sent in (b"\0\xff garbage\r\n\r\n", b"POST / HTTP/9.9\r\n\r\n", head + b'{"body": 1'):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(sent)
+
+    assert works(client)
+    assert waiting(client) == 1

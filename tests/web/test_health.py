@@ -1,0 +1,65 @@
+"""Health: `/health` answers as long as the process lives, `/health/deep` says what it stands on."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from penstock.model.errors import StoreUnavailable
+from penstock.testing import TestApp
+from tests.web.outside import outside, shop_app
+
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+@pytest.mark.spec("A14-01")
+async def test_a_healthy_service_says_so_with_what_it_looked_at(shop: TestApp) -> None:
+    async with outside(shop) as client:
+        await client.push("a job")
+        shallow = await client.get("/health")
+        deep = await client.get("/health/deep")
+
+    assert (shallow.status, shallow.told["status"], shallow.told["service"]) == (200, "ok", "shop")
+    assert ISO.fullmatch(shallow.told["timestamp"])
+    assert (deep.status, deep.told["status"]) == (200, "ok")
+    assert set(deep.told["checks"]) == {"database", "queues", "workers"}
+    assert deep.told["checks"]["queues"] == {"status": "ok", "count": 2, "paused": 0, "waiting": 1, "dead": 0}
+    assert deep.told["checks"]["workers"]["count"] == 1  # the test's own second process
+
+
+@pytest.mark.spec("A14-01", "G2-42")
+def test_without_its_database_the_service_is_there_and_says_what_is_not(tmp_path: Path) -> None:
+    app = shop_app()
+    app.database = str(tmp_path / "gone" / "shop.db")
+
+    async def ask() -> None:
+        async with outside(app) as client:
+            shallow = await client.get("/health")
+            deep = await client.get("/health/deep")
+            push = await client.push("a job")
+            query = await client.d1("select 1")
+
+        assert (shallow.status, shallow.told["status"]) == (200, "ok")
+        assert (deep.status, deep.told["status"]) == (503, "failed")
+        assert deep.told["checks"]["database"]["status"] == "failed"
+        assert str(tmp_path) not in str(deep.told)
+        for refused in (push, query):
+            assert (refused.status, refused.error["name"]) == (503, "store_unavailable")
+            assert refused.headers["retry-after"] == "5"
+            assert str(tmp_path) not in refused.words
+
+    asyncio.run(ask())
+
+
+@pytest.mark.spec("A14-01")
+async def test_a_store_that_broke_while_it_was_open_is_found(shop: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with outside(shop) as client:
+        engine = await shop.app.opened()
+        monkeypatch.setattr(engine.committer, "broken", StoreUnavailable("the disk is gone"))
+        deep = await client.get("/health/deep")
+        monkeypatch.undo()
+
+    assert (deep.status, deep.told["checks"]["database"]["status"]) == (503, "failed")
