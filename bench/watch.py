@@ -33,8 +33,10 @@ class Watch:
         self._left = units
         self._then = then
 
-    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
-        committed = self._ledger.commit(units, wants, now=now, sweep=sweep)
+    def commit(
+        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+    ) -> Committed:
+        committed = self._ledger.commit(units, wants, now=now, sweep=sweep, fire=fire)
         if self._left > 0:
             self._left -= len(units)
             if self._left <= 0:
@@ -54,6 +56,9 @@ class WatchedWriter:
         self.ledger = Watch(writer.ledger)
         self.workers = writer.workers
         self.operations = writer.operations
+        self.timers = writer.timers
+        self.objects = writer.objects
+        self.items = writer.items
         self.upkeep = writer.upkeep
         self.close = writer.close
 

@@ -14,14 +14,23 @@ from typing import Any, TypeVar
 from penstock.blobs.folder import BlobFolder
 from penstock.config import Config
 from penstock.contracts.store import Store
+from penstock.control.controller import Definition
+from penstock.control.controllers import AnyController, Controllers
+from penstock.cron.crons import AnyTask, Crons
+from penstock.cron.task import Probe
 from penstock.data.database import Database
 from penstock.data.migrations import apply, found_in
 from penstock.model import presets
+from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import Command, Event, type_name
 from penstock.model.errors import BadApp, BadConfig
 from penstock.model.limits import Limits
 from penstock.model.migration import Migration
 from penstock.model.queue import QueueSettings, from_limits
+from penstock.model.schedule import CatchUp, Overlap
+from penstock.objects.classes import ObjectClass, introduce, parked
+from penstock.objects.host import Host
+from penstock.objects.namespace import Alarmed, AnyObject, Namespace, Told, settings_of
 from penstock.queues.alerts import Alerts, Sink
 from penstock.queues.consumer import Consumer
 from penstock.queues.desk import Desk
@@ -60,6 +69,10 @@ class App:
         self.queues: dict[str, Queue] = {}
         self.dead = DeadLetters(self.opened, self.queues)
         self.sinks: list[Sink] = []
+        self.crons = Crons(self.limits, self.opened, self._internal_queue)
+        self._objects: dict[str, ObjectClass] = {}
+        self._host: Host | None = None
+        self.controllers = Controllers(self.opened, self.host, self.object)
         self.database = str(database or os.environ.get("PENSTOCK_DATABASE") or self.config.database or f"{name}.db")
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
         self.migrations = Path(migrations) if migrations is not None else beside / "migrations"
@@ -140,6 +153,82 @@ class App:
         """A folder of blobs: bytes under keys, each saved whole or not at all."""
         return BlobFolder(path)
 
+    def cron(
+        self,
+        expression: str,
+        *,
+        why: str,
+        name: str | None = None,
+        unless: Probe | None = None,
+        ceiling: Ceiling | None = None,
+        zone: str = "UTC",
+        jitter: int = 0,
+        catch_up: CatchUp = "once",
+        overlap: Overlap = "skip",
+        wall: float | None = None,
+    ) -> Callable[[AnyTask], AnyTask]:
+        """Runs a task by the clock: `@app.cron("*/5 * * * *", why="charts move slowly")`.
+
+        `unless` is a cheap look that says that there is nothing to do. `ceiling` is what it may use in a month. `catch_up`
+        says what becomes of fires that passed while nothing ran, `overlap` of one that finds the last still running."""
+        return self.crons.add(
+            expression,
+            why=why,
+            name=name,
+            unless=unless,
+            ceiling=ceiling,
+            zone=zone,
+            jitter=jitter,
+            catch_up=catch_up,
+            overlap=overlap,
+            wall=wall,
+        )
+
+    def object(self, cls: type[AnyObject], *, tag: str | None = None) -> Namespace[AnyObject]:
+        """Objects of a class, by name: `counters = app.object(Counter)`, then `await counters["main"].add(1)`. A `tag` (v1,
+        v2 ...) says in which order classes were introduced."""
+        if cls.__name__ in self._objects:
+            raise BadApp(f"App {self.name!r} has two classes of objects called {cls.__name__!r}.")
+        queue = self._internal_queue(settings_of(cls, self.limits), [Told, Alarmed])
+        namespace = Namespace(cls, self.host, queue)
+        queue.on(Told, name="told")(namespace.told)
+        queue.on(Alarmed, name="alarm")(namespace.alarmed)
+        queue.on_dead(partial(parked, self))
+        self._objects[cls.__name__] = ObjectClass(cls, tag)
+        return namespace
+
+    def controller(
+        self,
+        name: str,
+        *,
+        mode: str = "pilot",
+        parallel: int = 32,
+        rate: tuple[float, float] = (0.001, 1_000.0),
+        timeout: float = 60.0,
+        version: str = "1",
+    ) -> Callable[[AnyController], AnyController]:
+        """A loop that finds its own pace: `@app.controller("enrichment")` above a class derived from `Controller`.
+
+        At most `parallel` items are under way, at a `rate` between these two a second; an item that takes longer than
+        `timeout` seconds counts as unavailable. `mode` is "pilot", which finds a service's limit, or "zones"."""
+        return self.controllers.add(
+            name,
+            lambda controller: Definition(
+                controller, mode=mode, version=version, parallel=parallel, rate=rate, timeout_seconds=timeout
+            ),
+        )
+
+    def _internal_queue(self, settings: QueueSettings, accepts: list[type]) -> Queue:
+        self.queues[settings.name] = Queue(self, settings, accepts)
+        return self.queues[settings.name]
+
+    async def host(self) -> Host:
+        """Where objects live in this process."""
+        engine = await self.opened()
+        if self._host is None or self._host.engine is not engine:
+            self._host = Host(engine)
+        return self._host
+
     def on_alert(self, sink: AnySink) -> AnySink:
         """Names who is told when a message dies, and when dead letters age or pile up: `async def page(alert: Alert)`."""
         self.sinks.append(sink)
@@ -173,6 +262,8 @@ class App:
         engine = await self.opened()
         grace = self.config.grace_seconds if grace_seconds is None else grace_seconds
         worker = self.worker = Worker(engine, grace_seconds=grace)
+        if self._objects:
+            (await self.host()).serve(worker)
         alerts = Alerts(worker, engine, self.sinks)
         served = [queue for queue in self.queues.values() if queue.is_served]
         consumers = [Consumer(worker, engine, queue, patient=not until_idle) for queue in served]
@@ -181,7 +272,11 @@ class App:
         known = [row for queue in served for row in queue.known()]
         kept = [queue.settings.retention_seconds for queue in self.queues.values()]
         shortest = min((seconds for seconds in kept if seconds is not None), default=None)
-        running = asyncio.ensure_future(worker.run(consumers, known, expires_after=shortest, until_idle=until_idle))
+        running = asyncio.ensure_future(
+            worker.run(
+                consumers, known, expires_after=shortest, until_idle=until_idle, beside=[self.controllers.watch()]
+            )
+        )
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -223,6 +318,8 @@ class App:
         try:
             settings = [queue.settings for queue in self.queues.values()]
             await engine.in_writer(partial(engine.writer.workers.register_queues, settings))
+            await self.crons.declare(engine)
+            await introduce(engine, self._objects.values())
             if migrate:
                 await self._migrate(engine)
         except BaseException:
@@ -243,6 +340,9 @@ class App:
         return self._engine
 
     async def close(self) -> None:
+        if self._host is not None:
+            self._host.close()
+            self._host = None
         if self._engine is not None:
             await self._engine.close()
             self._engine = None
@@ -252,7 +352,7 @@ class App:
         await self.opened()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *_: Any) -> None:
         await self.close()
 
     def migrations_found(self, dialect: str) -> list[Migration]:

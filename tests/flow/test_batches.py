@@ -1,20 +1,17 @@
-"""Batches: formed by size and wait, settled message by message, and blamed as a group when their worker dies."""
+"""Batches: settled message by message, by what was said about each and by how the handler ended."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime
 
 import pytest
 
 import penstock as ps
-from penstock.config import parse
-from penstock.model.errors import BadApp
 from penstock.queues.queue import Queue
-from penstock.runtime.events import MessageFailed, RowsReturned
-from penstock.testing import CRASH_POINTS, TestApp, attempt, virtual
-from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
+from penstock.runtime.events import MessageFailed
+from penstock.testing import TestApp, attempt, virtual
+from tests.flow.shop import EFFECT, Listing, Photo, effects
 
 TEN = "abcdefghij"
 Take = Callable[[ps.Batch], Awaitable[object]]
@@ -31,156 +28,6 @@ async def send(shop: TestApp, queue: Queue, names: Iterable[str], *, delay: floa
     async with shop.unit():
         for name in names:
             queue.send(Listing(name=name), delay=delay)
-
-
-class Seen:
-    """Notes the batches that a handler was given, and when."""
-
-    def __init__(self) -> None:
-        self.batches: list[tuple[datetime, str]] = []
-        self.shop: TestApp
-
-    async def take(self, batch: ps.Batch) -> None:
-        assert batch.queue == "listings"
-        assert len(batch) == len(batch.messages) == len(list(batch))
-        self.batches.append((self.shop.now, names_of(batch)))
-
-    def since(self, start: datetime) -> list[tuple[float, str]]:
-        return [((at - start).total_seconds(), names) for at, names in self.batches]
-
-
-def names_of(batch: ps.Batch) -> str:
-    return "".join(sorted(message.body.name for message in batch))
-
-
-# -- when a batch is delivered --------------------------------------------------------------------------------
-
-
-@pytest.mark.spec("A1-11")
-@virtual
-async def test_ten_are_delivered_at_once_and_three_when_the_first_has_waited_five_seconds() -> None:
-    seen = Seen()
-    app, listings = batch_app(seen.take)
-    async with TestApp(app) as seen.shop:
-        start = seen.shop.now
-        await send(seen.shop, listings, TEN)
-        await seen.shop.advance(seconds=1)
-        assert seen.since(start) == [(0.0, TEN)]
-
-        await send(seen.shop, listings, "k")
-        await seen.shop.advance(seconds=2)
-        await send(seen.shop, listings, "lm")
-        await seen.shop.advance(seconds=2.9)
-        assert len(seen.batches) == 1
-        await seen.shop.advance(seconds=0.1)
-        assert seen.since(start) == [(0.0, TEN), (6.0, "klm")]
-
-
-@pytest.mark.spec("A1-11")
-@virtual
-async def test_a_batch_that_fills_up_does_not_wait_for_its_time() -> None:
-    seen = Seen()
-    app, listings = batch_app(seen.take)
-    async with TestApp(app) as seen.shop:
-        start = seen.shop.now
-        await send(seen.shop, listings, TEN[:9])
-        await seen.shop.advance(seconds=2)
-        assert seen.batches == []
-        await send(seen.shop, listings, TEN[9])
-        await seen.shop.advance(seconds=1)
-
-        assert seen.since(start) == [(2.0, TEN)]
-
-
-@pytest.mark.spec("A1-11")
-@virtual
-async def test_a_batch_is_also_full_when_delayed_messages_become_due() -> None:
-    seen = Seen()
-    app, listings = batch_app(seen.take)
-    async with TestApp(app) as seen.shop:
-        start = seen.shop.now
-        async with seen.shop.unit():
-            for name in TEN:
-                listings.send(Listing(name=name), delay=0 if name == "a" else 2, priority=ord(name) % 3)
-        await seen.shop.advance(seconds=6)
-
-        assert seen.since(start) == [(2.0, TEN)]
-
-
-@pytest.mark.spec("A1-11")
-@virtual
-async def test_what_is_left_over_from_full_batches_waits_for_its_own_time() -> None:
-    seen = Seen()
-    app, listings = batch_app(seen.take)
-    async with TestApp(app) as seen.shop:
-        start = seen.shop.now
-        await send(seen.shop, listings, [f"{number:02}" for number in range(23)])
-        await seen.shop.advance(seconds=10)
-
-        assert [(at, len(names) // 2) for at, names in seen.since(start)] == [(0.0, 10), (0.0, 10), (5.0, 3)]
-
-
-@pytest.mark.spec("A1-11")
-@virtual
-async def test_without_a_wait_whatever_is_there_is_delivered_at_once() -> None:
-    seen = Seen()
-    app, listings = batch_app(seen.take, wait=0)
-    async with TestApp(app) as seen.shop:
-        start = seen.shop.now
-        await send(seen.shop, listings, "abc")
-        await seen.shop.advance()
-
-        assert seen.since(start) == [(0.0, "abc")]
-
-
-@pytest.mark.spec("A1-11")
-@virtual
-async def test_a_full_batch_does_not_wait_for_handlers_of_single_messages_either() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
-
-    app, listings = shop_app(handle, batch=10, wait=60, parallel=1)
-    async with TestApp(app) as shop:
-        await send(shop, listings, TEN)
-        await shop.advance(seconds=1)
-        assert shop.delivered(listings)
-        await shop.advance(seconds=60)
-        assert len(shop.delivered(listings)) == 10
-
-
-@pytest.mark.spec("A1-11", "A1-12", "A1-13", "A1-16")
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"batch": 0},
-        {"batch": 101},
-        {"wait": -1},
-        {"wait": 61},
-        {"parallel": 0},
-        {"parallel": 251},
-        {"retries": -1},
-        {"retries": 101},
-        {"retention": 0},
-        {"retention": 14 * 86_400 + 1},
-        {"rate": 0},
-        {"wall": 0},
-        {"messages_max": 0},
-    ],
-)
-def test_settings_out_of_range_are_refused_by_name(setting: dict[str, float]) -> None:
-    app = ps.App("shop", config=parse('profile = "cloudflare"', "penstock.toml"))
-    with pytest.raises(BadApp, match=next(iter(setting))):
-        app.queue("listings", **setting)  # type: ignore[arg-type]
-
-
-@pytest.mark.spec("A1-11", "A1-12", "A1-13", "A1-16")
-def test_the_ends_of_every_range_are_accepted_and_the_profile_gives_the_defaults() -> None:
-    app = ps.App("shop", config=parse('profile = "cloudflare"', "penstock.toml"))
-    usual = app.queue("usual").settings
-    assert (usual.batch, usual.wait_seconds, usual.parallel, usual.parallel_max) == (10, 5.0, None, 250)
-    assert (usual.retry.retries, usual.retention_seconds) == (3, 4 * 86_400)
-    least = app.queue("least", batch=1, wait=0, parallel=1, retries=0).settings
-    most = app.queue("most", batch=100, wait=60, parallel=250, retries=100, retention=14 * 86_400).settings
-    assert (least.batch, most.batch, most.parallel, most.retry.retries) == (1, 100, 250, 100)
 
 
 # -- what is said about messages ------------------------------------------------------------------------------
@@ -404,3 +251,32 @@ async def test_blocks_may_run_side_by_side() -> None:
         assert await effects(app) == list(TEN.replace("c", ""))
         await shop.advance(minutes=1)
         assert await effects(app) == list(TEN)
+
+
+@pytest.mark.parametrize("ends_first", ["batch", "block"])
+@virtual
+async def test_a_task_that_the_handler_forgot_settles_nothing_twice(ends_first: str) -> None:
+    tasks: list[asyncio.Task[None]] = []
+
+    async def forgotten(message: ps.Message) -> None:
+        async with message:
+            await asyncio.sleep(1)
+            app.db.write(EFFECT, what="forgotten")
+
+    async def take(batch: ps.Batch) -> None:
+        if ends_first == "batch":
+            await asyncio.sleep(0.5)
+        tasks.extend(asyncio.create_task(forgotten(message)) for message in batch.messages[:1] * 2)
+        await asyncio.sleep(0.5 if ends_first == "batch" else 1)
+
+    app, listings = batch_app(take, batch=3)
+    async with TestApp(app) as shop:
+        await send(shop, listings, "abc")
+        await shop.advance(minutes=5)
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert (await shop.counts(listings)).acked == 3
+        assert shop.delivered(listings) == [attempt(1)] * 3
+        saved = ended.count(None)
+        assert await effects(app) == ["forgotten"] * saved
+        assert saved <= (ends_first == "block")

@@ -1,9 +1,10 @@
-"""How many handlers run at once: as many as the backlog asks for, or as many as somebody has said, also in the middle."""
+"""How much is delivered at once: batches by size and wait, and as many handlers as the backlog or somebody asks for."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
 
 import pytest
 
@@ -149,6 +150,38 @@ async def test_a_number_that_an_operator_lowers_holds_as_soon_as_handlers_end(se
 
 
 @virtual
+async def test_a_lowered_number_holds_also_for_what_is_claimed_already() -> None:
+    busy = Busy()
+
+    async def handle(listing: Listing, _message: ps.Message) -> None:
+        await busy.work(listing.name, 0.004 + int(listing.name) % 13 * 0.0013)
+
+    app, listings = shop_app(handle, parallel=20)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 20_000)
+        await shop.advance(seconds=5)
+        await (await app.desk()).tune("listings", parallel=2, rate=None)
+        await shop.advance(seconds=0.0205)  # longer than any of those that ran takes
+        assert busy.now == 2
+        await (await app.desk()).purge("listings")
+
+
+@virtual
+async def test_batches_are_whole_as_long_as_there_is_a_backlog() -> None:
+    async def take(batch: ps.Batch) -> None:
+        sizes.append(len(batch))
+        await asyncio.sleep(0.004 + len(sizes) % 13 * 0.0013)
+
+    sizes: list[int] = []
+    app, listings = batch_app(take, batch=7, wait=1)
+    async with TestApp(app) as shop:
+        await send_many(shop, listings, 7_003)
+        await shop.drain()
+
+        assert sizes == [7] * 1_000 + [3]
+
+
+@virtual
 async def test_a_tuned_number_outlives_the_worker_and_is_left_to_the_app_again() -> None:
     app, listings, busy = busy_app(10)
     async with TestApp(app) as shop:
@@ -212,3 +245,132 @@ def test_a_second_consumer_is_refused_and_both_are_named(first: str, second: str
     else:
         with pytest.raises(ps.PenstockError, match=r"one.*other"):
             register(second, other)
+
+
+# -- when a batch is delivered --------------------------------------------------------------------------------
+
+TEN = "abcdefghij"
+
+
+def batch_app(take: Callable[[ps.Batch], Awaitable[object]], **settings: int | float) -> tuple[ps.App, Queue]:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], **{"batch": 10, "wait": 5, **settings})  # type: ignore[arg-type]
+    listings.on_batch(take)
+    return app, listings
+
+
+async def send(shop: TestApp, queue: Queue, names: Iterable[str]) -> None:
+    async with shop.unit():
+        for name in names:
+            queue.send(Listing(name=name))
+
+
+class Seen:
+    """Notes the batches that a handler was given, and when."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[datetime, str]] = []
+        self.shop: TestApp
+
+    async def take(self, batch: ps.Batch) -> None:
+        assert batch.queue == "listings"
+        assert len(batch) == len(batch.messages) == len(list(batch))
+        self.batches.append((self.shop.now, names_of(batch)))
+
+    def since(self, start: datetime) -> list[tuple[float, str]]:
+        return [((at - start).total_seconds(), names) for at, names in self.batches]
+
+
+def names_of(batch: ps.Batch) -> str:
+    return "".join(sorted(message.body.name for message in batch))
+
+
+@pytest.mark.spec("A1-11")
+@virtual
+async def test_ten_are_delivered_at_once_and_three_when_the_first_has_waited_five_seconds() -> None:
+    seen = Seen()
+    app, listings = batch_app(seen.take)
+    async with TestApp(app) as seen.shop:
+        start = seen.shop.now
+        await send(seen.shop, listings, TEN)
+        await seen.shop.advance(seconds=1)
+        assert seen.since(start) == [(0.0, TEN)]
+
+        await send(seen.shop, listings, "k")
+        await seen.shop.advance(seconds=2)
+        await send(seen.shop, listings, "lm")
+        await seen.shop.advance(seconds=2.9)
+        assert len(seen.batches) == 1
+        await seen.shop.advance(seconds=0.1)
+        assert seen.since(start) == [(0.0, TEN), (6.0, "klm")]
+
+
+@pytest.mark.spec("A1-11")
+@virtual
+async def test_a_batch_that_fills_up_does_not_wait_for_its_time() -> None:
+    seen = Seen()
+    app, listings = batch_app(seen.take)
+    async with TestApp(app) as seen.shop:
+        start = seen.shop.now
+        await send(seen.shop, listings, TEN[:9])
+        await seen.shop.advance(seconds=2)
+        assert seen.batches == []
+        await send(seen.shop, listings, TEN[9])
+        await seen.shop.advance(seconds=1)
+
+        assert seen.since(start) == [(2.0, TEN)]
+
+
+@pytest.mark.spec("A1-11")
+@virtual
+async def test_a_batch_is_also_full_when_delayed_messages_become_due() -> None:
+    seen = Seen()
+    app, listings = batch_app(seen.take)
+    async with TestApp(app) as seen.shop:
+        start = seen.shop.now
+        async with seen.shop.unit():
+            for name in TEN:
+                listings.send(Listing(name=name), delay=0 if name == "a" else 2, priority=ord(name) % 3)
+        await seen.shop.advance(seconds=6)
+
+        assert seen.since(start) == [(2.0, TEN)]
+
+
+@pytest.mark.spec("A1-11")
+@virtual
+async def test_what_is_left_over_from_full_batches_waits_for_its_own_time() -> None:
+    seen = Seen()
+    app, listings = batch_app(seen.take)
+    async with TestApp(app) as seen.shop:
+        start = seen.shop.now
+        await send(seen.shop, listings, [f"{number:02}" for number in range(23)])
+        await seen.shop.advance(seconds=10)
+
+        assert [(at, len(names) // 2) for at, names in seen.since(start)] == [(0.0, 10), (0.0, 10), (5.0, 3)]
+
+
+@pytest.mark.spec("A1-11")
+@virtual
+async def test_without_a_wait_whatever_is_there_is_delivered_at_once() -> None:
+    seen = Seen()
+    app, listings = batch_app(seen.take, wait=0)
+    async with TestApp(app) as seen.shop:
+        start = seen.shop.now
+        await send(seen.shop, listings, "abc")
+        await seen.shop.advance()
+
+        assert seen.since(start) == [(0.0, "abc")]
+
+
+@pytest.mark.spec("A1-11")
+@virtual
+async def test_a_full_batch_does_not_wait_for_handlers_of_single_messages_either() -> None:
+    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+
+    app, listings = shop_app(handle, batch=10, wait=60, parallel=1)
+    async with TestApp(app) as shop:
+        await send(shop, listings, TEN)
+        await shop.advance(seconds=1)
+        assert shop.delivered(listings)
+        await shop.advance(seconds=60)
+        assert len(shop.delivered(listings)) == 10

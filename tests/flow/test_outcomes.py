@@ -14,6 +14,17 @@ from penstock.testing import TestApp, attempt, virtual
 from tests.flow.shop import Listing, Photo, shop_app
 
 
+@pytest.fixture(params=["orderly", "shuffled", "duplicated", "both"])
+def shop(request: pytest.FixtureRequest, listings: Queue, seed: int) -> TestApp:
+    """What becomes of a message depends neither on its turn nor on how often it is sent and delivered."""
+    app = listings._home
+    assert isinstance(app, ps.App)
+    shuffled, duplicated = request.param in ("shuffled", "both"), request.param in ("duplicated", "both")
+    shop = TestApp(app, seed=seed, shuffled=shuffled, duplicated=duplicated)
+    shop.answering(listings)
+    return shop
+
+
 @pytest.mark.spec("A1-13", "A1-14", "A2-17")
 async def test_a_failing_message_is_retried_after_30_60_and_120_seconds_and_then_is_a_dead_letter(
     shop: TestApp, listings: Queue

@@ -11,7 +11,10 @@ import penstock as ps
 from penstock.config import Config
 from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
 from penstock.contracts.store import Store
+from penstock.model.errors import StoreUnavailable
+from penstock.queues.batch import Batch
 from penstock.queues.queue import Queue
+from penstock.runtime.engine import Engine
 from penstock.runtime.surroundings import Surroundings
 from penstock.storage.sqlite.presence import SqlitePresence
 from penstock.storage.sqlite.store import SqliteStore, SqliteWriter
@@ -25,9 +28,13 @@ class Job(ps.Event):
 
     key: str
     depth: int = 0
+    edited: int = 0
 
+
+HANDLERS = ("one", "two")
 
 Handle = Callable[["SimulatedApp", Job, ps.Message], Awaitable[object]]
+HandleBatch = Callable[["SimulatedApp", Batch], Awaitable[object]]
 
 
 class SimulatedApp(ps.App):
@@ -42,19 +49,28 @@ class SimulatedApp(ps.App):
         *,
         order: Random | None,
         handle: Handle,
+        handle_batch: HandleBatch,
     ) -> None:
-        retry = {"retry_first_seconds": plan.retry_first, "retry_longest_seconds": plan.retry_first * 4}
+        limits = {
+            "retry_first_seconds": plan.retry_first,
+            "retry_longest_seconds": plan.retry_first * 4,
+            "delay_seconds_max": 86_400.0,  # or no record of an id would outlive a message that expires
+        }
         super().__init__(
             "simulated",
             database=database,
             migrations=database.parent / "none",
-            config=Config(synchronous="off", history=False, overrides=retry),
+            config=Config(synchronous="off", history=plan.history, overrides=limits),
         )
         self._process = process
         self._order = order
         self.by_number: list[Queue] = [self._declare(queue) for queue in plan.queues]
         for number in served:
-            self._serve(self.by_number[number], handle)
+            planned, queue = plan.queues[number], self.by_number[number]
+            if planned.batch > 1:
+                self._serve_batches(queue, handle_batch)
+            elif not planned.pulled:
+                self._serve(queue, handle, HANDLERS[: planned.handlers])
 
     def _declare(self, planned: QueuePlan) -> Queue:
         return self.queue(
@@ -64,13 +80,31 @@ class SimulatedApp(ps.App):
             retries=planned.retries,
             wall=planned.wall,
             crashes_max=planned.crashes_max,
+            batch=planned.batch,
+            wait=planned.wait,
+            rate=planned.rate,
+            messages_max=planned.messages_max,
+            retention=planned.retention,
         )
 
-    def _serve(self, queue: Queue, handle: Handle) -> None:
+    def _serve(self, queue: Queue, handle: Handle, names: Sequence[str]) -> None:
         async def on_job(job: Job, message: ps.Message) -> object:
             return await handle(self, job, message)
 
-        queue.on(Job)(on_job)
+        for name in names:
+            queue.on(Job, name=name)(on_job)
+
+    def _serve_batches(self, queue: Queue, handle: HandleBatch) -> None:
+        async def on_jobs(batch: Batch) -> object:
+            return await handle(self, batch)
+
+        queue.on_batch(on_jobs)
+
+    async def opened(self) -> Engine:
+        """A simulated process that was closed stays closed: opened anew, it would live in real time."""
+        if self._engine is None or not self._engine.is_open:
+            raise StoreUnavailable("This worker has stopped.")
+        return self._engine
 
     def store(self, **options: Any) -> Store:
         options |= {"synchronous": "off", "reserve_bytes": 0, "metered": False}
@@ -103,8 +137,8 @@ class _Shuffled:
         self._ledger = ledger
         self._order = order
 
-    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
-        committed = self._ledger.commit(units, wants, now=now, sweep=sweep)
+    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], **chores: Any) -> Committed:
+        committed = self._ledger.commit(units, wants, **chores)
         self._order.shuffle(committed.claimed)
         return committed
 

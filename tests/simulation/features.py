@@ -21,7 +21,7 @@ def planned(seed: int) -> Plan:
         return plain
     queues = tuple(_queue(chance, plain, number) for number in range(len(plain.queues)))
     behaviours = plain.behaviours | ({"said": 4} if chance.random() < 0.5 and not plain.peaceful else {})
-    richer = replace(plain, queues=queues, behaviours=behaviours, sends=plain.sends + _keyed(chance, plain))
+    richer = replace(plain, queues=queues, behaviours=behaviours, sends=plain.sends + _keyed(chance, plain) + _bursts(chance, plain, queues))
     return richer if plain.peaceful else replace(richer, acts=_acts(chance, richer))
 
 
@@ -35,9 +35,9 @@ def _queue(chance: Random, plain: Plan, number: int) -> QueuePlan:
     elif kind == "pair":
         queue = replace(queue, handlers=2)
     elif kind == "pulled" and number > 0 and not plain.peaceful:
-        queue = replace(queue, pulled=True)
+        queue = replace(queue, pulled=True, pull_lease=chance.choice(PULL_LEASES))
     wanted = [chance.random() < 0.2 for _ in range(3)]
-    rate, most = chance.choice((0.5, 1.0, 2.0, 5.0, 20.0)), chance.randint(3, 8)
+    rate, most = chance.choice((1.0, 2.0, 5.0, 20.0)), chance.randint(8, 10)  # no unit alone sends more than 8
     retention = chance.uniform(2.0, 8.0)
     if plain.peaceful:
         return queue
@@ -63,6 +63,16 @@ def _keyed(chance: Random, plain: Plan) -> tuple[SendPlan, ...]:
             sends.append(SendPlan(at, worker, ((queue, 0.0),), spoilt, False, slow, f"u{number}"))
             at += chance.choice((0.0, 0.01, chance.uniform(0.1, 4.0)))
     return tuple(sends)
+
+
+def _bursts(chance: Random, plain: Plan, queues: tuple[QueuePlan, ...]) -> tuple[SendPlan, ...]:
+    """More than a queue with a bound can hold."""
+    bounded = [number for number, queue in enumerate(queues) if queue.messages_max is not None]
+    return tuple(
+        SendPlan(chance.uniform(0.0, 2.0), chance.randrange(plain.workers), ((number, 0.0),) * 5, False, False)
+        for number in bounded
+        for _ in range(2)
+    )
 
 
 def _acts(chance: Random, rich: Plan) -> tuple[ActPlan, ...]:
@@ -99,4 +109,4 @@ def _act(chance: Random, kind: str, rich: Plan) -> ActPlan:
 
 def _pull(chance: Random, number: int, rich: Plan) -> ActPlan:
     at, worker = chance.uniform(0.0, FAULTS_END), chance.randrange(rich.workers)
-    return ActPlan(at, "pull", worker, number, seconds=chance.choice(PULL_LEASES), limit=chance.choice((1, 2, 5)))
+    return ActPlan(at, "pull", worker, number, limit=chance.choice((1, 2, 5)))

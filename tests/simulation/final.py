@@ -9,11 +9,14 @@ from typing import Any
 import apsw
 
 from tests.simulation.law import Law
-from tests.simulation.model import ACKED, DEAD
-from tests.simulation.transaction import DONE, KEEPS_EFFECTS
+from tests.simulation.model import ACKED, DEAD, LEASED, WAITING
+from tests.simulation.outside import Outside
+from tests.simulation.together import FENCED
+
+ONCE = {"keyed", "once"}  # for a message and all its replays
 
 
-def final_law(database: Path, law: Law) -> str | None:
+def final_law(database: Path, law: Law, outside: Outside) -> str | None:
     """What is wrong with the file, or None."""
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     try:
@@ -21,7 +24,7 @@ def final_law(database: Path, law: Law) -> str | None:
             broken = check(connection, law)
             if broken is not None:
                 return broken
-        return None
+        return _answered_right(law, outside)
     finally:
         connection.close()
 
@@ -32,65 +35,80 @@ def _sound(connection: apsw.Connection, law: Law) -> str | None:
 
 
 def _conserved(connection: apsw.Connection, law: Law) -> str | None:
-    waiting = dict(connection.execute("select queue, count(*) from penstock_messages group by queue"))
+    there: dict[str, tuple[int, int]] = {
+        queue: (count, size)
+        for queue, count, size in connection.execute(
+            "select queue, count(*), sum(length(body)) from penstock_messages group by queue"
+        )
+    }
     dead = dict(connection.execute("select queue, count(*) from penstock_dead where resolution is null group by queue"))
     counted: list[Any] = connection.execute(
-        "select queue, sum(sent), sum(acked), sum(dead), sum(purged), sum(expired) from penstock_counters group by queue"
+        "select queue, sum(sent), sum(acked), sum(dead), sum(purged), sum(expired), sum(bytes) from penstock_counters "
+        "group by queue"
     ).fetchall()
-    if set(waiting) | set(dead) | set(law.inserted) != {queue for queue, *_ in counted}:
-        return f"queues with counters: {counted}; with messages: {sorted(law.inserted)}"
-    for queue, sent, acked, died, purged, expired in counted:
-        rows = waiting.get(queue, 0) + dead.get(queue, 0)
-        if sent != acked + rows + purged + expired:
-            return f"{queue}: sent {sent} is not acked {acked} + rows {rows} + purged {purged} + expired {expired}"
+    fed = {queue for queue, shown in law.books.shown.items() if shown["sent"]}
+    if set(there) | set(dead) | fed != {queue for queue, *_ in counted}:
+        return f"queues with counters: {counted}; with messages: {sorted(fed)}"
+    for queue, sent, acked, died, purged, expired, size in counted:
+        rows, body_bytes = there.get(queue, (0, 0))
+        if sent != acked + rows + dead.get(queue, 0) + purged + expired:
+            return f"{queue}: sent {sent} is not acked {acked} + rows {rows} + dead {died} + {purged} + {expired}"
         if died != dead.get(queue, 0):
             return f"{queue}: counted {died} dead letters and has {dead.get(queue, 0)}"
-        if sent != law.inserted[queue]:
-            return f"{queue}: counted {sent} sent, and {law.inserted[queue]} were"
+        if size != body_bytes:
+            return f"{queue}: counted {size} bytes and has {body_bytes}"
     return None
 
 
 def _nothing_lost(connection: apsw.Connection, law: Law) -> str | None:
-    there = {bytes(id) for (id,) in connection.execute("select id from penstock_messages")}
-    there |= {bytes(id) for (id,) in connection.execute("select id from penstock_dead")}
+    here = {(bytes(id), handler) for id, handler in connection.execute("select id, handler from penstock_messages")}
+    dead = {(bytes(id), handler) for id, handler in connection.execute("select id, handler from penstock_dead")}
     for order in law.orders.values():
-        missing = [key for id, key in zip(order.ids, order.keys, strict=True) if id not in law.rows]
+        missing = [key for id, key in zip(order.ids, order.keys, strict=False) if id not in law.by_id]
         if order.fate == "confirmed" and missing:
             return f"{missing} was confirmed and never came"
-        if order.fate == "refused" and len(missing) < len(order.ids):
+        if order.fate == "refused" and order.saved:
             return f"{order.keys} was refused and came all the same"
     for row in law.rows.values():
-        if row.state != ACKED and row.id not in there:
+        if row.name not in here and row.state in (WAITING, LEASED):
             return f"{row.key} is {row.state} and in no table"
+        if row.name not in dead and row.state == DEAD:
+            return f"{row.key} is dead and has no letter"
     return None
 
 
 def _effects_once(connection: apsw.Connection, law: Law) -> str | None:
-    found: Counter[tuple[bytes, str]] = Counter()
-    for id, kind, count in connection.execute("select id, kind, count(*) from effects group by id, kind"):
-        found[(bytes(id), kind)] = count
-    answers: Counter[tuple[bytes, str]] = Counter()  # how often a handler's answer that keeps effects was saved
-    for run in law.runs.values():
-        if run.outcome in KEEPS_EFFECTS - DONE:
-            for kind in run.effects:
-                answers[(run.row.id, kind)] += 1
-    for (id, kind), count in found.items():
-        row = law.rows[id]
+    """A settlement's effects are there once; what is keyed, once for a message and all its replays."""
+    keyed: Counter[tuple[bytes, str, str]] = Counter()
+    found: Counter[tuple[bytes, str, str]] = Counter()
+    for raw, handler, kind, count in connection.execute(
+        "select id, handler, kind, count(*) from effects group by id, handler, kind"
+    ):
+        id = bytes(raw)
         if kind == "late":
-            return f"{row.key} saved what it wrote after it was settled"
-        if kind in ("producer", "keyed", "once") and count != 1:
-            return f"{row.key} has {count} effects {kind}"
-        if kind in ("done", "more") and count > (row.state == ACKED) + answers[(id, kind)]:
-            return f"{row.key} is {row.state} and has {count} effects {kind}"
+            return f"{law.rows[(id, handler)].key} saved what it wrote after it was settled"
+        if kind == "producer":
+            if count != 1:
+                return f"{id.decode()} was saved {count} times"
+        elif kind in ONCE:
+            keyed[(law.rows[(id, handler)].origin, handler, kind)] += count
+        elif kind not in FENCED:
+            found[(id, handler, kind)] = count
+    for (id, handler, kind), count in keyed.items():
+        if count != 1:
+            return f"{law.rows[(id, handler)].key} has {count} effects {kind}"
+    for id, handler, kind in sorted(found.keys() | law.kept.keys()):
+        if (count := found[(id, handler, kind)]) != (kept := law.kept[(id, handler, kind)]):
+            return f"{law.rows[(id, handler)].key} has {count} effects {kind}, and {kept} is right"
     for row in law.rows.values():
-        if row.state == ACKED and found[(row.id, "done")] < 1:
+        if row.state == ACKED and not row.bare and found[(*row.name, "done")] < 1:
             return f"{row.key} is acked and has no effect"
     return None
 
 
 def _counted_right(connection: apsw.Connection, law: Law) -> str | None:
-    for id, attempts, crashes in connection.execute("select id, attempts, crashes from penstock_dead"):
-        row = law.rows[bytes(id)]
+    for id, handler, attempts, crashes in connection.execute("select id, handler, attempts, crashes from penstock_dead"):
+        row = law.rows[(bytes(id), handler)]
         if row.state != DEAD:
             return f"{row.key} is {row.state} and has a dead letter"
         if attempts != row.charged or attempts > row.queue.retries + 1:
@@ -99,4 +117,16 @@ def _counted_right(connection: apsw.Connection, law: Law) -> str | None:
             )
         if crashes != row.crashes:
             return f"{row.key} has {crashes} crashes, and {row.crashes} were counted"
+    return None
+
+
+def _answered_right(law: Law, outside: Outside) -> str | None:
+    """Those outside were told what happened: whose message was the first of its key, whose hand dealt with a letter."""
+    for orders in law.wanted.values():
+        saved = [order for order in orders if order.keyed and order.saved]
+        first = [order for order in saved if order.fate == "confirmed" and not order.duplicate]
+        if saved and len(first) != 1 and not (not first and any(order.fate == "killed" for order in saved)):
+            return f"{saved[0].keys} was sent {len(saved)} times, and {len(first)} were told to be the first"
+    if outside.told > law.dealt_with or (outside.told < law.dealt_with and not outside.unheard):
+        return f"operators were told of {outside.told} letters, and {law.dealt_with} were dealt with"
     return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from penstock.model.retry import Retry
 from penstock.testing.process import Process
-from tests.simulation.model import LEASED, WAITING, Crew, Order, Row, Run
-from tests.simulation.plan import Plan
+from tests.simulation.books import Books
+from tests.simulation.crews import HANDLERS
+from tests.simulation.model import LEASED, WAITING, Crew, Name, Order, Pull, Row, Run
+from tests.simulation.plan import Plan, QueuePlan
 from tests.simulation.transaction import Transaction
 from tests.simulation.watch import Change
 
@@ -35,20 +36,30 @@ class Law:
         self._retries = {
             queue.name: Retry(queue.retries, plan.retry_first, plan.retry_first * 4) for queue in plan.queues
         }
-        self.rows: dict[bytes, Row] = {}
+        self.rows: dict[Name, Row] = {}
+        self.by_id: dict[bytes, list[Row]] = {}
         self.by_seq: dict[int, Row] = {}
         self.runs: dict[tuple[int, int], Run] = {}
         self.crews: dict[int, Crew] = {}
         self.of_process: dict[Process, Crew] = {}
         self.orders: dict[bytes, Order] = {}
+        self.wanted: dict[bytes, list[Order]] = {}  # the orders that hold a message
+        self.pulls: dict[tuple[int, int], Pull] = {}
+        self.tuned = {plan.queues[act.queue].name for act in plan.acts if act.kind == "tune"}
         self.last_token = 0
-        self.inserted: Counter[str] = Counter()
+        self.dealt_with = 0  # dead letters
         self.effects: Counter[str] = Counter()
+        self.kept: Counter[tuple[bytes, str, str]] = Counter()  # effects that were saved with a settlement
         self.blocked_at: dict[str, float] = {}
+        self.books = Books(self)
 
     @property
     def open_rows(self) -> list[Row]:
         return [row for row in self.rows.values() if row.state in (WAITING, LEASED)]
+
+    def patience(self, answers: int) -> float:
+        """The seconds in which the store has surely given so many answers, whatever those outside ask it beside that."""
+        return 0.01 + (answers + 2 * len(self.plan.acts)) * self.plan.latency
 
     def lease(self, row: Row) -> float:
         return row.queue.wall + LEASE_SLACK
@@ -82,8 +93,11 @@ class Law:
     def retry_of(self, row: Row) -> Retry:
         return self._retries[row.queue.name]
 
-    def queue(self, name: str) -> Any:
+    def queue(self, name: str) -> QueuePlan:
         return self._queues[name]
+
+    def handlers_of(self, queue: QueuePlan) -> list[str]:
+        return sorted(HANDLERS[: queue.handlers])
 
     # -- wake-ups -----------------------------------------------------------------------------------------
 
@@ -97,20 +111,26 @@ class Law:
     def _has_room(self, crew: Crew, queue: str) -> bool:
         if queue not in crew.queues or not crew.serving or crew.died_at is not None or crew.process.paused:
             return False
-        return not crew.suspects_held and crew.held.get(queue, 0) < self._queues[queue].parallel
+        if self.books.rules[queue].paused or crew.suspects_held or any(run.suspect for run in crew.running):
+            return False
+        planned, held = self._queues[queue], crew.held.get(queue, 0)
+        if planned.batch == 1:
+            return held < planned.parallel
+        begun = [run for run in crew.running if run.row.queue is planned and run.row.token == run.token]
+        return held == len(begun) and crew.slots_taken(queue) < planned.parallel
 
     def look_for_slots(self, crew: Crew) -> None:
         """Notes for each queue when this worker last had no slot for it: all taken, or kept free for a suspect."""
         now = self._time()
         closed = crew.suspects_held > 0 or crew.process.paused or any(run.suspect for run in crew.running)
         for name, queue in self._queues.items():
-            if closed or sum(run.row.queue is queue for run in crew.running) >= queue.parallel:
+            if closed or crew.slots_taken(name) >= min([queue.parallel, *crew.parallel.get(name, ())]):
                 crew.full_at[name] = now
 
     def starts(self, crew: Crew, row: Row) -> None:
         """What a worker has claimed begins as soon as it has a slot."""
         idle = self._time() - max(row.claimed_at, crew.full_at.get(row.queue.name, 0.0))
-        bound = 0.01 + 8 * self.plan.latency
+        bound = self.patience(8)
         self.expect(idle <= bound, f"{crew.name} held {row.key} for {idle:.3f} s and had a slot for it")
 
     def waited(self, row: Row) -> float:

@@ -60,7 +60,7 @@ class Crew:
     held: dict[str, int] = field(default_factory=dict)  # rows it has claimed, by queue
     suspects_held: int = 0
     full_at: dict[str, float] = field(default_factory=dict)  # when it last had no slot for a queue
-    parallel: dict[str, set[int]] = field(default_factory=dict)  # what it may take the number of slots to be, by queue
+    parallel: dict[str, dict[int, float]] = field(default_factory=dict)  # slots it may think it has, and until when
     purging: Counter[str] = field(default_factory=Counter)  # queues that somebody empties through it
     started_at: float = 0.0
     paused_at: float = float("-inf")
@@ -98,16 +98,19 @@ class Run:
     answered: bool = False  # what it wants to become of its row is known
     ended: float | None = None
     outcome: str = ""
+    word: str = ""  # what a batch handler said about it
     seconds: float | None = None  # until it wants to come back; None leaves that to the queue
 
 
 @dataclass(slots=True, eq=False)
 class Order:
-    """What a producer tried to send in one unit. With `again` it is the repeat of one whose answer was not heard."""
+    """What a producer tried to send in one unit."""
 
     name: bytes
     ids: list[bytes]
     keys: list[str]
+    keyed: bool = False  # its id can come back
+    duplicate: bool = False  # it was told that its message had been there
     fate: str = "unknown"  # or confirmed, or refused
     saved: int = 0
 

@@ -44,6 +44,7 @@ class QueuePlan:
     wait: float = 0.0  # seconds for which a batch that is not full waits
     handlers: int = 1  # each gets its own copy of every message
     pulled: bool = False  # nobody here handles it: somebody outside comes for its messages
+    pull_lease: float = 2.0
     rate: float | None = None
     messages_max: int | None = None
     retention: float | None = None

@@ -16,14 +16,14 @@ import apsw
 
 from penstock.storage.sqlite.store import SqliteStore
 from penstock.testing.loop import OutOfPatience, Stuck, run
+from tests.simulation.features import planned
 from tests.simulation.final import final_law
 from tests.simulation.model import Trace
-from tests.simulation.plan import plan
 from tests.simulation.watch import Watch, columns_of
 from tests.simulation.world import World
 
 FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
-TABLES = "create table effects (id blob not null, token integer not null, kind text not null)"
+TABLES = "create table effects (id blob, handler text, token integer, kind text)"
 LINES_SHOWN = 40
 PATIENCE_SECONDS = 5.0  # real ones in which no time passes: something spins
 HUNG_SECONDS = 10.0  # real ones, where most histories take a twentieth of one
@@ -93,7 +93,7 @@ class Simulator:
         worlds: list[World] = []
 
         async def main() -> float:
-            world = World(plan(seed), database, trace)
+            world = World(planned(seed), database, trace)
             worlds.append(world)
             with Watch(self._columns, world.committed).on():
                 await world.run()
@@ -112,7 +112,7 @@ class Simulator:
             broken = f"the simulator fell over: {type(error).__name__}: {error}"
             trace.lines.append(repr(error))
         if broken is None:
-            broken = final_law(database, worlds[0].law)
+            broken = final_law(database, worlds[0].law, worlds[0].outside)
         shutil.rmtree(folder, ignore_errors=True)
         rows = len(worlds[0].law.rows) if worlds else 0
         worlds.clear()

@@ -10,7 +10,14 @@ import apsw
 
 from penstock.testing.process import Process, current_process
 
-WATCHED = {"penstock_messages", "penstock_dead", "penstock_workers", "effects"}
+WATCHED = {
+    "effects",
+    "penstock_counters",
+    "penstock_dead",
+    "penstock_messages",
+    "penstock_queues",
+    "penstock_workers",
+}
 
 
 class Change(NamedTuple):

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
+from random import Random
 from typing import NoReturn
 
-import penstock as ps
-from penstock.model.errors import StoreUnavailable
-from penstock.model.ids import from_text
+from penstock.model.outcome import Done
 from penstock.runtime.events import MessageSettled
-from penstock.runtime.unit import current_unit
 from penstock.testing.crashpoints import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process
 from penstock.testing.surroundings import Host
-from tests.simulation.crews import Job, SimulatedApp, Watched, run_until_stopped
+from tests.simulation.crews import SimulatedApp, run_until_stopped
+from tests.simulation.handlers import Handlers
 from tests.simulation.law import LEASE_SLACK, Law
-from tests.simulation.model import ACKED, Crew, Order, Run, Trace
-from tests.simulation.plan import FaultPlan, Plan, SendPlan
-from tests.simulation.script import EFFECT, Script, refused
+from tests.simulation.model import ACKED, Crew, Run, Trace
+from tests.simulation.outside import Outside
+from tests.simulation.plan import FaultPlan, Plan
+from tests.simulation.producers import Producers
+from tests.simulation.script import Script
 from tests.simulation.watch import Change
 
 
 class World:
     def __init__(self, plan: Plan, database: Path, trace: Trace) -> None:
-        self._plan = plan
+        self.plan = plan
         self._database = database
         self._trace = trace
         self._bells = Host(seed=plan.seed).chance("bells")
@@ -35,9 +37,9 @@ class World:
         self._time = VirtualTime(self._loop)
         self._latencies = self._host.chance("latency")
         self._order = self._host.chance("order") if plan.shuffled else None
-        self._posts: list[Post] = [Post(number) for number in range(plan.workers)]
+        self.posts: list[Post] = [Post(number) for number in range(plan.workers)]
         self._numbers = 0
-        self._calm = False
+        self.calm = False
         self._over = False
         self._stop = asyncio.Event()
         self.broken: str | None = None
@@ -49,7 +51,19 @@ class World:
             note=self.note,
             broken=self.break_,
         )
-        self._script = Script(plan, self._host.chance("handlers"), die=self._die, broken=self.break_)
+        self._script = Script(plan, self.chance("handlers"), die=self._die, broken=self.break_)
+        self._handlers = Handlers(self, self._script)
+        self._producers = Producers(self)
+        self.outside = Outside(self)
+
+    def now(self) -> float:
+        return self._loop.time()
+
+    def chance(self, concern: str) -> Random:
+        return self._host.chance(concern)
+
+    def crew_of(self, app: SimulatedApp) -> Crew:
+        return next(post.crew for post in self.posts if post.app is app)
 
     def note(self, text: str) -> None:
         self._trace.note(self._loop.time(), text)
@@ -69,14 +83,16 @@ class World:
         """Faults, then calm, then everything must be done in time."""
         self._loop.set_exception_handler(self._unhandled)
         try:
-            for post in self._posts:
+            for post in self.posts:
                 self._man(post)
-            for send in self._plan.sends:
-                self._at(send.at, self._produce, send)
-            for fault in self._plan.faults:
-                self._at(fault.at, self._strike, fault)
-            self._at(self._plan.calm_at, self._calm_down)
-            await self._until(self._is_over, self._plan.calm_at)
+            for send in self.plan.sends:
+                self.at(send.at, self._producers.produce, send)
+            for act in self.plan.acts:
+                self.at(act.at, self.outside.act, act)
+            for fault in self.plan.faults:
+                self.at(fault.at, self._strike, fault)
+            self.at(self.plan.calm_at, self._calm_down)
+            await self._until(self._is_over, self.plan.calm_at)
             await self._until(self._is_drained, self._patience())
             if self.broken is None and not self._is_drained():
                 self.break_(f"not drained: {[(row.key, row.state) for row in self.law.open_rows]}")
@@ -88,7 +104,7 @@ class World:
             for task in self._script.left_over:
                 task.cancel()
 
-    def _at(self, when: float, callback: Callable[..., None], *arguments: object) -> None:
+    def at(self, when: float, callback: Callable[..., None], *arguments: object) -> None:
         self._loop.call_at(when, self._unless_over, callback, *arguments, context=self._host.context)
 
     def _unless_over(self, callback: Callable[..., None], *arguments: object) -> None:
@@ -106,28 +122,28 @@ class World:
                 pass
 
     def _is_over(self) -> bool:
-        return self._calm or (self._loop.time() > 1.0 and self._nothing_planned() and self._is_drained())
+        return self.calm or (self._loop.time() > 1.0 and self._nothing_planned() and self._is_drained())
 
     def _nothing_planned(self) -> bool:
-        last = max([0.0, *(send.at for send in self._plan.sends), *(fault.at for fault in self._plan.faults)])
-        return self._loop.time() > last + 0.5 and not any(post.crew.process.paused for post in self._posts)
+        last = max([0.0, *(each.at for each in (*self.plan.sends, *self.plan.faults, *self.plan.acts))])
+        return self._loop.time() > last + 0.5 and not any(post.crew.process.paused for post in self.posts)
 
     def _is_drained(self) -> bool:
-        return self._nothing_planned() and not self.law.open_rows and not any(post.producing for post in self._posts)
+        return self._nothing_planned() and not self.law.open_rows and not any(post.producing for post in self.posts)
 
     def _patience(self) -> float:
         """Two leases cover what was lost last and a clock that had jumped; then the work itself, one after the other."""
-        lease = max(queue.wall for queue in self._plan.queues) + LEASE_SLACK
-        work = 3.0 * len(self.law.rows) + 20 * self._plan.retry_first
-        return (3.5 * lease if self._plan.jumps else 1.2 * lease) + work + 500 * self._plan.latency
+        lease = max(queue.wall for queue in self.plan.queues) + LEASE_SLACK
+        work = 5.0 * len(self.law.rows) + 20 * self.plan.retry_first
+        return (3.5 * lease if self.plan.jumps else 1.2 * lease) + work + 500 * self.plan.latency
 
     async def _close(self) -> None:
         self._calm_down()
-        for post in self._posts:
+        for post in self.posts:
             if post.app is not None and post.task is not None and not post.task.done():
                 post.app.stop()
                 post.crew.serving, post.crew.stopping = False, True
-        waiting = [post.task for post in self._posts if post.task is not None]
+        waiting = [post.task for post in self.posts if post.task is not None]
         _, left = await asyncio.wait(waiting, timeout=60)
         if left:
             self.break_(f"{len(left)} workers do not stop")
@@ -138,17 +154,18 @@ class World:
         """Starts a worker at this post."""
         self._numbers += 1
         process = self._host.process(f"w{self._numbers}")
-        served = self._plan.served[post.number]
-        queues = {self._plan.queues[number].name: self._plan.queues[number] for number in served}
+        served = self.plan.served[post.number]
+        queues = {self.plan.queues[number].name: self.plan.queues[number] for number in served}
         crew = post.crew = Crew(process.name, process, queues, started_at=self._loop.time())
+        crew.parallel = {queue.name: {queue.parallel: inf} for queue in self.plan.queues}
         self.law.of_process[process] = crew
         post.trap = Trap(process)
-        latency = self._latency if self._plan.latency else None
+        latency = self._latency if self.plan.latency else None
         surroundings = self._host.surroundings(
-            process, post.trap, tick_seconds=self._plan.tick_seconds, latency=latency
+            process, post.trap, tick_seconds=self.plan.tick_seconds, latency=latency
         )
-        post.app = SimulatedApp(self._plan, served, self._database, process, order=self._order, handle=self._handle)
-        if self._plan.told:
+        post.app = SimulatedApp(self.plan, served, self._database, process, order=self._order, handle=self._handlers.handle, handle_batch=self._handlers.handle_batch)
+        if self.plan.told:
             post.app.events.subscribe(self._told, to=MessageSettled)
         process.when_killed.append(lambda: self._died(crew))
 
@@ -162,15 +179,15 @@ class World:
         self.note(f"{crew.name} starts")
 
     def _latency(self) -> float:
-        return self._latencies.uniform(0.0, 2 * self._plan.latency)
+        return self._latencies.uniform(0.0, 2 * self.plan.latency)
 
     def _fate(self) -> list[float]:
-        if self._calm or self._plan.peaceful:
+        if self.calm or self.plan.peaceful:
             return [0.0]
-        if self._bells.random() < self._plan.rings_lost:
+        if self._bells.random() < self.plan.rings_lost:
             return []
         late = self._bells.choice((0.0, 0.0, 0.3))
-        return [0.0, late] if self._bells.random() < self._plan.rings_doubled else [late]
+        return [0.0, late] if self._bells.random() < self.plan.rings_doubled else [late]
 
     def _ended(self, post: Post, crew: Crew, task: asyncio.Task[None]) -> None:
         crew.serving, crew.left = False, True
@@ -185,7 +202,7 @@ class World:
             self.deaths += 1
             crew.serving = False
             culprit = crew.on_processor
-            crew.suspects = {culprit} if culprit is not None else set(crew.running)
+            crew.suspects = set(culprit.beside if culprit is not None else crew.running)
             self.note(f"{crew.name} is killed; suspects: {sorted(run.row.key for run in crew.suspects)}")
             self.law.look_for_room()
 
@@ -199,14 +216,14 @@ class World:
         raise Killed
 
     def _post_of(self, crew: Crew) -> Post:
-        return next(post for post in self._posts if post.crew is crew)
+        return next(post for post in self.posts if post.crew is crew)
 
     # -- faults -------------------------------------------------------------------------------------------
 
     def _strike(self, fault: FaultPlan) -> None:
-        post = self._posts[fault.worker]
+        post = self.posts[fault.worker]
         crew = post.crew
-        if self._calm or post.task is None:
+        if self.calm or post.task is None:
             return
         if fault.kind == "jump":
             self.note(f"the clock jumps by {fault.seconds:.3f} s")
@@ -227,7 +244,7 @@ class World:
                 crew.paused_at = self._loop.time()
                 self.note(f"{crew.name} is paused")
                 self.law.look_for_room()
-                self._at(self._loop.time() + fault.seconds, self._resume, crew)
+                self.at(self._loop.time() + fault.seconds, self._resume, crew)
             case "restart":
                 self.note(f"{crew.name} is to stop")
                 assert post.app is not None
@@ -236,7 +253,7 @@ class World:
                 post.task.add_done_callback(lambda _task: self._revive_later(post, fault.seconds))
 
     def _revive_later(self, post: Post, seconds: float) -> None:
-        self._at(self._loop.time() + (0.0 if self._calm else seconds), self._revive, post, post.crew)
+        self.at(self._loop.time() + (0.0 if self.calm else seconds), self._revive, post, post.crew)
 
     def _revive(self, post: Post, dead: Crew) -> None:
         if post.crew is dead:
@@ -251,112 +268,23 @@ class World:
             crew.process.resume()
 
     def _calm_down(self) -> None:
-        if self._calm:
+        if self.calm:
             return
-        self._calm = self._script.calm = True
+        self.calm = self._script.calm = True
         self.note("calm")
-        for post in self._posts:
+        self.outside.tend()
+        for post in self.posts:
             post.trap.armed.clear()
             self._resume(post.crew)
             if post.crew.process.dead or (post.task is not None and post.task.done()):
                 self._revive(post, post.crew)
 
-    # -- producers ----------------------------------------------------------------------------------------
-
-    def _produce(self, send: SendPlan) -> None:
-        post = self._posts[send.worker]
-        if post.crew.serving and not post.crew.process.dead:
-            post.orders.append(post.crew.process.start(self._order_in(post, post.crew, send)))
-
-    async def _order_in(self, post: Post, crew: Crew, send: SendPlan) -> None:
-        app, number = post.app, self._plan.sends.index(send)
-        assert app is not None
-        order = Order([], [f"p{number}.{index}" for index in range(len(send.jobs))])
-        post.producing += 1
-        crew.process.when_killed.append(lambda: self._gave_up(post, order))
-        try:
-            async with app.unit() as unit:
-                for key, (queue, delay) in zip(order.keys, send.jobs, strict=True):
-                    order.ids.append(from_text(app.by_number[queue].send(Job(key=key), delay=delay)))
-                    self.law.orders[order.ids[-1]] = order
-                if send.slow:
-                    await asyncio.sleep(send.slow)
-                if send.doubled:
-                    unit.send(unit.sends[0])
-                app.db.write(EFFECT, id=order.ids[0], token=0, kind="producer")
-                if send.spoilt:
-                    app.db.write("insert into no_such_table (id) values (1)")
-        except ps.PenstockError as error:
-            closed = crew.stopping and isinstance(error, StoreUnavailable)
-            if not closed and not (send.spoilt and refused(error)):
-                self.break_(f"order {order.keys} failed: {type(error).__name__}: {error}")
-            order.fate = "refused"
-        else:
-            order.fate = "confirmed"
-            if any(id not in self.law.rows for id in order.ids):
-                self.break_(f"order {order.keys} was confirmed and is not there")
-        self.note(f"{crew.name} heard that {order.keys} is {order.fate}")
-        post.producing -= 1
-
-    def _gave_up(self, post: Post, order: Order) -> None:
-        if order.fate == "unknown":
-            order.fate = "killed"
-            post.producing -= 1
-
-    # -- handlers -----------------------------------------------------------------------------------------
-
-    async def _handle(self, app: SimulatedApp, job: Job, message: ps.Message) -> object:
-        unit = current_unit.get()
-        assert unit is not None
-        assert unit.delivery is not None
-        crew = next(post.crew for post in self._posts if post.app is app)
-        run = self._begun(crew, unit.delivery.id, unit.delivery.seq, unit.delivery.token, unit.delivery.crashes)
-        try:
-            answer = await Watched(self._script.play(app, job, run), crew, run)
-            run.outcome = run.outcome or "done"
-        except asyncio.CancelledError:
-            overran = self._loop.time() - run.began >= run.row.queue.wall - 0.002
-            # Cancelled by what it waits for is a failure, unless the worker cancels everybody at the same time.
-            stopping = app.worker is not None and app.worker.stopping
-            failed = run.outcome == "cancelled" and not stopping
-            run.outcome = "wall" if overran else "fail" if failed else "handed_back"
-            raise
-        except ps.LeaseLost:
-            run.outcome = "fail"
-            raise
-        except Exception as error:
-            if not run.outcome and not crew.process.dead:
-                run.outcome = "fail"
-                self.break_(f"{run.row.key} failed as nobody planned: {type(error).__name__}: {error}")
-            raise
-        finally:
-            if not crew.process.dead:
-                run.ended = self._loop.time()
-                self.law.look_for_slots(crew)
-                crew.running.remove(run)
-                self.note(f"{crew.name} ends {run.row.key} as {run.outcome}")
-        return answer
-
-    def _begun(self, crew: Crew, id: bytes, seq: int, token: int, crashes: int) -> Run:
-        law = self.law
-        row = law.rows[id]
-        run = Run(row, token, crew, self._loop.time(), crashes > 0)
-        if (seq, token) in law.runs:
-            self.break_(f"{row.key} began twice under one token")
-        law.runs[(seq, token)] = run
-        alone = not crew.running or not (crashes or any(other.suspect for other in crew.running))
-        if not alone:
-            self.break_(f"{row.key} began beside {[other.row.key for other in crew.running]}, and one is a suspect")
-        law.starts(crew, row)
-        crew.running.append(run)
-        law.look_for_slots(crew)
-        self.note(f"{crew.name} begins {row.key}")
-        return run
+    # -- what is heard -------------------------------------------------------------------------------------
 
     def _told(self, event: MessageSettled) -> None:
-        row = self.law.rows[bytes.fromhex(event.id.replace("-", ""))]
-        if type(event.settlement).__name__ == "Done" and row.state != ACKED:
-            self.break_(f"{row.key} was said to be done and is {row.state}")
+        rows = self.law.by_id[bytes.fromhex(event.id.replace("-", ""))]
+        if isinstance(event.settlement, Done) and not any(row.state == ACKED for row in rows):
+            self.break_(f"{rows[0].key} was said to be done and is {rows[0].state}")
 
     def _unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")

@@ -7,11 +7,15 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
+from penstock.blobs.attributes import Attributes, Blob, about, attributes_of, etag_of, noted
+from penstock.blobs.lifecycle import EXPIRED_MAX, Expiry
+from penstock.contracts.clock import Clock
 from penstock.model.errors import BadParameter, StorageFull
+from penstock.model.times import MICROS
 
 # No part begins with a dot: `..` cannot climb out, and what is being written (`.part-...`) is never taken for a blob.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=@+,-]{0,199}")
@@ -20,17 +24,33 @@ LISTED_MAX = 1_000
 
 
 class BlobFolder:
-    """Bytes under keys such as `apps/2026-11-15/17.json`, each a file."""
+    """Bytes under keys such as `apps/2026-11-15/17.json`, each a file.
 
-    def __init__(self, path: str | Path) -> None:
+    With a clock, a blob's age is measured on it, and `expire` removes what its prefix says is too old.
+    """
+
+    def __init__(self, path: str | Path, *, clock: Clock | None = None, expiries: Sequence[Expiry] = ()) -> None:
         self.path = Path(path)
+        self.expiries = tuple(expiries)
+        self._clock = clock
 
-    async def put(self, key: str, content: bytes) -> None:
-        """Saves the content under the key, in place of what was there."""
-        await asyncio.to_thread(self._put, self._file(key), content)
+    async def put(
+        self, key: str, content: bytes, *, content_type: str | None = None, metadata: Mapping[str, str] | None = None
+    ) -> str:
+        """Saves the content under the key, in place of what was there, and gives its etag."""
+        file, attributes = self._file(key), attributes_of(content_type, metadata)
+        return await asyncio.to_thread(self._put, file, content, attributes)
 
     async def get(self, key: str) -> bytes | None:
         return await asyncio.to_thread(_read, self._file(key))
+
+    async def read(self, key: str) -> Blob | None:
+        """The content with all that is known about it."""
+        return await asyncio.to_thread(_blob, key, self._file(key))
+
+    async def expire(self, *, limit: int = EXPIRED_MAX) -> int:
+        """Removes at most so many blobs that are older than their prefix allows, and says how many."""
+        return await asyncio.to_thread(self._expire, limit)
 
     async def list(self, prefix: str = "", *, limit: int = LISTED_MAX) -> Sequence[str]:
         """The first keys that begin with the prefix, in order."""
@@ -49,18 +69,15 @@ class BlobFolder:
             )
         return self.path / key
 
-    def _put(self, file: Path, content: bytes) -> None:
+    def _put(self, file: Path, content: bytes, attributes: Attributes) -> str:
+        etag = etag_of(content)
         try:
             _make(file.parent)
-            with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".part-", delete=False) as part:
-                try:
-                    part.write(content)
-                    part.flush()
-                    os.fsync(part.fileno())
-                    os.replace(part.name, file)
-                except BaseException:
-                    os.unlink(part.name)
-                    raise
+            # First what is known about the content, under the content's own etag: whichever content is there after a
+            # crash, what is told about it is its own.
+            if (note := noted(about(file), etag, attributes)) is not None:
+                self._write(about(file), note)
+            self._write(file, content)
             _sync(file.parent)
         except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
             raise BadParameter(
@@ -70,18 +87,69 @@ class BlobFolder:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StorageFull(f"The disk that holds {self.path} is full; {file.name} was not saved.") from error
             raise
+        return etag
 
-    def _list(self, prefix: str, limit: int) -> Sequence[str]:
+    def _write(self, file: Path, content: bytes) -> None:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".part-", delete=False) as part:
+            try:
+                part.write(content)
+                part.flush()
+                if self._clock is not None:
+                    now = self._clock.now() * 1_000
+                    os.utime(part.fileno(), ns=(now, now))
+                os.fsync(part.fileno())
+                os.replace(part.name, file)
+            except BaseException:
+                os.unlink(part.name)
+                raise
+
+    def _expire(self, limit: int) -> int:
+        if self._clock is None:
+            raise BadParameter("A folder of blobs needs a clock to know how old its blobs are.", key="")
+        removed = 0
+        for expiry in self.expiries:
+            oldest = self._clock.now() - round(expiry.seconds * MICROS)
+            for key in self._keys(expiry.prefix):
+                if removed >= limit:
+                    return removed
+                file = self.path / key
+                if (stored_at := _stored_at(file)) is not None and stored_at < oldest:
+                    self._delete(file)
+                    removed += 1
+        return removed
+
+    def _keys(self, prefix: str) -> Iterator[str]:
         folder = prefix.rpartition("/")[0]
         found = _files(self.path, self._file(folder) if folder else self.path)
-        return [*islice((key for key in found if key.startswith(prefix)), limit)]
+        return (key for key in found if key.startswith(prefix))
+
+    def _list(self, prefix: str, limit: int) -> Sequence[str]:
+        return [*islice(self._keys(prefix), limit)]
 
     def _delete(self, file: Path) -> None:
         try:
             file.unlink()
         except (FileNotFoundError, NotADirectoryError):
             return
+        about(file).unlink(missing_ok=True)
         _sync(file.parent)
+
+
+def _blob(key: str, file: Path) -> Blob | None:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read()
+            stored_at = os.fstat(opened.fileno()).st_mtime_ns // 1_000
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    return Blob.of(key, content, stored_at, note=_read(about(file)))
+
+
+def _stored_at(file: Path) -> int | None:
+    try:
+        return file.stat().st_mtime_ns // 1_000
+    except FileNotFoundError:
+        return None  # somebody else removed it
 
 
 def _read(file: Path) -> bytes | None:

@@ -54,7 +54,8 @@ async def _edit(output: Output, found: targets.Target, named: int | str, body: s
             await app.dead.edit(letter.id, _checked(letter, new))
         else:
             await _edit_in_editor(app, letter)
-        checked = letter.queue in app.queues and letter.type in (app.queues[letter.queue].accepts or ())
+        queue = app.queues.get(letter.queue)
+        checked = queue is not None and letter.type in {*(queue.accepts or ()), *queue.handlers}
         sentence = f"Letter {letter.id} has a new payload. `penstock dead replay {letter.id}` sends it back."
         if not checked:
             sentence += "\nIt was not checked against the class of the message, because no app was named that knows it."

@@ -163,7 +163,7 @@ def purge(output: Output, name: str, target: str | None, database: str | None, y
     waiting = state.ready + state.delayed
     confirm(output, f"purge {waiting:,} {_messages(waiting)} of {name}", yes=yes)
     purged = asyncio.run(_purge(output, found, name, waiting))
-    _say(output, {"queue": name, "purged": purged}, f"{purged:,} {_messages(purged)} of {name} were purged.")
+    _say(output, {"queue": name, "purged": purged}, f"{purged:,} {_messages(purged)} of {name} purged.")
 
 
 async def _purge(output: Output, found: targets.Target, name: str, waiting: int) -> int:

@@ -59,14 +59,15 @@ def send(
     accepted, declared = asyncio.run(_accepted(found, name))
     parcel = _parcel(name, given, type_, accepted, delay_seconds=seconds, priority=PRIORITIES[priority], unique=unique)
     pushed = asyncio.run(_push(found, name, parcel))
-    told = {"id": pushed.ids[0], "queue": name, "duplicate": bool(pushed.duplicates), "checked": declared}
-    output.show(told, lambda console: console.print(_sentence(name, pushed, declared)))
+    checked = declared or parcel.content_type in PLAIN_TYPES
+    told = {"id": pushed.ids[0], "queue": name, "duplicate": bool(pushed.duplicates), "checked": checked}
+    output.show(told, lambda console: console.print(_sentence(name, pushed, checked)))
 
 
-def _sentence(name: str, pushed: Pushed, declared: bool) -> str:
+def _sentence(name: str, pushed: Pushed, checked: bool) -> str:
     if pushed.duplicates:
         return f"{pushed.ids[0]} had been sent to {plain(name)} before; nothing was added."
-    unchecked = "" if declared else "\nIts payload was not checked, because no app was named."
+    unchecked = "" if checked else "\nIts payload was not checked, because no app was named."
     return f"{pushed.ids[0]} was sent to {plain(name)}.{unchecked}"
 
 

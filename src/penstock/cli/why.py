@@ -129,7 +129,7 @@ def _facts(answer: Answer, now: int) -> list[tuple[str, str]]:
     told = answer.facts
     shown = []
     if answer.finding.when is not None:
-        shown.append(("then" if answer.finding.state in OVER else "when", _moment(answer.finding.when, now)))
+        shown.append(("at" if answer.finding.state in OVER else "when", _moment(answer.finding.when, now)))
     elif answer.finding.state not in OVER and answer.finding.state != "running":
         shown.append(("when", "nobody can tell"))
     if told.get("since"):

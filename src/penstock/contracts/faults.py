@@ -15,6 +15,7 @@ CRASH_POINTS = (
     "commit.settled",  # fences held, rows settled
     "commit.written",  # users' statements ran
     "commit.sent",  # messages inserted
+    "commit.fired",  # timers became messages
     "commit.claimed",  # due rows claimed
     "commit.before",  # about to commit
     "commit.after",  # committed; nobody knows it yet

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
+from penstock.contracts.items import ItemChange
+from penstock.contracts.objects import SaveObject
+from penstock.contracts.timers import TimerChange
 from penstock.model.errors import NotYetCommitted, PenstockError
 from penstock.model.message import Delivery, NewMessage
 from penstock.model.outcome import Settlement
@@ -162,11 +165,14 @@ Exhumation = Replay | Resolve | Edit
 class Also:
     """What only few units want: more rows settled, dead letters dealt with. `resolved` counts what was done of those."""
 
-    __slots__ = ("duplicates", "letters", "resolved", "settles")
+    __slots__ = ("duplicates", "items", "letters", "resolved", "saves", "settles", "timers")
 
     def __init__(self) -> None:
         self.settles: list[tuple[Delivery, Settlement | None]] = []  # each is part of the fence
         self.letters: list[Exhumation] = []
+        self.timers: list[TimerChange] = []
+        self.items: list[ItemChange] = []
+        self.saves: list[SaveObject] = []  # each is part of the fence
         self.resolved = 0
         self.duplicates: set[bytes] = set()  # of its sends, those that had been there before
 
@@ -205,7 +211,8 @@ class SealedUnit:
     @property
     def grows(self) -> bool:
         """Whether it adds to the database, rather than only settling what is there."""
-        return bool(self.calls or self.sends or self.once or (self.also is not None and self.also.letters))
+        also = self.also
+        return bool(self.calls or self.sends or self.once or (also is not None and (also.letters or also.saves)))
 
     def fence(self) -> Iterator[tuple[Delivery, Settlement | None]]:
         """Every row of its fence, and what becomes of it."""
@@ -242,6 +249,7 @@ class Committed:
     next_lapse: int | None = None  # known if anything was claimed or swept
     measures: list[tuple[str, Measure]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # queues the store itself gave rows to, and when they are due
+    next_timer: int | None = None  # known if timers were fired
     parallel: dict[str, int] = field(default_factory=dict)  # of the queues that an operator has tuned
 
 
@@ -270,8 +278,10 @@ class NotCommitted(PenstockError):
 class Ledger(Protocol):
     """Lives in one thread. Each method is one transaction."""
 
-    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
-        """Commits all units and claims for all wants, or nothing.
+    def commit(
+        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+    ) -> Committed:
+        """Commits all units and claims for all wants, or nothing. With `fire` timers that are due become messages first.
 
         Raises StaleUnits, RepeatedUnits or RefusedUnits naming what to leave out, NotCommitted when the store is to blame,
         and whatever a user's statement raised.

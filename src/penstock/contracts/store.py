@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from penstock.contracts.history import HistoryFile
+from penstock.contracts.items import Items
 from penstock.contracts.ledger import Bindable, Ledger
+from penstock.contracts.objects import Objects
 from penstock.contracts.operations import Operations
 from penstock.contracts.presence import Bell, Presence
+from penstock.contracts.timers import Timers
 from penstock.contracts.workers import Workers
 from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
@@ -72,6 +75,12 @@ class Writer(Protocol):
     def workers(self) -> Workers: ...
     @property
     def operations(self) -> Operations: ...
+    @property
+    def timers(self) -> Timers: ...
+    @property
+    def objects(self) -> Objects: ...
+    @property
+    def items(self) -> Items: ...
     @property
     def upkeep(self) -> Upkeep: ...
     def close(self) -> None: ...

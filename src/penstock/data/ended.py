@@ -57,10 +57,10 @@ def _dead(row: Row) -> Answer:
         "error": error(row),
         "resolution": row.resolution,
     }
-    told = f" {error(row)}" if row.error_class is not None else ""
-    died = f"It is dead letter {row.seq} ({row.reason})."
+    told = "" if row.error_class is None else f": {error(row)}"
+    died = f"It is dead letter {row.seq} ({row.reason}{told})."
     if row.resolution is None:
-        said = f"{died}{told} `penstock dead replay {row.seq}` sends it back."
+        said = f"{died} `penstock dead replay {row.seq}` sends it back."
     elif row.replayed_at is not None:
         again = replay_id(bytes(row.replay_of or row.id), row.replay_count, row.seq)
         facts["replayed_as"] = as_text(again)
@@ -95,8 +95,8 @@ def _past(entry: Entry) -> Answer:
         case _:
             finding = Finding(
                 "gone",
-                f"It was last seen when it was {entry.status}, and does not wait any more: it settled in the last second, was "
-                "purged, or expired.",
+                f"It was last seen when it was {entry.status}, and does not wait any more: it settled in the last second, "
+                "was purged, or expired.",
                 entry.ended_at,
             )
     return Answer(entry.id, entry.queue, entry.name, finding, [], facts)

@@ -201,9 +201,10 @@ def _facts(row: Row, queue: QueueRow | None) -> dict[str, Any]:
 
 
 def error(row: Row) -> str | None:
+    """The last error, in one line."""
     if row.error_class is None:
         return None
-    return redacted(f"{row.error_class}: {row.error_message}")[:ERROR_TEXT_MAX]
+    return " ".join(redacted(f"{row.error_class}: {row.error_message}").split())[:ERROR_TEXT_MAX]
 
 
 # -- the decisions ----------------------------------------------------------------------------------------

@@ -105,6 +105,14 @@ class NoSuchLetter(PenstockError):
     """There is no such dead letter, or it has been dealt with."""
 
 
+class NoSuchController(PenstockError):
+    """There is no controller of this name."""
+
+
+class NoSuchSchedule(PenstockError):
+    """There is no cron task of this name."""
+
+
 class LoopBroken(Permanent):
     """A chain of messages is too long, as it is when a handler causes itself. Break the loop."""
 

@@ -113,7 +113,8 @@ def from_limits(
         if value is not None and most is not None and value > most:
             raise BadApp(f"Queue {name!r}: {field_name} is {value:,}; it can be {most:,} at most.")
     kept = limits.retention_seconds if retention is None else retention
-    check_dedup(limits, retention_seconds=kept)
+    if kept is not None and kept > limits.dedup_seconds:  # a message lives no longer than that, its delay included
+        check_dedup(limits, retention_seconds=kept)
     return {
         "parallel_max": min(limits.concurrency_max, PARALLEL_AUTOMATIC_MAX),
         "retry": replace(limits.retry, retries=limits.retries if retries is None else retries),

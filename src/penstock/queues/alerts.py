@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.ids import as_text
 from penstock.runtime.events import (
+    AlarmWasLost,
+    CeilingReached,
     EngineEvent,
     LettersAge,
     LettersPiledUp,
@@ -53,7 +55,7 @@ limit :dead
 """
 
 Sink = Callable[[Alert], Awaitable[object]]
-ALERTED = (MessageDied, LettersAge, LettersPiledUp)
+ALERTED = (MessageDied, LettersAge, LettersPiledUp, CeilingReached, AlarmWasLost)
 
 
 def alert_of(event: EngineEvent) -> Alert | None:
@@ -64,6 +66,10 @@ def alert_of(event: EngineEvent) -> Alert | None:
                 f"attempt{'' if event.attempts == 1 else 's'} ({event.reason}): {event.id}"
             )
             return Alert(event.name, text, event.facts())
+        case CeilingReached():
+            return Alert(event.name, f"{event.task} is skipped for the rest of the month: {event.used}", event.facts())
+        case AlarmWasLost():
+            return Alert(event.name, f"The alarm of {event.object} failed for the last time: {event.error}", event.facts())
         case LettersAge():
             text = f"{event.letters} dead letters of {event.queue} expire within a day. Replay or discard them."
             return Alert(event.name, text, event.facts())

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from penstock.contracts.ledger import Also
 from penstock.model.envelope import class_named, decoder
 from penstock.model.errors import PenstockError, UnitClosed
@@ -139,7 +137,7 @@ class BatchRunner:
             return None
         try:
             return Message(delivery, decode(delivery.body), self)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except Exception as error:  # also what a class of the user's raises when it is made, or a body nested too deep
             self._settler.put(delivery, Dead("malformed", describe(error), charged=False))
             return None
 

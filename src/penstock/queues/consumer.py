@@ -85,7 +85,7 @@ class Consumer:
             for delivery in deliveries:
                 self._settler.give_back(delivery)
             return
-        self._adapt(full)
+        self._adapt(full, len(deliveries))
         self._asked = False
         self._claimed_at = self._loop.time()
         for delivery in deliveries:
@@ -98,7 +98,7 @@ class Consumer:
         if self._waiting and self._hand_back_timer is None:
             self._hand_back_timer = self._loop.call_later(UNSTARTED_SECONDS, self._hand_back_old)
 
-    def _adapt(self, full: bool) -> None:
+    def _adapt(self, full: bool, claimed: int) -> None:
         """Claims grow while they come back full, up to what the handlers were seen to finish in a moment. So does automatic
         concurrency, up to its bound; without a backlog both begin anew."""
         now = self._loop.time()
@@ -115,7 +115,9 @@ class Consumer:
         else:
             self._ahead = 0
             if self._is_automatic():
-                slots.parallel = max(self._least_parallel(), slots.busy)
+                # What is claimed and has not begun was claimed for slots that were free: they stay.
+                wanted = slots.busy - (len(self._waiting) + claimed) // -self._rows
+                slots.parallel = min(slots.parallel, max(self._least_parallel(), wanted))
 
     def _is_automatic(self) -> bool:
         return self._tuned is None and self._settings.parallel is None
@@ -154,7 +156,9 @@ class Consumer:
             # The last of too many slots ends: an operator may have lowered their number.
             while waiting and not gate.closed and not self._worker.stopping and slots.busy <= slots.parallel:
                 if batches is not None:
-                    deliveries = [waiting.popleft() for _ in range(min(self._rows, len(waiting)))]
+                    # No more than have a place in the list of what runs: who is not in it is never blamed for a death.
+                    most = min(self._rows, len(waiting), max(slots.left(), 1))
+                    deliveries = [waiting.popleft() for _ in range(most)]
                     self._go_on()
                     await batches.run(slot, deliveries)
                 else:

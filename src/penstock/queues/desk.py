@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.contracts.ledger import NotCommitted, Want
+from penstock.contracts.ledger import Committed, NotCommitted, Want
 from penstock.contracts.operations import Backlog, Lease, Tuning
 from penstock.model.envelope import CONTENT_TYPES, Encoded, Tagged, content_type
 from penstock.model.errors import (
@@ -111,9 +111,15 @@ class Desk:
         lease_micros = int(lease_seconds * 1_000_000)
         lapsing = engine.may_sweep_outside()
         want = Want(queue, min(limit, PULLED_MAX), lease_micros, pull=True, lapsing=lapsing, request=request_id)
-        claim = partial(engine.writer.ledger.commit, [], [want], now=engine.clock.now(), sweep=False)
+        now, asked = engine.clock.now(), engine.clock.monotonic()
+
+        def claim() -> Committed:
+            # The writer may come to it late: a lease counts from its claim, not from when it was asked for.
+            late = int((engine.clock.monotonic() - asked) * 1_000_000)
+            return engine.writer.ledger.commit([], [want], now=now + late, sweep=False)
+
         try:
-            committed = await engine.in_writer(claim)
+            committed: Committed = await engine.in_writer(claim)
         except NotCommitted as error:
             raise StoreUnavailable(f"The database failed, and nothing was leased: {error}") from error
         engine.faults.at("pull.after_commit")

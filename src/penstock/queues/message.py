@@ -45,7 +45,7 @@ class Message:
         self.body = body
         self.word: Word | None = None
         self._home = home
-        self._block: AbstractAsyncContextManager[None]
+        self._block: AbstractAsyncContextManager[None] | None = None  # that is open
 
     # -- what is known about it -------------------------------------------------------------------------
 
@@ -125,14 +125,22 @@ class Message:
             raise PenstockError(
                 "`async with message:` is for batch handlers; here the handler's unit is the message's."
             )
+        if self._block is not None:
+            raise PenstockError(f"{self!r} is in an `async with` block already; another task may have it.")
         self._block = self._home.own_unit(self)
-        await self._block.__aenter__()
+        try:
+            await self._block.__aenter__()
+        except BaseException:
+            self._block = None
+            raise
         return self
 
     async def __aexit__(
         self, kind: builtins.type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        return await self._block.__aexit__(kind, error, trace)
+        assert self._block is not None
+        block, self._block = self._block, None
+        return await block.__aexit__(kind, error, trace)
 
     def __repr__(self) -> str:
         return f"<Message {self.id} {self.type} on {self.queue}, attempt {self.attempt}>"

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+from penstock.contracts.chores import Chores
 from penstock.contracts.clock import Clock
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Committed, Ledger, NotCommitted, SealedUnit, Want
+from penstock.contracts.ledger import Also, Committed, Ledger, NotCommitted, SealedUnit, Want
+from penstock.contracts.timers import TIMERS, SetTimer
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
 from penstock.model.outcome import DONE, Again
 from penstock.model.usage import Measure
@@ -25,9 +27,10 @@ class Claims(Protocol):
     """Who wants rows when a group is formed, and who is told what it brought."""
 
     def wants(self, now: int, units: Sequence[SealedUnit]) -> list[Want]: ...
-    def sweep_due(self, now: int) -> bool: ...
+    def chores(self, now: int, units: Sequence[SealedUnit]) -> Chores: ...
+    def timer_set(self, due: int) -> None: ...
     def learned(
-        self, wants: list[Want], swept: bool, committed: Committed, waiting: dict[str, int], now: int
+        self, wants: list[Want], chores: Chores, committed: Committed, waiting: dict[str, int], now: int
     ) -> None: ...
 
 
@@ -79,21 +82,23 @@ class Committer:
         now = self._clock.now()
         units = self._pending[:GROUP_UNITS_MAX]
         wants = self._claims.wants(now, units)
-        sweep = self._claims.sweep_due(now)
-        if not units and not wants and not sweep:
+        chores = self._claims.chores(now, units)
+        if not units and not wants and not any(chores):
             self._idle.set()
             return False
         del self._pending[:GROUP_UNITS_MAX]
         self._busy = True
         self._idle.clear()
-        work = partial(self._commit, units, wants, now, self._clock.monotonic(), sweep)
-        self._lane.submit(work, partial(self._answered, wants, sweep))
+        work = partial(self._commit, units, wants, now, self._clock.monotonic(), chores)
+        self._lane.submit(work, partial(self._answered, wants, chores))
         return True
 
-    def _commit(self, units: list[SealedUnit], wants: list[Want], now: int, formed: float, sweep: bool) -> GroupResult:
+    def _commit(
+        self, units: list[SealedUnit], wants: list[Want], now: int, formed: float, chores: Chores
+    ) -> GroupResult:
         """Runs in the lane, which may come to it late: a lease counts from its claim, not from when it was asked for."""
         late = int((self._clock.monotonic() - formed) * 1_000_000)
-        return commit_group(self._ledger, units, wants, now=now + late, sweep=sweep)
+        return commit_group(self._ledger, units, wants, now=now + late, sweep=chores.sweep, fire=chores.fire)
 
     async def drained(self) -> None:
         """Returns when nothing is pending and nothing is under way."""
@@ -107,14 +112,14 @@ class Committer:
             self.broken = StoreUnavailable("The app is closed, and nothing was saved. Open it again.")
 
     def _answered(
-        self, wants: list[Want], swept: bool, result: GroupResult | None, error: BaseException | None
+        self, wants: list[Want], chores: Chores, result: GroupResult | None, error: BaseException | None
     ) -> None:
         self._busy = False
         if error is not None:
             raise error  # our own mistake: let the worker fall over
         assert result is not None
         self._faults.at("commit.known")
-        self._tell(wants, swept, result)
+        self._tell(wants, chores, result)
         if result.trouble is not None:
             self._cope(result.left, result.trouble)
             return
@@ -124,7 +129,7 @@ class Committer:
         elif not self._busy:
             self._idle.set()
 
-    def _tell(self, wants: list[Want], swept: bool, result: GroupResult) -> None:
+    def _tell(self, wants: list[Want], chores: Chores, result: GroupResult) -> None:
         now = self._clock.now()
         waiting: dict[str, int] = {}  # queues that have new rows, and when the first of those is due
         for unit in result.saved:
@@ -136,6 +141,8 @@ class Committer:
                     if type(settlement) is Again:
                         due = result.now + int(settlement.seconds * 1_000_000)
                         waiting[delivery.queue] = min(due, waiting.get(delivery.queue, due))
+            if unit.also is not None and unit.also.timers:
+                self._tell_timers(unit.also, waiting)
             unit.finished(None)
             unit.calls = []  # they point back at their unit: a circle that only the garbage collector would open
         for unit in result.repeated:
@@ -150,10 +157,17 @@ class Committer:
                 waiting[queue] = min(due, waiting.get(queue, due))
         if result.commits:
             # Wants ride in the last commit of a group that had to be divided.
-            self._claims.learned(wants, swept, result.commits[-1], waiting, now)
+            self._claims.learned(wants, chores, result.commits[-1], waiting, now)
         elif result.trouble is None:
             # Nothing could be saved; who counted on hearing of this group must not wait for it for ever.
-            self._claims.learned([], False, Committed(0), {}, now)
+            self._claims.learned([], Chores(), Committed(0), {}, now)
+
+    def _tell_timers(self, also: Also, waiting: dict[str, int]) -> None:
+        """A timer that was set may be the next to fire, here or in another process."""
+        for change in also.timers:
+            if isinstance(change, SetTimer):
+                self._claims.timer_set(change.due)
+                waiting[TIMERS] = min(change.due, waiting.get(TIMERS, change.due))
 
     # -- when the store is to blame ---------------------------------------------------------------
 

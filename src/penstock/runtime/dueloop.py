@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
+from penstock.contracts.chores import Chores
 from penstock.contracts.clock import Clock
 from penstock.contracts.ledger import Committed, SealedUnit, Want
+from penstock.contracts.timers import TIMERS
 from penstock.model.message import Delivery
 
 SWEEP_AGAIN_MICROS = 1_000_000  # when to look again for a lapsed lease that may not be swept, after a jump of the clock
@@ -51,6 +53,7 @@ class DueLoop:
         self._next_due: dict[str, int | None] = {}
         self._news: set[str] = set()
         self._next_lapse: int | None = NOW
+        self._next_timer: int | None = NOW
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
         self._first = 0
@@ -102,10 +105,17 @@ class DueLoop:
                     fed.add(message.queue)
         return fed
 
-    def sweep_due(self, now: int) -> bool:
-        if self.stopped or self._next_lapse is None or self._next_lapse > now:
-            return False
-        return self._may_sweep()
+    def chores(self, now: int, units: Sequence[SealedUnit]) -> Chores:
+        if self.stopped:
+            return Chores()
+        sweep = self._next_lapse is not None and self._next_lapse <= now and self._may_sweep()
+        timer = self._next_timer
+        return Chores(sweep, timer is not None and timer <= now)
+
+    def timer_set(self, due: int) -> None:
+        """Somebody has set a timer."""
+        if self._next_timer is None or due < self._next_timer:
+            self._next_timer = due
 
     def _rotated(self) -> list[str]:
         """Each queue is asked for first in turn, so that none always gets the room that is left."""
@@ -117,9 +127,13 @@ class DueLoop:
 
     # -- told what happened --------------------------------------------------------------------------
 
-    def learned(self, wants: list[Want], swept: bool, committed: Committed, waiting: dict[str, int], now: int) -> None:
+    def learned(
+        self, wants: list[Want], chores: Chores, committed: Committed, waiting: dict[str, int], now: int
+    ) -> None:
         """A group has committed. `waiting` names the queues it gave new rows to and when the first of them is due."""
-        if wants or swept:
+        if chores.fire:
+            self._next_timer = committed.next_timer
+        if wants or chores.sweep:
             self._next_lapse = committed.next_lapse
             self._deal(wants, committed)
         if committed.swept:
@@ -162,6 +176,8 @@ class DueLoop:
         """Somebody says that there may be work in these queues; None or empty means in any."""
         if self.stopped:
             return
+        if not queues or TIMERS in queues:
+            self._next_timer = NOW
         for name in queues & self._sources.keys() if queues else self._sources:
             self._news.add(name)
             self._next_due[name] = NOW
@@ -190,6 +206,8 @@ class DueLoop:
             return
         now = self._clock.now()
         earliest = self._next_sweep(now)
+        if self._next_timer is not None and (earliest is None or self._next_timer < earliest):
+            earliest = self._next_timer
         for name, due in self._next_due.items():
             if due is None or (due <= now and self._sources[name].want() is None):
                 continue

@@ -66,6 +66,7 @@ class Engine:
         self._writing: lanes.Lane
         self._readers: list[_ReaderLane] = []
         self._full_told_at = -FULL_AGAIN_SECONDS
+        self.when_rung: list[Callable[[], None]] = []  # told when another process rings
         self.is_open = False
 
     async def open(self) -> None:
@@ -157,7 +158,12 @@ class Engine:
     # -- being woken -----------------------------------------------------------------------------------
 
     def listen(self) -> None:
-        self._bell.listen(self.due.look)
+        self._bell.listen(self._heard)
+
+    def _heard(self, queues: set[str]) -> None:
+        self.due.look(queues)
+        for callback in self.when_rung:
+            callback()
 
     def _start(self) -> bool:
         return self.committer.start()

@@ -163,6 +163,54 @@ class LettersAge(EngineEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class TickWasIdle(EngineEvent):
+    """A cron task looked for work and found none."""
+
+    name: ClassVar[str] = "tick.idled"
+    level: ClassVar[str] = "debug"
+    task: str
+    rows_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class TickFailed(EngineEvent):
+    name: ClassVar[str] = "tick.failed"
+    level: ClassVar[str] = "error"
+    task: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CeilingReached(EngineEvent):
+    """A task is skipped until the next month. Told once a month."""
+
+    name: ClassVar[str] = "ceiling.reached"
+    level: ClassVar[str] = "error"
+    task: str
+    used: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmWasLost(EngineEvent):
+    """An object's alarm has failed for the last time. It is parked: see its dead letter, and set it again."""
+
+    name: ClassVar[str] = "alarm.lost"
+    level: ClassVar[str] = "error"
+    object: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PaceChanged(EngineEvent):
+    """A controller goes faster or slower, and why."""
+
+    name: ClassVar[str] = "pace.changed"
+    controller: str
+    text: str
+    rate_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseWasLost(EngineEvent):
     name: ClassVar[str] = "lease.lost"
     level: ClassVar[str] = "warning"

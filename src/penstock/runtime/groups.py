@@ -33,11 +33,17 @@ class GroupResult:
 
 
 def commit_group(
-    ledger: Ledger, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool
+    ledger: Ledger,
+    units: Sequence[SealedUnit],
+    wants: Sequence[Want],
+    *,
+    now: int,
+    sweep: bool,
+    fire: bool = False,
 ) -> GroupResult:
     result = GroupResult(now=now)
     try:
-        _commit(ledger, list(units), wants, now, sweep, result)
+        _commit(ledger, list(units), wants, now, sweep, fire, result)
     except Exception as error:
         told = [*result.saved, *result.repeated, *(unit for unit, _ in result.failed)]
         result.left = without(list(units), told)
@@ -46,11 +52,17 @@ def commit_group(
 
 
 def _commit(
-    ledger: Ledger, units: list[SealedUnit], wants: Sequence[Want], now: int, sweep: bool, result: GroupResult
+    ledger: Ledger,
+    units: list[SealedUnit],
+    wants: Sequence[Want],
+    now: int,
+    sweep: bool,
+    fire: bool,
+    result: GroupResult,
 ) -> None:
     while True:
         try:
-            result.commits.append(ledger.commit(units, wants, now=now, sweep=sweep))
+            result.commits.append(ledger.commit(units, wants, now=now, sweep=sweep, fire=fire))
         except StaleUnits as error:
             result.failed += [(unit, LeaseLost()) for unit in error.stale]
             units = without(units, error.stale)
@@ -67,7 +79,7 @@ def _commit(
                 raise
             if len(units) > 1:
                 middle = len(units) // 2
-                _commit(ledger, units[:middle], (), now, False, result)
+                _commit(ledger, units[:middle], (), now, False, False, result)
                 units = units[middle:]
             else:
                 result.failed.append((units[0], error))
@@ -75,7 +87,7 @@ def _commit(
         else:
             result.saved += units
             return
-        if not units and not wants and not sweep:
+        if not units and not wants and not sweep and not fire:
             return
 
 

@@ -27,8 +27,15 @@ class MeterBook:
         self._entries: dict[tuple[str, str], Measure] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._told: dict[str, float] = {}
+        self._read: dict[str, int] = {}  # by task, since this process began
+
+    def read_by(self, task: str) -> int:
+        """The rows a task has read in this process so far."""
+        return self._read.get(task, 0)
 
     def add(self, task: str, measure: Measure) -> None:
+        if measure.rows_read:
+            self._read[task] = self._read.get(task, 0) + measure.rows_read
         known = self._entries.get((task, measure.sql))
         self._entries[(task, measure.sql)] = measure if known is None else known.plus(measure)
         if measure.rows_read > SLOW_ROWS:

@@ -30,9 +30,9 @@ class Retention:
         self._every = EVERY_SECONDS if shortest_seconds is None else min(EVERY_SECONDS, shortest_seconds)
 
     async def run(self) -> None:
-        """Wakes once an hour, and when the next message expires."""
+        """Looks at once, for what expired while nobody was there; then once an hour, and when the next message expires."""
         clock = self._engine.clock
-        pause, looked_at = self._every, clock.monotonic()
+        pause, looked_at = 0.0, clock.monotonic()
         while True:
             await asyncio.sleep(pause)
             try:
@@ -43,6 +43,7 @@ class Retention:
                     await self._watch_letters()
             except StoreError as error:  # the next hour may be better; what is due goes on meanwhile
                 self._engine.events.emit(StoreFailed(self._engine.store.location, str(error)))
+                pause = self._every
 
     async def expire(self) -> float:
         """Removes what outlived its queue's retention; in how many seconds to look again."""

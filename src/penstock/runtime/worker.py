@@ -67,6 +67,7 @@ class Worker:
         *,
         expires_after: float | None = None,
         until_idle: bool = False,
+        beside: Sequence[Coroutine[Any, Any, None]] = (),
     ) -> None:
         """Returns after `stop`, when everything is settled or given back. Raises if the store is beyond help."""
         engine = self._engine
@@ -77,14 +78,15 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 self._started()
-                beside = [self._tasks.create_task(Retention(engine, shortest_seconds=expires_after).run())]
+                works = [*beside, Retention(engine, shortest_seconds=expires_after).run()]
                 if engine.surroundings.tick_seconds:
-                    beside.append(self._tasks.create_task(self._tick()))
+                    works.append(self._tick())
                 if until_idle:
-                    beside.append(self._tasks.create_task(self._stop_when_idle()))
+                    works.append(self._stop_when_idle())
+                tasks = [self._tasks.create_task(work) for work in works]
                 await self._stop.wait()
                 handed_back = await self._drain()
-                for task in beside:
+                for task in tasks:
                     task.cancel()
         except BaseExceptionGroup as group:
             raise _first(group) from group

@@ -25,8 +25,10 @@ class Unruly:
         self._duplicated = duplicated
         self._doubled: set[bytes] = set()
 
-    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
-        committed = self._ledger.commit(units, wants, now=now, sweep=sweep)
+    def commit(
+        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+    ) -> Committed:
+        committed = self._ledger.commit(units, wants, now=now, sweep=sweep, fire=fire)
         if self._duplicated:
             committed.claimed += [ghost(each) for each in committed.claimed if self._is_doubled(each)]
         if self._shuffled:

@@ -17,10 +17,12 @@ from penstock.model.prices import OPERATION_BYTES
 from penstock.storage.sqlite.connection import damaged
 from penstock.storage.sqlite.returning import return_rows
 from penstock.storage.sqlite.session import PULLED, Session
-from penstock.storage.sqlite.tally import OPERATIONS, Tally
+from penstock.storage.sqlite.tally import EXPIRED, OPERATIONS, Tally
 from penstock.storage.statements import load
 
 SQL = load("penstock.storage.sqlite", "claiming.sql")
+EXPIRING = load("penstock.storage.sqlite", "operations.sql")
+EXPIRED_AT_ONCE = 1_000  # rows that a claim removes before it takes any; usually they are gone by then
 LOWEST_FIRST_EVERY = 10  # of a queue's claims one in ten starts at the lowest priority, so that it cannot starve
 
 
@@ -42,6 +44,9 @@ class Claimer:
         self._claims: dict[str, int] = {}  # by queue, those that took something: looks in between must not be counted
 
     def claim(self, wants: Sequence[Want], committed: Committed, tally: Tally, now: int) -> None:
+        if self._expire(tally, now):
+            committed.next_due |= {want.queue: now for want in wants}
+            return
         rules = {name: Rule(*rest) for name, *rest in self._session.connection.execute(SQL["rules"])}
         for want in wants:
             if want.lapsing:
@@ -49,12 +54,26 @@ class Claimer:
             rule = rules.get(want.queue, FREE)
             if rule.parallel is not None:
                 committed.parallel[want.queue] = rule.parallel
+            if want.request is not None and self._claimed_before(want, committed):
+                continue  # also while its queue is paused: what is leased stays so
             if rule.paused:
                 committed.next_due[want.queue] = None
-            elif want.request is not None and self._claimed_before(want, committed):
-                continue
             else:
                 self._claim_for(want, rule, committed, tally, now)
+
+    def _expire(self, tally: Tally, now: int) -> bool:
+        """Nothing is delivered after its end, even if nobody looked when that was. Tells whether more is to be removed."""
+        if not self._has_expired(now):
+            return False
+        probe = {"now": now, "limit": EXPIRED_AT_ONCE}
+        rows: list[Any] = self._session.connection.execute(EXPIRING["expire"], probe).fetchall()
+        for queue, body_bytes in rows:
+            tally.left(queue, EXPIRED, body_bytes)
+        return self._has_expired(now)
+
+    def _has_expired(self, now: int) -> bool:
+        first = self._session.value(EXPIRING["next_expiry"])
+        return first is not None and first <= now
 
     def _claim_for(self, want: Want, rule: Rule, committed: Committed, tally: Tally, now: int) -> None:
         limit = want.limit

@@ -17,7 +17,9 @@ from penstock.model.statement import one_line
 
 APPLICATION_ID = 0x50454E53  # "PENS": tells a Penstock database from any other SQLite file
 BUSY_MILLISECONDS = 30_000  # what a writer outside Penstock may hold the file before we give up
-STEPS_BETWEEN_LOOKS = 10_000  # of SQLite's program, some tenths of a millisecond: a look at the time costs next to nothing
+STEPS_BETWEEN_LOOKS = (
+    10_000  # of SQLite's program, some tenths of a millisecond: a look at the time costs next to nothing
+)
 STATEMENTS_CACHED = 512  # prepared once, bound many times
 SYNCHRONOUS = {
     "full": "pragma synchronous = full",  # nothing that was acknowledged is lost, not even with the power

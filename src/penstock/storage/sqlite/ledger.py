@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -23,15 +23,26 @@ from penstock.model.outcome import DONE, Again, Dead, Settlement, Split
 from penstock.storage.sqlite.burial import bury, exhume, split
 from penstock.storage.sqlite.claiming import Claimer, seqs
 from penstock.storage.sqlite.connection import damaged
+from penstock.storage.sqlite.items import change_items
+from penstock.storage.sqlite.owning import is_owned, save
 from penstock.storage.sqlite.sending import Conflicts, send
 from penstock.storage.sqlite.session import Session
 from penstock.storage.sqlite.tally import ACKED, Tally
+from penstock.storage.sqlite.timing import change, fire_due, next_timer
 from penstock.storage.sqlite.users import run_calls
 from penstock.storage.statements import load
 
 SQL = load("penstock.storage.sqlite", "ledger.sql")
 
 FULL_WAIT_MICROS = 1_000_000  # nothing is claimed while the disk is full; looked at again after so long
+
+
+class _Chores(NamedTuple):
+    """What a commit does besides its units and claims."""
+
+    now: int
+    sweep: bool
+    fire: bool
 
 
 class SqliteLedger:
@@ -44,7 +55,9 @@ class SqliteLedger:
         saved = self._session.value(SQL["find_once"], once._asdict())
         return None if saved is None else bytes(saved)
 
-    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool) -> Committed:
+    def commit(
+        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+    ) -> Committed:
         with self._session.turn:
             postponed: dict[str, int | None] = {}
             if self._session.reserve.released and not self._session.reserve.refill():
@@ -53,21 +66,19 @@ class SqliteLedger:
                 postponed = {want.queue: now + FULL_WAIT_MICROS for want in wants}
                 wants = ()
             try:
-                committed = self._try(units, wants, now, sweep, careful=False)
+                committed = self._try(units, wants, _Chores(now, sweep, fire), careful=False)
             except Conflicts:
-                committed = self._try(units, wants, now, sweep, careful=True)
+                committed = self._try(units, wants, _Chores(now, sweep, fire), careful=True)
         committed.next_due |= postponed
         return committed
 
-    def _try(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], now: int, sweep: bool, careful: bool
-    ) -> Committed:
+    def _try(self, units: Sequence[SealedUnit], wants: Sequence[Want], chores: _Chores, *, careful: bool) -> Committed:
         session = self._session
         number = 0
         try:
             with session.errors():
                 session.begin()
-                committed = self._fill(units, wants, now, sweep, careful)
+                committed = self._fill(units, wants, chores, careful)
                 number = committed.number
                 if committed.is_empty and not units:
                     # A look that found nothing leaves no trace, or every look would make the neighbours look too.
@@ -126,34 +137,45 @@ class SqliteLedger:
                 path=str(path),
             ) from error
 
-    def _fill(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], now: int, sweep: bool, careful: bool
-    ) -> Committed:
-        connection = self._session.connection
-        number = self._session.value(SQL["next_number"])
+    def _fill(self, units: Sequence[SealedUnit], wants: Sequence[Want], chores: _Chores, careful: bool) -> Committed:
+        session, now = self._session, chores.now
+        number = session.value(SQL["next_number"])
         committed = Committed(number)
         self._at("commit.begun")
         tally = Tally()
         self._settle(units, tally, number, now)
         self._at("commit.settled")
-        run_calls(self._session, units, committed.measures)
+        run_calls(session, units, committed.measures)
         self._at("commit.written")
-        send(self._session, units, tally, careful=careful, now=now)
+        send(session, units, tally, careful=careful, now=now)
+        self._change_timers(units, committed)
         self._at("commit.sent")
-        if sweep:
+        if chores.sweep:
             committed.swept = self._claimer.sweep(number, now, tally)
+        if chores.fire:
+            fire_due(session, tally, number=number, now=now)
+            committed.next_timer = next_timer(session)
+            self._at("commit.fired")
         if wants:
             self._claimer.claim(wants, committed, tally, now)
             self._at("commit.claimed")
-        if wants or sweep:
+        if wants or chores.sweep:
             committed.next_lapse = self._claimer.next_lapse()
         committed.is_empty = not (committed.claimed or committed.swept or tally.by_queue)
-        tally.save(self._session)
+        tally.save(session)
         tally.tell(committed)
-        connection.execute(SQL["note_number"], {"number": number, "worker": self._session.worker})
-        if connection.changes() != 1:
+        session.connection.execute(SQL["note_number"], {"number": number, "worker": session.worker})
+        if session.connection.changes() != 1:
             raise StoreError("This process's own row is gone: somebody took it for dead. Start it again.")
         return committed
+
+    def _change_timers(self, units: Sequence[SealedUnit], committed: Committed) -> None:
+        for unit in units:
+            if unit.also is not None and unit.also.items:
+                change_items(self._session, unit.also.items)
+            if unit.also is not None and unit.also.timers:
+                written = sum(measure.rows_written for task, measure in committed.measures if task == unit.task)
+                change(self._session, unit.also.timers, rows_written=written)
 
     # -- the fence and the settlements ------------------------------------------------------------
 
@@ -179,10 +201,11 @@ class SqliteLedger:
                         others.append((delivery, settlement, rounds))
             if unit.also is not None and unit.also.letters:
                 exhume(self._session, unit.also, tally, now=now)
+        held = all(save(self._session, wanted, now) for unit in units if unit.also for wanted in unit.also.saves)
         if keyed:
             self._save_once(keyed, now)
         connection = self._session.connection
-        held = all(
+        held = held and all(
             self._session.value(SQL["still_held"], _fence(token, rows)) == len(set(rows))
             for token, rows in kept.items()
         )
@@ -225,7 +248,12 @@ class SqliteLedger:
     def _name_the_stale(self, units: Sequence[SealedUnit]) -> None:
         """Rolls back first: what the group deleted must be there again to be told from what others took."""
         self._session.rollback()
-        stale = [unit for unit in units if not all(self._is_held(delivery) for delivery, _ in unit.fence())]
+        stale = [
+            unit
+            for unit in units
+            if not all(self._is_held(delivery) for delivery, _ in unit.fence())
+            or not all(is_owned(self._session, wanted) for wanted in (unit.also.saves if unit.also else ()))
+        ]
         assert stale, "a fence failed although every row is still held: one delivery was settled twice"
         raise StaleUnits(stale=stale)
 

@@ -179,6 +179,88 @@ create table if not exists penstock_seen (
 create index if not exists penstock_seen_at
 on penstock_seen (seen_at);
 
+-- A timer becomes a message when it is due. `rule` says how its next due time follows; without one it goes.
+-- `scheduled` is the due time before jitter; `number` is how often it has fired.
+-- name: create_timers
+create table if not exists penstock_timers (
+  seq integer primary key,
+  kind text not null,
+  name text not null,
+  due integer not null,
+  scheduled integer not null,
+  number integer not null default 0,
+  queue text not null,
+  type text not null,
+  rule text,
+  paused integer not null default 0,
+  unique (kind, name)
+) strict;
+
+-- name: index_timers
+create index if not exists penstock_timers_due
+on penstock_timers (due)
+where not paused;
+
+-- One row a run of a cron task, made in the commit that fires it.
+-- name: create_ticks
+create table if not exists penstock_ticks (
+  schedule text not null,
+  due integer not null,
+  fired_at integer not null,
+  started_at integer,
+  finished_at integer,
+  status text not null,
+  phase text,
+  missed integer not null default 0,
+  rows_read integer,
+  rows_written integer,
+  error text,
+  primary key (schedule, due)
+) strict, without rowid;
+
+-- name: index_ticks
+create index if not exists penstock_ticks_fired
+on penstock_ticks (fired_at);
+
+-- `owner` is the worker in whose memory it lives; `epoch` goes up with each new owner and fences every save.
+-- name: create_objects
+create table if not exists penstock_objects (
+  class text not null,
+  name text not null,
+  state blob not null,
+  epoch integer not null default 0,
+  owner integer,
+  wanted integer,
+  hint text,
+  alarm_lost integer not null default 0,
+  created_at integer not null,
+  saved_at integer not null,
+  primary key (class, name)
+) strict, without rowid;
+
+-- name: index_objects_owned
+create index if not exists penstock_objects_owned
+on penstock_objects (owner)
+where owner is not null;
+
+-- name: create_items
+create table if not exists penstock_items (
+  controller text not null,
+  item text not null,
+  state text not null,
+  attempts integer not null,
+  due integer not null,
+  error text,
+  primary key (controller, item)
+) strict, without rowid;
+
+-- name: create_classes
+create table if not exists penstock_classes (
+  class text primary key,
+  tag text not null,
+  applied_at integer not null
+) strict, without rowid;
+
 -- name: create_workers
 create table if not exists penstock_workers (
   id integer primary key autoincrement,
@@ -297,3 +379,20 @@ select
   strftime('%Y-%m-%dT%H:%M:%SZ', processed_at / 1000000, 'unixepoch') as processed_at
 from penstock_seen
 where processed_at is not null;
+
+-- name: view_pipeline_log
+create view if not exists pipeline_log as
+select
+  schedule || '@' || due as id,
+  schedule as task,
+  strftime('%Y-%m-%dT%H:%M:%SZ', due / 1000000, 'unixepoch') as cron,
+  strftime('%Y-%m-%dT%H:%M:%SZ', fired_at / 1000000, 'unixepoch') as created_at,
+  strftime('%Y-%m-%dT%H:%M:%SZ', started_at / 1000000, 'unixepoch') as started_at,
+  strftime('%Y-%m-%dT%H:%M:%SZ', finished_at / 1000000, 'unixepoch') as finished_at,
+  status,
+  phase,
+  missed,
+  rows_read,
+  rows_written,
+  error
+from penstock_ticks;

@@ -13,12 +13,15 @@ from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
 from penstock.storage.sqlite.connection import SYNCHRONOUS
 from penstock.storage.sqlite.history import SqliteHistory
+from penstock.storage.sqlite.items import SqliteItems
 from penstock.storage.sqlite.ledger import SqliteLedger
 from penstock.storage.sqlite.operations import SqliteOperations
+from penstock.storage.sqlite.owning import SqliteObjects
 from penstock.storage.sqlite.presence import SqlitePresence, started_in
 from penstock.storage.sqlite.reader import SqliteReader
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, free_on_disk
 from penstock.storage.sqlite.session import Session, Settings
+from penstock.storage.sqlite.timing import SqliteTimers
 from penstock.storage.sqlite.upkeep import SqliteUpkeep
 from penstock.storage.sqlite.workers import SqliteWorkers
 
@@ -36,6 +39,9 @@ class SqliteWriter:
             self.ledger = SqliteLedger(self._session, faults)
             self.workers = SqliteWorkers(self._session, faults, now=now)
             self.operations = SqliteOperations(self._session)
+            self.timers = SqliteTimers(self._session)
+            self.objects = SqliteObjects(self._session)
+            self.items = SqliteItems(self._session)
             self.upkeep = SqliteUpkeep(self._session)
         except BaseException:
             self._session.close()

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.contracts.faults import Faults
 from penstock.contracts.workers import HandlerRow, Returned, WorkerRow
 from penstock.model.queue import QueueSettings
+from penstock.storage.sqlite.owning import SQL as OWNING
 from penstock.storage.sqlite.returning import SQL, return_rows
 from penstock.storage.sqlite.session import Session
 from penstock.storage.sqlite.tally import SQL as LEDGER
@@ -65,6 +66,7 @@ class SqliteWorkers:
         return returned.counts()
 
     def _remove(self, worker: int) -> None:
+        self._session.connection.execute(OWNING["let_go_all"], {"worker": worker})
         for statement in ("keep_counts", "drop_counts", "forget_handlers", "leave"):
             self._session.connection.execute(SQL[statement], {"worker": worker})
 

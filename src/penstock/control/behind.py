@@ -1,0 +1,187 @@
+"""The object behind a controller: its alarm is the tick, its state is the pace, the counts and the words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar
+
+from penstock.contracts.objects import SaveObject
+from penstock.control.controller import Definition
+from penstock.control.flight import Flight, Tally
+from penstock.control.modes import pace_of
+from penstock.control.pace import Pace
+from penstock.control.pilot import Outcome
+from penstock.control.status import Minute, noted, pruned
+from penstock.model.errors import BadApp
+from penstock.objects.object import Object
+from penstock.runtime.engine import Engine
+from penstock.runtime.events import PaceChanged
+
+FLIGHT_SECONDS = 240.0  # of one tick: well below the wall limit of the alarm that it is
+SAVE_SECONDS = 5.0  # what a crash may lose of the pace that was found
+IDLE_FIRST_SECONDS, IDLE_LONGEST_SECONDS = 1.0, 120.0
+START_SECONDS = 1.0
+GRACE_SECONDS = 60.0  # new code is given time before it works, and begins carefully
+SAID_MAX = 50  # changes of pace that are remembered in words
+
+
+class ControllerObject(Object):
+    definitions: ClassVar[dict[str, Definition]] = {}
+    opened: ClassVar[Callable[[], Awaitable[Engine]]]
+
+    running: bool = True
+    generation: int = 0
+    version: str = ""
+    pace: dict[str, Any] = {}  # noqa: RUF012 (every object gets a copy)
+    tally: Tally = Tally()
+    minutes: list[Minute] = []  # noqa: RUF012
+    said: list[tuple[int, str]] = []  # noqa: RUF012
+    last_tick_at: int = 0
+    last_work_at: int = 0
+    idle_streak: int = 0
+
+    async def loaded(self) -> None:
+        self._flight: Flight | None = None
+        self._last_words = self.said[-1][1] if self.said else ""
+
+    @property
+    def _definition(self) -> Definition:
+        found = self.definitions.get(self.name)
+        if found is None:
+            raise BadApp(
+                f"There is no controller {self.name!r} here; there are: {', '.join(self.definitions) or 'none'}."
+            )
+        return found
+
+    # -- the tick -----------------------------------------------------------------------------------------
+
+    async def alarm(self) -> None:
+        """One tick. The next alarm is set whatever happens, in a unit without anything of the user's."""
+        engine = await type(self).opened()
+        self.last_tick_at = engine.clock.now()
+        if not self.running:
+            return
+        definition = self._definition
+        if self.version != definition.version:
+            first = not self.version
+            self.version = definition.version
+            if not first:
+                self.pace = {}
+                self.set_alarm(after=GRACE_SECONDS)
+                return
+        generation = self.generation
+        pace = pace_of(definition, self.pace, now=engine.clock.now() / 1_000_000)
+        worked, error = False, None
+        async with self.released():
+            try:
+                worked = await self._fly(engine, definition, pace, generation)
+            except Exception as raised:
+                error = raised
+        if self.generation != generation:
+            return  # it was reset meanwhile: what this tick learnt belongs to the past
+        self._note_pace(engine, pace)
+        self.last_work_at = engine.clock.now() if worked else self.last_work_at
+        self.idle_streak = 0 if worked else self.idle_streak + 1
+        if self.running:
+            idle = min(IDLE_LONGEST_SECONDS, IDLE_FIRST_SECONDS * 2.0 ** min(self.idle_streak - 1, 10))
+            self.set_alarm(after=0.0 if worked and error is None else idle)
+        if error is not None:
+            engine.events.emit(PaceChanged(self.name, f"the tick failed: {type(error).__qualname__}: {error}", 0.0))
+
+    async def _fly(self, engine: Engine, definition: Definition, pace: Pace, generation: int) -> bool:
+        def fence() -> SaveObject:
+            return SaveObject(type(self).__name__, self.name, self._residence.epoch, None)
+
+        def note(outcome: Outcome) -> None:
+            if self.generation == generation:
+                noted(self.minutes, engine.clock.now(), outcome)
+                self._note_pace(engine, pace)
+
+        flight = self._flight = Flight(
+            engine,
+            definition.controller,
+            pace,
+            self.tally,
+            fence,
+            timeout_seconds=definition.timeout_seconds,
+            noted=note,
+        )
+        saving = asyncio.ensure_future(self._keep_saving(pace))
+        try:
+            await flight.load()
+            until = engine.clock.now() / 1_000_000 + FLIGHT_SECONDS
+            return await flight.run(until, lambda: self.running and self.generation == generation)
+        finally:
+            self._flight = None
+            saving.cancel()
+
+    async def _keep_saving(self, pace: Pace) -> None:
+        """Now and then while it works, so that a crash costs seconds of what was learnt, and status is fresh."""
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            self.pace = pace.saved()
+            await self._residence.save()
+
+    def _note_pace(self, engine: Engine, pace: Pace) -> None:
+        self.pace = pace.saved()
+        now = engine.clock.now()
+        pruned(self.minutes, now)
+        words = pace.explain()
+        if words and words != self._last_words:
+            self._last_words = words
+            self.said = [*self.said[-SAID_MAX + 1 :], (now, words)]
+            engine.events.emit(PaceChanged(self.name, words, pace.rate_per_second))
+
+    # -- what an operator does ------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Runs on, or begins; a cooldown ends and the window of measurement begins anew."""
+        self.running = True
+        engine = await type(self).opened()
+        now = engine.clock.now() / 1_000_000
+        self._changed(now, lambda pace: pace.restarted(now))
+        self.set_alarm(after=START_SECONDS)
+
+    async def stop(self) -> None:
+        """No further item starts; the alarm is left in place and sees the flag."""
+        self.running = False
+        if self._flight is not None:
+            self._flight.interrupt()
+
+    async def reset(self, *, keep_stopped: bool = False) -> None:
+        """As if it had never run; what a tick under way learns is dropped. Items that were set aside may be picked again."""
+        self.generation += 1
+        self.pace, self.tally, self.minutes, self.said = {}, Tally(), [], []
+        self.last_tick_at = self.last_work_at = self.idle_streak = 0
+        engine = await type(self).opened()
+        states = ("gone", "parked", "waiting")
+        await engine.in_writer(lambda: engine.writer.items.forget(self.name, states=states))
+        if self._flight is not None:
+            self._flight.interrupt()
+        self.running = self.running if keep_stopped else True
+        if self.running:
+            self.set_alarm(after=START_SECONDS)
+
+    async def tune(self, **wanted: object) -> dict[str, Any]:
+        """Sets what the mode lets one set, within its rails, and at once."""
+        engine = await type(self).opened()
+        now = engine.clock.now() / 1_000_000
+        self._changed(now, lambda pace: pace.tune(now, wanted))
+        if self._flight is not None:
+            self._flight.interrupt()
+        elif self.running:
+            self.set_alarm(after=0.0)
+        return self.pace
+
+    def _changed(self, now: float, change: Callable[[Pace], None]) -> None:
+        """On the pace that flies now, or on the one that is saved."""
+        pace = self._flight.pace if self._flight is not None else pace_of(self._definition, self.pace, now=now)
+        change(pace)
+        self.pace = pace.saved()
+
+    async def wake(self) -> None:
+        """There is new work: the tick comes now instead of after its rest."""
+        if self._flight is None and self.running:
+            self.idle_streak = 0
+            self.set_alarm(after=0.0)

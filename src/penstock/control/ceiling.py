@@ -1,0 +1,119 @@
+"""How fast a service may be asked: the ceiling that was found, cruising just below it, and probing above it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Phase = Literal["search", "cruise", "probe", "return"]
+
+BELOW = 0.995  # cruise this far below the ceiling: what the bucket of a service gains by it, the next probe spends
+CRUISE_FIRST = 10  # answers until the first probe after the ceiling has moved
+CRUISE_MOST = 500  # and after it has proved steady: one refusal in so many answers
+CRUISE_SECONDS = 300.0  # a slow service is probed at least this often
+CRUISE_SLOW = 150  # but never with fewer answers than this in between
+CREDIT_EACH = 0.005  # refusals we allow ourselves for each answer, in the long run
+CREDIT_MOST = 12.0
+CREDIT_LEAST = -3.0
+
+
+class Ceiling(msgspec.Struct):
+    rate: float = 1.0
+    known: float | None = None
+    phase: Phase = "search"
+    answers: int = 0
+    cruise_for: int = CRUISE_FIRST
+    credit: float = CREDIT_MOST
+    mark_number: int = 0
+    mark_at: float | None = None
+    settled: float | None = None
+    full: float | None = None  # what it took between the last two refusals, if that was enough to count
+    phase_number: int = 0
+    phase_at: float = 0.0
+
+    def enter(self, phase: Phase, number: int, now: float) -> None:
+        self.phase, self.answers = phase, 0
+        self.phase_number, self.phase_at = number, now
+
+    def cruise(self, number: int, now: float) -> None:
+        assert self.known is not None
+        self.rate = self.known * BELOW
+        self.enter("cruise", number, now)
+
+    def accepted(self, sent: int, number: int, now: float, round_trip: float, held: bool) -> None:
+        """One more answer that was no refusal, to a request of this phase or an earlier one."""
+        self.credit = min(CREDIT_MOST, self.credit + CREDIT_EACH)
+        if number <= self.phase_number:
+            return
+        self.answers += 1
+        match self.phase:
+            case "cruise":
+                assert self.known is not None
+                longest = min(float(CRUISE_MOST), max(CRUISE_SECONDS * self.rate, float(CRUISE_SLOW)))
+                if self.answers >= min(self.cruise_for, longest) and (self.credit >= 1 or self.answers >= longest):
+                    self.enter("probe", sent, now)
+            case "return":
+                assert self.known is not None
+                self.rate *= 1 + 0.15
+                if self.rate >= self.known * BELOW:
+                    self.cruise_for = CRUISE_FIRST
+                    self.cruise(sent, now)
+            case "search" | "probe":
+                if not held:
+                    before = self.rate
+                    self.rate *= 1 + self._growth(round_trip)
+                    if self.settled and before < 0.98 * self.settled <= self.rate:
+                        self.known = self.settled
+                        self.cruise_for = 100
+                        self.cruise(sent, now)
+
+    def _growth(self, round_trip: float) -> float:
+        """Faster with every answer that met no resistance, but no more than doubling in ten seconds or two round trips."""
+        return min(0.01 + 0.0005 * self.answers, 0.07 / self.rate, 0.35 / (self.rate * max(round_trip, 1e-3)))
+
+    def refused(self, number: int, at: float, sent: int, now: float) -> None:
+        """The service was full when request `number` reached it, at a pace it had been given before `now`."""
+        self.spend()
+        before = self.rate
+        since = None if self.mark_at is None else at - self.mark_at
+        count = number - self.mark_number - 1
+        between = (count + 0.5) / since if since else None  # what it took between two moments when it was full
+        if between and count >= 100:
+            self.settled = between
+        if self.known is None or self.phase == "search":
+            self.known = min(before * 0.6, between) if between and count >= 3 else before * 0.6
+            self.cruise_for = CRUISE_FIRST
+        elif self.phase == "probe":
+            assert between is not None
+            asked, took = number - self.phase_number, max(at - self.phase_at, 1e-9)
+            spare = asked - self.known * took  # what it took beyond the ceiling we knew
+            if spare > 8 + 0.02 * asked:
+                self.known = max(self.known, 0.97 * asked / took)
+                self.cruise_for = CRUISE_FIRST
+            elif spare < 1:
+                self.known *= 0.99
+                self.cruise_for = max(CRUISE_FIRST, self.cruise_for // 2)
+            else:
+                if between > self.known:
+                    self.known += 0.5 * (between - self.known)
+                self.cruise_for = min(CRUISE_MOST, self.cruise_for * 2)
+        else:
+            low = 0.93 * before
+            self.known = low if between is None or count >= 60 else max(0.5 * before, min(between, before * 0.99))
+            self.cruise_for = CRUISE_FIRST
+        self.full = between if between is not None and count >= 20 else None
+        self.mark(number, at)
+        self.cruise(sent, now)
+
+    @property
+    def innocent(self) -> bool:
+        """Whether we are well below what it took a moment ago: a refusal now is not about the pace."""
+        return self.phase == "cruise" and self.full is not None and self.rate <= 0.96 * self.full
+
+    def spend(self) -> None:
+        self.credit = max(CREDIT_LEAST, self.credit - 1)
+
+    def mark(self, number: int, at: float) -> None:
+        if self.mark_at is None or at > self.mark_at:
+            self.mark_number, self.mark_at = number, at

@@ -1,0 +1,45 @@
+"""What users write: a class that picks items, works on each, and hears of the finished ones."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+Item = TypeVar("Item")
+
+
+class Controller(Generic[Item]):
+    """Derive from it and register it with `@app.controller("name")`."""
+
+    name: str = ""
+
+    async def pick(self, limit: int) -> list[Item]:
+        """At most `limit` items that wait, the most important first. Items in work are left out by the controller."""
+        raise NotImplementedError
+
+    async def work(self, item: Item) -> object:
+        """Does one item in a unit of its own. Throttled slows the controller; Gone skips the item."""
+        raise NotImplementedError
+
+    async def after(self, done: list[Item]) -> object:
+        """Gets every finished item once; what it writes and sends commits with that."""
+        return None
+
+    def key_of(self, item: Item) -> str:
+        return msgspec.json.encode(item).decode()
+
+    def item_of(self, key: str) -> Item:
+        item: Item = msgspec.json.decode(key)
+        return item
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """A controller as an app registers it. `version` is the code's: a new one is given time and begins carefully."""
+
+    controller: Controller[Any]
+    mode: str = "pilot"
+    version: str = "1"
+    parallel: int = 32
+    rate: tuple[float, float] = (0.001, 1_000.0)
+    timeout_seconds: float = 60.0

@@ -1,0 +1,282 @@
+"""One stretch of a controller's work: picks items, starts them at the pace, each in a unit of its own, and hands the finished
+ones to `after`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.contracts.items import DONE, GONE, PARKED, WAITING, DropItems, NoteItem
+from penstock.contracts.ledger import Also
+from penstock.contracts.objects import SaveObject
+from penstock.control.pace import Pace, outcome_of
+from penstock.control.pilot import Outcome
+from penstock.model.errors import LeaseLost, PenstockError
+from penstock.model.outcome import describe
+from penstock.runtime.unit import AwaitedUnit, current_unit
+
+if TYPE_CHECKING:
+    from penstock.control.controller import Controller
+    from penstock.runtime.engine import Engine
+
+PICKED_MAX = 10_000
+ATTEMPTS_MAX = 5  # failures of one item that were not about the pace; then it is parked
+AGAIN_SECONDS = 60.0  # a failed item waits so long, and twice as long each time
+THROTTLED_SECONDS = 5.0  # a refused one lets others go first
+AFTER_SECONDS = 2.0  # finished items wait at most so long for `after`
+AFTER_ITEMS = 200
+
+
+class Tally(msgspec.Struct):
+    """What a controller has done in its life. dispatched = completed + failed + skipped + throttled + in flight."""
+
+    dispatched: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    throttled: int = 0
+
+
+class Flight:
+    def __init__(
+        self,
+        engine: Engine,
+        controller: Controller[Any],
+        pace: Pace,
+        tally: Tally,
+        fence: Callable[[], SaveObject],
+        *,
+        timeout_seconds: float,
+        noted: Callable[[Outcome], None],
+    ) -> None:
+        self._engine = engine
+        self._controller = controller
+        self._name = controller.name
+        self.pace = self._pace = pace
+        self._tally = tally
+        self._fence = fence
+        self._timeout_seconds = timeout_seconds
+        self._noted = noted
+        self._loop = asyncio.get_running_loop()
+        self._ready: deque[Any] = deque()
+        self._flying: dict[str, asyncio.Task[None]] = {}
+        self._held: dict[str, NoteItem] = {}  # by key: what may not be picked now, and until when
+        self._done: dict[str, Any] = {}  # finished and noted, not yet handed to `after`
+        self._after_at = 0.0
+        self._changed = asyncio.Event()
+        self._lost: BaseException | None = None
+
+    async def load(self) -> None:
+        """What was noted before: items to hand to `after`, items not to pick."""
+        items = self._engine.writer.items
+        for note in await self._engine.in_writer(lambda: items.held(self._name, limit=PICKED_MAX)):
+            if note.state == DONE:
+                self._done[note.item] = self._controller.item_of(note.item)
+            else:
+                self._held[note.item] = note
+
+    def _now(self) -> float:
+        """Seconds on the database's clock: the pace is saved and goes on elsewhere."""
+        return self._engine.clock.now() / 1_000_000
+
+    def interrupt(self) -> None:
+        """Something about the controller has changed."""
+        self._changed.set()
+
+    async def run(self, until: float, is_running: Callable[[], bool]) -> bool:
+        """Works until then, or until there is nothing to do; whether it found anything to do."""
+        worked = False
+        exhausted = False
+        try:
+            while is_running() and self._now() < until and self._lost is None:
+                if not self._ready and not exhausted:
+                    exhausted = not await self._pick()
+                if not self._ready:
+                    self._pace.none_left(self._now())
+                    if not self._flying:
+                        break
+                worked = True
+                started, again_at = self._start_next()
+                if started:
+                    exhausted = False if self._ready else exhausted
+                    continue
+                await self._wait(again_at, until)
+                if self._done and self._now() >= self._after_at:
+                    await self._hand_over()
+                exhausted = exhausted and bool(self._flying)
+        finally:
+            await self._land()
+        await self._hand_over()
+        if self._lost is not None:
+            raise self._lost
+        return worked
+
+    # -- starting -----------------------------------------------------------------------------------------
+
+    async def _pick(self) -> bool:
+        """Asks for more than it wants by what it holds, so that held items never block the head."""
+        now = self._engine.clock.now()
+        for key in [key for key, note in self._held.items() if note.state == WAITING and note.due <= now]:
+            del self._held[key]
+        out = len(self._held) + len(self._flying) + len(self._done)
+        wanted = min(PICKED_MAX, self._pace.next(self._now()).parallel * 4 + out)
+        seen = set(self._flying) | set(self._held) | set(self._done)
+        for item in await self._controller.pick(wanted):
+            key = self._controller.key_of(item)
+            if key not in seen:
+                seen.add(key)
+                self._ready.append(item)
+        return bool(self._ready)
+
+    def _start_next(self) -> tuple[bool, float | None]:
+        now = self._now()
+        decision = self._pace.next(now)
+        if not decision.start or not self._ready:
+            return False, decision.again_at if self._ready else None
+        item = self._ready.popleft()
+        key = self._controller.key_of(item)
+        ticket = self._pace.started(now)
+        self._tally.dispatched += 1
+        self._flying[key] = self._loop.create_task(self._fly(item, key, ticket, now))
+        return True, None
+
+    async def _wait(self, again_at: float | None, until: float) -> None:
+        """For an answer, for the pace, or for somebody who has changed something."""
+        self._changed.clear()
+        wake = min(until, again_at if again_at is not None else until)
+        if self._done:
+            wake = min(wake, self._after_at)
+        try:
+            async with asyncio.timeout(max(0.0, wake - self._now())):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    # -- one item -----------------------------------------------------------------------------------------
+
+    async def _fly(self, item: Any, key: str, ticket: int, started: float) -> None:
+        unit = AwaitedUnit(self._engine, None, f"controller.{self._name}", None)
+        unit.also = Also()
+        unit.also.saves.append(self._fence())
+        current_unit.set(unit)
+        error: BaseException | None = None
+        try:
+            try:
+                async with asyncio.timeout(self._timeout_seconds):
+                    await self._controller.work(item)
+            except Exception as raised:
+                error = raised
+                unit.calls.clear()
+                unit.sends.clear()
+            ended = self._now()
+            error = await self._settle(unit, item, key, error)
+            outcome = outcome_of(error)
+            retry_after = getattr(error, "retry_after", None)
+            self._pace.finished(
+                self._now(), ticket, outcome, latency=ended - started, retry_after=retry_after, item=key
+            )
+            self._noted(outcome)
+        except BaseException as fatal:
+            self._lost = fatal
+            raise
+        finally:
+            unit.closed = True
+            self._flying.pop(key, None)
+            self._changed.set()
+
+    async def _settle(
+        self, unit: AwaitedUnit, item: Any, key: str, error: BaseException | None
+    ) -> BaseException | None:
+        """Commits what was done with the item together with the note about it; a refused commit is the item's failure."""
+        note = self._note(key, error)
+        assert unit.also is not None
+        if note is not None:
+            unit.also.items.append(note)
+        unit.closed = True
+        if note is not None or unit.grows:
+            self._engine.committer.put(unit)
+            try:
+                await unit.settled()
+            except LeaseLost:
+                raise
+            except PenstockError as refused:
+                if error is not None:
+                    raise
+                return await self._settle(self._fresh(), item, key, refused)
+        self._count(outcome_of(error))
+        if error is None:
+            if not self._done:
+                self._after_at = self._now() + AFTER_SECONDS
+            self._done[key] = item
+            self._held.pop(key, None)
+        elif note is not None:
+            self._held[key] = note
+        else:
+            due = self._engine.clock.now() + int(THROTTLED_SECONDS * 1_000_000)
+            self._held[key] = NoteItem(self._name, key, WAITING, 0, due, None)
+        return error
+
+    def _fresh(self) -> AwaitedUnit:
+        unit = AwaitedUnit(self._engine, None, f"controller.{self._name}", None)
+        unit.also = Also()
+        unit.also.saves.append(self._fence())
+        return unit
+
+    def _note(self, key: str, error: BaseException | None) -> NoteItem | None:
+        """What is to be remembered about an item. One that was refused is not to blame, and leaves no note."""
+        outcome = outcome_of(error)
+        if error is None:
+            return NoteItem(self._name, key, DONE, 0, 0, None)
+        if outcome is Outcome.THROTTLED:
+            return None
+        told = describe(error)
+        text = f"{told.error_class}: {told.message}"[:500]
+        if outcome in (Outcome.GONE, Outcome.UNPARSABLE):
+            return NoteItem(self._name, key, GONE, 1, 0, text)
+        before = self._held.get(key)
+        attempts = (0 if before is None else before.attempts) + 1
+        if attempts >= ATTEMPTS_MAX:
+            return NoteItem(self._name, key, PARKED, attempts, 0, text)
+        due = self._engine.clock.now() + int(AGAIN_SECONDS * 2 ** (attempts - 1) * 1_000_000)
+        return NoteItem(self._name, key, WAITING, attempts, due, text)
+
+    def _count(self, outcome: Outcome) -> None:
+        tally = self._tally
+        match outcome:
+            case Outcome.OK:
+                tally.completed += 1
+            case Outcome.GONE | Outcome.UNPARSABLE:
+                tally.skipped += 1
+            case Outcome.THROTTLED:
+                tally.throttled += 1
+            case _:
+                tally.failed += 1
+
+    # -- ending -------------------------------------------------------------------------------------------
+
+    async def _land(self) -> None:
+        """What is under way ends by itself; its time-out bounds the wait."""
+        while self._flying:
+            await asyncio.wait(list(self._flying.values()))
+
+    async def _hand_over(self) -> None:
+        """Every finished item reaches one committed `after`: the commit that saves it removes the notes."""
+        while self._done:
+            items = dict(list(self._done.items())[:AFTER_ITEMS])
+            unit = self._fresh()
+            before = current_unit.set(unit)
+            try:
+                await self._controller.after(list(items.values()))
+            finally:
+                current_unit.reset(before)
+                unit.closed = True
+            assert unit.also is not None
+            unit.also.items.append(DropItems(self._name, tuple(items)))
+            self._engine.committer.put(unit)
+            await unit.settled()
+            for key in items:
+                del self._done[key]

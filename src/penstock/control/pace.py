@@ -1,0 +1,71 @@
+"""What a controller asks of whatever decides its pace: may one start now, and what came of those that did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from penstock.control.pilot import Decision, Outcome
+from penstock.model.errors import Gone, Permanent, Refused, Throttled, Unavailable, Unparsable
+
+
+class Pace(Protocol):
+    """Pure: time comes in as seconds. Its state can be saved at any moment and loaded elsewhere."""
+
+    def next(self, now: float) -> Decision: ...
+    def started(self, now: float) -> int: ...
+    def finished(
+        self,
+        now: float,
+        ticket: int,
+        outcome: Outcome,
+        *,
+        latency: float,
+        retry_after: float | None = None,
+        item: str | None = None,
+    ) -> None: ...
+    def explain(self) -> str:
+        """Why the pace changed last, in words."""
+        ...
+
+    @property
+    def rate_per_second(self) -> float: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def interval_ms(self) -> int: ...
+    @property
+    def closed_until(self) -> float:
+        """Until when nothing starts, in seconds; 0 if the door is open."""
+        ...
+
+    def none_left(self, now: float) -> None:
+        """There is no item to start."""
+        ...
+
+    def restarted(self, now: float) -> None:
+        """An operator wants it to go on now: a cooldown ends and measuring begins anew."""
+        ...
+
+    def tune(self, now: float, wanted: Mapping[str, object]) -> None: ...
+    def saved(self) -> dict[str, Any]: ...
+
+
+def outcome_of(error: BaseException | None) -> Outcome:
+    """By the type of an error, never by its text."""
+    match error:
+        case None:
+            return Outcome.OK
+        case Throttled():
+            return Outcome.THROTTLED
+        case Unavailable() | asyncio.TimeoutError() | ConnectionError():
+            return Outcome.UNAVAILABLE
+        case Gone():
+            return Outcome.GONE
+        case Unparsable():
+            return Outcome.UNPARSABLE
+        case Refused() | Permanent():
+            return Outcome.UNPARSABLE
+        case _:
+            return Outcome.FAILED

@@ -1,0 +1,192 @@
+"""The pilot finds how fast an outside service can be asked, from nothing but its answers, and holds that pace."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from penstock.control.ceiling import Ceiling
+from penstock.control.doors import SHORT, Door
+from penstock.control.inflight import Flight, Flights
+from penstock.control.quotas import Quota
+from penstock.control.suspicion import Suspects, Suspicion
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    THROTTLED = "throttled"
+    UNAVAILABLE = "unavailable"
+    GONE = "gone"
+    UNPARSABLE = "unparsable"
+    FAILED = "failed"
+
+
+class Decision(msgspec.Struct, frozen=True):
+    start: bool
+    again_at: float | None
+    parallel: int
+
+
+class PilotState(msgspec.Struct):
+    rate_min: float = 0.001
+    rate_max: float = 1000.0
+    parallel: int = 32
+    ceiling: Ceiling = msgspec.field(default_factory=Ceiling)
+    door: Door = msgspec.field(default_factory=Door)
+    flights: Flights = msgspec.field(default_factory=Flights)
+    quota: Quota = msgspec.field(default_factory=Quota)
+    due: float = 0.0
+    last_knock: float = 0.0
+    waited: bool = False
+    unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 5.0, 0.002, 0.001))
+    throttled: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.1, 4.0, 0.01, 0.0005))
+    suspects: Suspects = msgspec.field(default_factory=Suspects)
+    text: str = ""
+
+
+class Pilot:
+    def __init__(self, state: PilotState | None = None) -> None:
+        self.state = state or PilotState()
+
+    def next(self, now: float) -> Decision:
+        state = self.state
+        flights, door = state.flights, state.door
+        parallel = flights.allowed(state.ceiling.rate, state.parallel)
+        if now < door.hold_until:
+            return Decision(False, door.hold_until, parallel)
+        if door.closed and any(flight.at >= door.cut_at for flight in flights.under_way.values()):
+            return Decision(False, None, parallel)
+        if now < state.due - 1e-9:
+            return Decision(False, state.due, parallel)
+        if len(flights.under_way) >= parallel:
+            state.waited = True
+            return Decision(False, None, parallel)
+        return Decision(True, now, parallel)
+
+    def started(self, now: float) -> int:
+        state = self.state
+        state.flights.held += 0.1 * (state.waited - state.flights.held)
+        state.waited = False
+        state.quota.tick(now, state.flights.number)
+        gap = 1 / self.rate(now)
+        state.due = max(state.due, now - 0.25 * gap) + gap
+        if state.ceiling.mark_at is None:
+            state.ceiling.mark_at = now
+        return state.flights.start(now)
+
+    def finished(
+        self, now: float, ticket: int, outcome: Outcome, *, latency: float, retry_after: float | None = None,
+        item: str | None = None,
+    ) -> None:
+        state = self.state
+        flight = state.flights.under_way.pop(ticket)
+        good = outcome in (Outcome.OK, Outcome.GONE, Outcome.UNPARSABLE)
+        state.flights.answered(now, latency, good)
+        if good:
+            state.unavailable.passed(state.ceiling.phase == "cruise")
+            state.throttled.passed(state.ceiling.innocent)
+            if item is not None and state.suspects.refused:
+                state.suspects.passed(item)
+            self._accepted(now, flight)
+        elif outcome is Outcome.THROTTLED:
+            if self._believed(item) or state.door.row:
+                self._refused(now, flight, retry_after)
+            elif retry_after is not None:
+                state.door.obey(now, retry_after)
+        elif state.unavailable.failed(state.ceiling.phase == "cruise" and not state.door.row) or state.door.closed:
+            self._refused(now, flight, retry_after, True)
+
+    def _believed(self, item: str | None) -> bool:
+        state = self.state
+        throttled = state.throttled
+        if item is not None and (times := state.suspects.again(item)):
+            if times == 1:
+                throttled.usual = min(0.5, throttled.usual + 0.002)
+            return False
+        return throttled.failed(state.ceiling.innocent and not state.door.row)
+
+    def rate(self, now: float) -> float:
+        state = self.state
+        rate = state.ceiling.rate
+        if state.quota.period:
+            rate = min(rate, state.quota.pace(now, state.flights.number))
+        return rate
+
+    def _accepted(self, now: float, flight: Flight) -> None:
+        state = self.state
+        ceiling, door, quota, flights = state.ceiling, state.door, state.quota, state.flights
+        quota.answers += 1
+        flights.note_accepted(flight.beside)
+        if flight.at >= door.cut_at and door.row:
+            if quota.opened(state.last_knock, flight.at):
+                ceiling.known = quota.size / quota.period * 1.3
+                ceiling.cruise(flights.number, now)
+            length = door.opened(now)
+            if length is not None:
+                state.unavailable.score = 0.0
+                if quota.period:
+                    ceiling.cruise(flights.number, now)
+                elif ceiling.known is not None:
+                    ceiling.rate = ceiling.known / (2 if length < SHORT else 8)
+                    ceiling.enter("return", flights.number, now)
+                state.due = now
+                return
+        held = flights.held > 0.5
+        if quota.period:
+            if quota.exceeded(flight.number) and flight.at // quota.period == quota.window_index:
+                quota.forget()
+                ceiling.known = ceiling.rate = self.rate(now)
+                ceiling.enter("probe", flights.number, now)
+            return
+        ceiling.accepted(flights.number, flight.number, now, flights.latency, held)
+        if held:
+            ceiling.rate = min(ceiling.rate, max((1.25 if flights.limit is None else 2.0) * flights.throughput, 1.0))
+        self._clamp()
+
+    def _clamp(self) -> None:
+        state = self.state
+        state.ceiling.rate = max(state.rate_min, min(state.rate_max, state.ceiling.rate))
+
+    def _refused(self, now: float, flight: Flight, retry_after: float | None, down: bool = False) -> None:
+        state = self.state
+        door, ceiling, quota, flights = state.door, state.ceiling, state.quota, state.flights
+        if flight.at < door.cut_at:
+            ceiling.mark(flight.number, flight.at)
+            if retry_after is not None:
+                door.obey(now, retry_after)
+            return
+        state.last_knock = flight.at
+        if not down and not door.row and flights.note_refused(flight.number, flight.beside):
+            if flights.fresh:
+                ceiling.known, ceiling.phase = None, "search"
+                ceiling.rate = max(ceiling.rate, flights.throughput)
+                ceiling.mark_at = None
+                ceiling.enter("search", flights.number, now)
+                flights.fresh = False
+            door.cut_at = now
+            return
+        if door.row == 0:
+            if not down:
+                quota.closed(flight.at, flight.number)
+            if quota.period and not down:
+                used = flight.number - quota.used_from - 1
+                if used >= 0.97 * quota.size or flight.at // quota.period != quota.window_index:
+                    if flight.at // quota.period == quota.window_index:
+                        quota.size = used
+                    door.row, door.row_since, door.cut_at = 1, now, now
+                    door.hold_until = quota.until_boundary(now) if retry_after is None else now + retry_after
+                    state.due = door.hold_until
+                    return
+                quota.broken += 1
+                if quota.broken > 2:
+                    quota.forget()
+            if not (down and (ceiling.known is None or flights.bad_row >= 3)):
+                ceiling.refused(flight.number, flight.at, flights.number, now)
+        else:
+            ceiling.spend()
+            ceiling.mark(flight.number, flight.at)
+        self._clamp()
+        door.refused(now, ceiling.rate, retry_after)
+        if door.hold_until > state.due:
+            state.due = door.hold_until

@@ -1,0 +1,98 @@
+"""What a controller says about itself, from its saved state alone: nobody waits for a tick to know."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from penstock.control.pilot import Outcome
+from penstock.model.times import iso_z
+
+MINUTE = 60_000_000
+WINDOW_MINUTES = 5
+
+
+class Minute(NamedTuple):
+    """What ended in the minute that began then."""
+
+    at: int
+    completed: int
+    failed: int
+
+
+def noted(minutes: list[Minute], now: int, outcome: Outcome) -> None:
+    """Only what says something about the service counts: a missing item does not."""
+    good = outcome is Outcome.OK
+    bad = outcome in (Outcome.THROTTLED, Outcome.UNAVAILABLE, Outcome.FAILED)
+    if not good and not bad:
+        return
+    at = now // MINUTE * MINUTE
+    if not minutes or minutes[-1].at != at:
+        minutes.append(Minute(at, 0, 0))
+    last = minutes[-1]
+    minutes[-1] = Minute(at, last.completed + good, last.failed + bad)
+
+
+def pruned(minutes: list[Minute], now: int) -> int:
+    """Drops what the window has left behind; how many."""
+    kept = [each for each in minutes if each.at > now - (WINDOW_MINUTES + 1) * MINUTE]
+    removed = len(minutes) - len(kept)
+    minutes[:] = kept
+    return removed
+
+
+def confidence(samples: int) -> str:
+    return "none" if samples == 0 else "low" if samples < 5 else "medium" if samples < 20 else "high"
+
+
+def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int | None, now: int) -> dict[str, Any]:
+    """The fields that scripts rely on, and those that people read."""
+    minutes = [Minute(*each) for each in state.get("minutes", [])]
+    recent = [each for each in minutes if each.at > now - WINDOW_MINUTES * MINUTE]
+    completed = sum(each.completed for each in recent)
+    failed = sum(each.failed for each in recent)
+    samples = completed + failed
+    elapsed = max(1.0, min(WINDOW_MINUTES, (now - recent[0].at) / MINUTE)) if recent else 1.0
+    per_minute = completed / elapsed
+    success = 100.0 if samples == 0 else 100.0 * completed / samples
+    tally = state.get("tally", {})
+    last = state.get("last_tick_at", 0)
+    batch, interval = pace.batch_size, pace.interval_ms
+    cooldown = max(0.0, pace.closed_until - now / 1_000_000) if pace.closed_until else 0.0
+    ended = tally.get("completed", 0) + tally.get("failed", 0)
+    return {
+        "name": name,
+        "mode": mode,
+        "running": state.get("running", True),
+        "total_dispatched": tally.get("dispatched", 0),
+        "total_completed": tally.get("completed", 0),
+        "total_failed": tally.get("failed", 0),
+        "total_skipped": tally.get("skipped", 0),
+        "total_throttled": tally.get("throttled", 0),
+        "completions_per_minute": round(per_minute, 1),
+        "success_rate": round(success, 1),
+        "success_rate_pct": round(success, 1),
+        "current_batch_size": batch,
+        "current_interval_ms": interval,
+        "in_cooldown": cooldown > 0,
+        "cooldown_remaining_s": round(cooldown),
+        "last_tick_at": iso_z(last) if last else None,
+        "next_tick_at": iso_z(alarm) if alarm else None,
+        "projected_per_hour": round(per_minute * 60),
+        "projected_per_day": round(per_minute * 60 * 24),
+        "seconds_since_last_tick": round((now - last) / 1_000_000) if last else None,
+        "rate_per_second": round(pace.rate_per_second, 4),
+        "params": {"batch_size": batch, "interval_ms": interval, "interval_human": f"{interval / 1000:g} s"},
+        "lifetime": {
+            "dispatched": tally.get("dispatched", 0),
+            "completed": tally.get("completed", 0),
+            "failed": tally.get("failed", 0),
+            "success_rate_pct": round(100.0 * tally.get("completed", 0) / ended, 1) if ended else 100.0,
+        },
+        "rolling": {
+            "success_rate_pct": round(success, 1),
+            "sample_size": samples,
+            "confidence": confidence(samples),
+            "completions_per_minute": round(per_minute, 1),
+        },
+        "ticks": [{"at": iso_z(at), "text": text} for at, text in state.get("said", [])],
+    }

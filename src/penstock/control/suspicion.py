@@ -1,0 +1,52 @@
+"""Which failures are about the pace: those above their usual share, whatever that is for this service."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+SUSPECTS_MOST = 500
+
+
+class Suspicion(msgspec.Struct):
+    """A running test of two explanations: the usual share of failures, or clearly more of them."""
+
+    usual: float
+    more: float
+    enough: float
+    learning: float
+    least: float
+    score: float = 0.0
+
+    def passed(self, learn: bool) -> None:
+        if self.score:
+            self.score = max(0.0, self.score + math.log1p(-self.more / (1 - self.usual)))
+        if learn:
+            self.usual = max(self.least, self.usual * (1 - self.learning))
+
+    def failed(self, learn: bool) -> bool:
+        self.score += math.log((self.usual + self.more) / self.usual)
+        if learn:
+            self.usual = min(0.5, self.usual + self.learning * (1 - self.usual))
+        if self.score > self.enough:
+            self.score = self.enough
+            return True
+        return False
+
+
+class Suspects(msgspec.Struct):
+    """Items that were refused: one that is refused again, elsewhen, is refused for itself and not for the pace."""
+
+    refused: dict[str, int] = {}
+
+    def again(self, item: str) -> int:
+        """How often it had been refused before."""
+        times = self.refused.pop(item, 0)
+        self.refused[item] = times + 1
+        if len(self.refused) > SUSPECTS_MOST:
+            del self.refused[next(iter(self.refused))]
+        return times
+
+    def passed(self, item: str) -> bool:
+        return self.refused.pop(item, 0) > 0

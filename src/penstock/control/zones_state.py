@@ -1,0 +1,182 @@
+"""All that the zones remember, in one value that survives being saved, edited by hand and read by a later version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.control.cooldown import Cooldown
+from penstock.control.minutes import MINUTE_MS, Minute, minute_of, newest_first, pruned, window
+from penstock.control.zones import Rules
+
+
+class ZonesState(msgspec.Struct, frozen=True, kw_only=True):
+    """Times are milliseconds since 1970, and 0 if never."""
+
+    total_dispatched: int = 0
+    total_completed: int = 0
+    total_failed: int = 0
+    total_skipped: int = 0
+    last_tick_at: int = 0
+    last_work_at: int = 0
+    running: bool = True
+    current_batch_size: int = 5
+    current_interval_ms: int = 30_000
+    cooldown_until: int = 0
+    cooldown_started_at: int = 0
+    cooldown_ms: int = 0
+    metrics: dict[int, Minute] = msgspec.field(default_factory=dict)
+    generation: int = 0  # goes up with every reset: what a tick of an earlier one brings is dropped
+    window_epoch: int = 0  # no outcome from before counts any more
+    spent: Minute = Minute()  # what the epoch's own minute held when it began
+    idle_streak: int = 0
+    blocked_streak: int = 0  # batches in a row that nearly all met a rate limit
+    probation: bool = False  # back from a cooldown: the first batch has to bring one success
+    counting_since: int = 0
+    code_version: str = ""
+
+    @property
+    def in_flight(self) -> int:
+        return self.total_dispatched - self.total_completed - self.total_failed - self.total_skipped
+
+    @property
+    def cooldown(self) -> Cooldown:
+        return Cooldown(self.cooldown_started_at, self.cooldown_ms, self.cooldown_until)
+
+
+class Loaded(NamedTuple):
+    state: ZonesState
+    not_before: int  # the first tick may come then: a new version gets time to settle
+
+
+def fresh(rules: Rules, *, now_ms: int, version: str = "", generation: int = 0) -> ZonesState:
+    return ZonesState(
+        current_batch_size=rules.batch_first,
+        current_interval_ms=rules.interval_first_ms,
+        counting_since=now_ms,
+        code_version=version,
+        generation=generation,
+    )
+
+
+def changed(state: ZonesState, **fields: Any) -> ZonesState:
+    return msgspec.structs.replace(state, **fields)
+
+
+def remeasured(state: ZonesState, now_ms: int) -> ZonesState:
+    """Measuring starts anew from now on. The counts stay for whoever wants to see them."""
+    return changed(state, window_epoch=now_ms, spent=state.metrics.get(minute_of(now_ms), Minute()))
+
+
+def cooled(state: ZonesState, gate: Cooldown) -> ZonesState:
+    return changed(state, cooldown_started_at=gate.started_at, cooldown_ms=gate.duration_ms, cooldown_until=gate.until)
+
+
+def touched(state: ZonesState, rules: Rules, now_ms: int) -> ZonesState:
+    """Seen alive now, and pruned: done on every tick, also an idle or a cooling one."""
+    kept = pruned(
+        state.metrics,
+        now_ms,
+        length=rules.window_minutes,
+        look_back=rules.look_back_minutes,
+        enough=rules.sample_min,
+    )
+    state = changed(state, metrics=kept.minutes, last_tick_at=now_ms)
+    # After a clock was set back nothing may lie ahead, or new outcomes would not count until it has caught up.
+    return remeasured(state, now_ms) if state.window_epoch > now_ms else state
+
+
+def measured(state: ZonesState, rules: Rules, now_ms: int) -> Minute:
+    """The outcomes to judge by: the window, reaching further back until there are enough, never past the epoch."""
+    if rules.plain_window:
+        return window(state.metrics, now_ms, rules.window_minutes)
+    begin = minute_of(now_ms - rules.window_minutes * MINUTE_MS)
+    furthest = minute_of(now_ms - rules.look_back_minutes * MINUTE_MS)
+    epoch = minute_of(state.window_epoch)
+    sample = Minute()
+    for start, counts in newest_first(state.metrics, now_ms):
+        if start < max(furthest, epoch) or (start < begin and sample.outcomes >= rules.sample_min):
+            break
+        sample += counts - state.spent if start == epoch else counts
+    return sample
+
+
+def success_rate(counts: Minute) -> float:
+    """Without data it is 1: whoever never tried has no reason to be slow."""
+    return counts.completed / counts.outcomes if counts.outcomes else 1.0
+
+
+def save(state: ZonesState) -> bytes:
+    return msgspec.json.encode(state)
+
+
+def load(saved: bytes | str | Mapping[str, object] | None, rules: Rules, *, now_ms: int, version: str = "") -> Loaded:
+    """Saved values over the defaults: what has a wrong type is repaired, what left the rails is put back on them."""
+    state = fresh(rules, now_ms=now_ms, version=version)
+    given = _mapping(saved)
+    if not given:
+        return Loaded(state, now_ms)
+    state = _repaired(state, given)
+    state = changed(
+        state,
+        current_batch_size=rules.batch(state.current_batch_size),
+        current_interval_ms=rules.interval_ms(state.current_interval_ms),
+        # What was in flight when the process ended is pending again.
+        total_dispatched=state.total_completed + state.total_failed + state.total_skipped,
+        code_version=version,
+    )
+    past = {name: min(getattr(state, name), now_ms) for name in ("last_tick_at", "last_work_at", "counting_since")}
+    state = cooled(changed(touched(state, rules, now_ms), **past), _cooldown(state, rules, now_ms))
+    if given.get("code_version", "") == version:
+        return Loaded(state, now_ms)
+    # A new version may ask in a new way, so it starts gently and is judged by its own outcomes.
+    gentle = changed(
+        remeasured(state, now_ms),
+        current_batch_size=min(state.current_batch_size, rules.batch_first),
+        current_interval_ms=max(state.current_interval_ms, rules.interval_first_ms),
+    )
+    return Loaded(gentle, max(now_ms + rules.deploy_grace_ms, state.cooldown_until))
+
+
+def _mapping(saved: bytes | str | Mapping[str, object] | None) -> Mapping[str, object]:
+    if isinstance(saved, bytes | str):
+        try:
+            saved = msgspec.json.decode(saved)
+        except msgspec.DecodeError:
+            return {}
+    return saved if isinstance(saved, Mapping) else {}
+
+
+def _repaired(state: ZonesState, given: Mapping[str, object]) -> ZonesState:
+    good: dict[str, Any] = {}
+    for field in msgspec.structs.fields(ZonesState):
+        if field.name == "metrics":
+            good["metrics"] = _minutes(given.get("metrics"))
+        elif field.name in given:
+            try:
+                value = msgspec.convert(given[field.name], field.type)
+            except msgspec.ValidationError:
+                continue
+            good[field.name] = max(0, value) if type(value) is int else value
+    return changed(state, **good)
+
+
+def _cooldown(state: ZonesState, rules: Rules, now_ms: int) -> Cooldown:
+    """The saved gate, shut for no longer than today's rules say, also if all that was saved of it is its end."""
+    left = min(max(0, state.cooldown_until - now_ms), rules.cooldown_ms)
+    gate = state.cooldown.seen(now_ms)
+    return Cooldown.trigger(now_ms, left) if left and gate.remaining_ms(now_ms) != left else gate
+
+
+def _minutes(given: object) -> dict[int, Minute]:
+    """Minute by minute: keys come back from JSON as text, and one bad entry does not cost the others."""
+    minutes: dict[int, Minute] = {}
+    for start, counts in given.items() if isinstance(given, Mapping) else ():
+        try:
+            entry = msgspec.convert({start: counts}, dict[int, Minute], strict=False)
+        except msgspec.ValidationError:
+            continue
+        minutes |= {minute_of(at): kept - Minute() for at, kept in entry.items() if kept.outcomes > 0}
+    return minutes

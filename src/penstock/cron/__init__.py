@@ -1,0 +1,1 @@
+"""Cron: tasks that run by the clock."""

@@ -1,0 +1,165 @@
+"""An app's cron tasks: declared in code, kept as rows, fired by whichever worker looks first."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from penstock.contracts.timers import CRON, TIMERS, Declared, TimerRow
+from penstock.cron.spending import Spending
+from penstock.cron.task import CronTask, Due, Probe, TaskFunction, TaskRunner
+from penstock.model.ceiling import Ceiling
+from penstock.model.errors import BadApp, NoSuchSchedule
+from penstock.model.firing import Rule
+from penstock.model.limits import Limits
+from penstock.model.queue import QueueSettings
+from penstock.model.retry import Retry
+from penstock.model.schedule import CatchUp, Overlap
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+
+AnyTask = TypeVar("AnyTask", bound=TaskFunction)
+
+
+class Handling(Protocol):
+    """A queue that a task's ticks come through."""
+
+    def on(self, payload_class: type, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
+
+
+class ScheduleState(NamedTuple):
+    """A schedule as it stands; times are microseconds."""
+
+    name: str
+    expression: str
+    zone: str
+    next_at: int
+    fired: int
+    paused: bool
+    why: str
+
+
+class Crons:
+    def __init__(
+        self,
+        limits: Limits,
+        opened: Callable[[], Awaitable[Engine]],
+        make_queue: Callable[[QueueSettings, list[type]], Handling],
+    ) -> None:
+        self._limits = limits
+        self._opened = opened
+        self._make_queue = make_queue
+        self.spending = Spending(None)
+        self.tasks: dict[str, CronTask] = {}
+
+    def add(
+        self,
+        expression: str,
+        *,
+        why: str,
+        name: str | None,
+        unless: Probe | None,
+        ceiling: Ceiling | None,
+        zone: str,
+        jitter: int,
+        catch_up: CatchUp,
+        overlap: Overlap,
+        wall: float | None,
+    ) -> Callable[[AnyTask], AnyTask]:
+        rule = Rule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
+
+        def register(function: AnyTask) -> AnyTask:
+            given: TaskFunction = function
+            if not inspect.iscoroutinefunction(given):
+                raise BadApp(f"{function!r} is not async. Write `async def`.")
+            task = CronTask(
+                name or given.__name__,
+                rule,
+                why,
+                given,
+                bool(inspect.signature(given).parameters),
+                unless,
+                ceiling,
+                self._limits.cron_invocation.wall_seconds if wall is None else wall,
+            )
+            self._add(task)
+            return function
+
+        return register
+
+    def _add(self, task: CronTask) -> None:
+        if task.name in self.tasks:
+            raise BadApp(f"There are two cron tasks called {task.name!r}. Give one of them another `name=`.")
+        if len(self.tasks) >= self._limits.crons_max:
+            raise BadApp(
+                f"There are {len(self.tasks)} cron tasks, as many as the profile allows (crons_max): {task.name!r} is "
+                "one too many."
+            )
+        settings = QueueSettings(
+            task.queue,
+            parallel=None if task.rule.overlap == "allow" else 1,
+            retry=Retry(0),
+            wall_seconds=task.wall_seconds,
+            accepts=("cron.tick",),
+        )
+        queue = self._make_queue(settings, [Due])
+        queue.on(Due, name=task.name)(TaskRunner(task, self._opened, self.spending).run)
+        self.tasks[task.name] = task
+
+    async def declare(self, engine: Engine) -> None:
+        """Writes the schedules into their rows. One that is as it was keeps its next fire."""
+        now = engine.clock.now()
+        await engine.in_writer(
+            partial(engine.writer.timers.declare, [_declared(each, now) for each in self.tasks.values()])
+        )
+
+    # -- what an operator does --------------------------------------------------------------------------
+
+    async def listed(self) -> list[ScheduleState]:
+        return [self._state(row) for row in await self._rows(await self._opened())]
+
+    def _state(self, row: TimerRow) -> ScheduleState:
+        rule = Rule.parse(row.rule or "{}")
+        why = self.tasks[row.name].why if row.name in self.tasks else ""
+        return ScheduleState(row.name, rule.expression, rule.zone, row.due, row.number, bool(row.paused), why)
+
+    async def trigger(self, name: str) -> None:
+        """Runs a task once, now, beside its schedule."""
+        engine = await self._opened()
+        if not await engine.in_writer(partial(engine.writer.timers.trigger, name, now=engine.clock.now())):
+            raise self._unknown(name)
+        engine.due.look({f"cron.{name}"})
+        engine.ring({f"cron.{name}"})
+
+    async def pause(self, name: str) -> None:
+        engine = await self._opened()
+        if not await engine.in_writer(partial(engine.writer.timers.pause, name, paused=True)):
+            raise self._unknown(name)
+
+    async def resume(self, name: str) -> None:
+        """Goes on with the next fire; what passed meanwhile is not made up for."""
+        engine = await self._opened()
+        now = engine.clock.now()
+        row = next((each for each in await self._rows(engine) if each.name == name), None)
+        if row is None:
+            raise self._unknown(name)
+        due = Rule.parse(row.rule or "{}").schedule().next_after(now)
+        await engine.in_writer(partial(engine.writer.timers.pause, name, paused=False, since=now, due=due))
+        engine.due.look({TIMERS})
+        engine.ring({TIMERS})
+
+    async def _rows(self, engine: Engine) -> list[TimerRow]:
+        rows: list[TimerRow] = await engine.in_writer(partial(engine.writer.timers.listed, CRON))
+        return rows
+
+    def _unknown(self, name: str) -> NoSuchSchedule:
+        return NoSuchSchedule(f"There is no cron task {name!r}. There are: {', '.join(sorted(self.tasks)) or 'none'}.")
+
+
+def _declared(task: CronTask, now: int) -> Declared:
+    schedule = task.rule.schedule()
+    due = schedule.next_after(now)
+    return Declared(task.name, task.rule.text(), now, due + schedule.jitter_micros(task.name, due), task.queue)

@@ -1,0 +1,150 @@
+"""A task that runs by the clock: its schedule, its look for work, its ceiling, and how one run of it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from penstock.contracts.ledger import Also
+from penstock.contracts.timers import TickNote
+from penstock.model.ceiling import Ceiling
+from penstock.model.envelope import Event
+from penstock.model.errors import BadApp
+from penstock.model.firing import Rule
+from penstock.model.outcome import describe
+from penstock.model.schedule import unexplained
+from penstock.model.times import from_micros
+from penstock.runtime.events import CeilingReached, TickFailed, TickWasIdle
+from penstock.runtime.unit import Unit, current_unit
+
+if TYPE_CHECKING:
+    from penstock.cron.spending import Spending
+    from penstock.runtime.engine import Engine
+
+_log = logging.getLogger("penstock.cron")
+Probe = Callable[[], Awaitable[bool]]
+TaskFunction = Callable[..., Awaitable[object]]
+
+
+class Due(Event, type="cron.tick"):
+    """A fire of a schedule, as a message."""
+
+    name: str
+    due: int
+    expression: str
+    missed: int = 0
+
+
+class Tick:
+    """What a cron task is given: which fire this is, and a way to let something finish before the run ends."""
+
+    def __init__(self, due: Due, now: Callable[[], int]) -> None:
+        self.task = due.name
+        self.expression = due.expression
+        self.scheduled_at: datetime = from_micros(due.due)
+        self.missed = due.missed  # fires that passed without a run since the last one
+        self.phase: str | None = None  # set it to say in the run log how far the run came
+        self._now = now
+        self._background: list[asyncio.Task[Any]] = []
+
+    @property
+    def late_seconds(self) -> float:
+        return max(0.0, (from_micros(self._now()) - self.scheduled_at).total_seconds())
+
+    def wait_until(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Runs beside the task; the run does not end, and nothing of it commits, before this has ended too."""
+        self._background.append(asyncio.ensure_future(work))
+
+    async def ended(self) -> None:
+        """Waits for what runs beside; the first failure is the run's."""
+        while self._background:
+            await self._background.pop(0)
+
+    def cancel(self) -> None:
+        for task in self._background:
+            task.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class CronTask:
+    name: str
+    rule: Rule
+    why: str
+    function: TaskFunction
+    takes_tick: bool
+    unless: Probe | None = None
+    ceiling: Ceiling | None = None
+    wall_seconds: float = 900.0
+
+    def __post_init__(self) -> None:
+        missing = unexplained(self.rule.schedule(), why=self.why, looks_first=self.unless is not None)
+        if missing is not None:
+            raise BadApp(f"Cron task {self.name!r}: {missing}", task=self.name)
+
+    @property
+    def queue(self) -> str:
+        return f"cron.{self.name}"
+
+
+class TaskRunner:
+    """Runs ticks of one task as messages of its own queue, and writes the run log with what the run wrote."""
+
+    def __init__(self, task: CronTask, engine: Callable[[], Awaitable[Engine]], spending: Spending) -> None:
+        self._task = task
+        self._engine = engine
+        self._spending = spending
+
+    async def run(self, due: Due) -> None:
+        engine = await self._engine()
+        unit = current_unit.get()
+        assert unit is not None
+        began, read = engine.clock.now(), engine.meter.read_by(unit.task)
+        tick = Tick(due, engine.clock.now)
+        error: str | None = None
+        if (reached := await self._spending.reached(engine, self._task)) is not None:
+            status, error = "ceiling", reached
+            self._spending.tell_once(engine, CeilingReached(self._task.name, reached))
+        elif self._task.unless is not None and await self._task.unless():
+            status = "idle"
+            engine.events.emit(TickWasIdle(self._task.name, engine.meter.read_by(unit.task) - read))
+        else:
+            status, error = await self._run(tick, unit)
+            if status == "failed":
+                engine.events.emit(TickFailed(self._task.name, error or ""))
+        rows_read = engine.meter.read_by(unit.task) - read
+        if unit.also is None:
+            unit.also = Also()
+        unit.also.timers.append(
+            TickNote(due.name, due.due, status, began, engine.clock.now(), rows_read, error, tick.phase)
+        )
+
+    async def _run(self, tick: Tick, unit: Unit) -> tuple[str, str | None]:
+        """A task that fails has run: what it collected is dropped, the log says why, and the next fire comes as planned."""
+        before = asyncio.all_tasks()
+        try:
+            await (self._task.function(tick) if self._task.takes_tick else self._task.function())
+            await tick.ended()
+        except asyncio.CancelledError:
+            tick.cancel()
+            raise
+        except Exception as error:
+            tick.cancel()
+            unit.calls.clear()
+            unit.sends.clear()
+            failure = describe(error)
+            _log.exception("Cron task %s failed.", self._task.name)
+            return "failed", f"{failure.error_class}: {failure.message}"
+        for stray in asyncio.all_tasks() - before:
+            if not stray.done() and _is_users(stray):
+                _log.warning("Cron task %s left %r running; give it to tick.wait_until.", self._task.name, stray)
+        return "done", None
+
+
+def _is_users(task: asyncio.Task[Any]) -> bool:
+    """Whether its code is the user's rather than the engine's."""
+    code = getattr(task.get_coro(), "cr_code", None)
+    return code is not None and "/penstock/" not in code.co_filename and "asyncio" not in code.co_filename

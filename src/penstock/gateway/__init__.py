@@ -1,0 +1,1 @@
+"""Calls to the outside: one client with rules for where it may go, and bounds on what may come back."""

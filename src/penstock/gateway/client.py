@@ -1,0 +1,208 @@
+"""The one way out: an HTTP client that goes only where the rules let it and takes no more than the bounds allow."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_text
+import ssl
+import weakref
+from collections.abc import AsyncIterator, Iterable, Mapping, Set
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Self, TypedDict, Unpack
+
+import httpcore2
+import httpx2
+
+from penstock.contracts.clock import Clock
+from penstock.gateway.addresses import Rules, origin_of
+from penstock.gateway.answers import Response, text_of
+from penstock.gateway.bodies import ACCEPTED, Bounds, check_headers, read_body
+from penstock.gateway.failures import Forbidden, excerpt_of, failure_of, redacted_url, throttles_of
+from penstock.gateway.mounts import Asgi, Mounted
+from penstock.gateway.network import Network, Resolver, system_resolver
+from penstock.gateway.redirects import REDIRECTS, Asked, followed
+from penstock.gateway.retry_after import seconds_to_wait
+from penstock.gateway.robots import FILE_BYTES_MAX, Robots
+from penstock.gateway.transfer import failed_transfer
+from penstock.model.errors import BadParameter, PenstockError
+from penstock.runtime.clock import HostClock
+
+PRODUCT = "Penstock"  # what pages are fetched as, unless the user has a better name
+EXCERPT_BYTES_MAX = 16 * 1024  # of a failure's body
+EXCERPT_SECONDS = 2.0  # waited for it: the status is known already
+
+_PAGE = "text/html,application/xhtml+xml,*/*;q=0.8"
+# Set here, where they agree with what is sent and with what can be read.
+_OURS = frozenset("host content-length transfer-encoding connection upgrade expect te trailer accept-encoding".split())
+
+
+class Options(TypedDict, total=False):
+    headers: Mapping[str, str] | None
+    robots: bool  # obey the host's robots.txt
+    refusals: Set[int]  # statuses by which this host says "too fast", besides 429
+    max_bytes: int | None  # of the unpacked body
+    truncate: bool  # beyond `max_bytes` the body is cut instead of refused
+
+
+class Client:
+    """Calls the outside. Everything that is not a 2xx is an error that says whether to wait, or to give up.
+
+    JSON calls carry no User-Agent. Pages, and whatever asks robots.txt, carry `user_agent`.
+    """
+
+    def __init__(
+        self,
+        *,
+        rules: Rules | None = None,
+        bounds: Bounds | None = None,
+        clock: Clock | None = None,
+        user_agent: str | None = PRODUCT,
+        resolver: Resolver = system_resolver,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
+        unverified: Iterable[str] = (),
+    ) -> None:
+        self.rules = rules or Rules()
+        self.bounds = bounds or Bounds()
+        self.clock = clock or HostClock()
+        self.user_agent = user_agent
+        self._network = transport or Network(self.rules, resolver, tls=tls, unverified=unverified)
+        self._mounts: dict[str, Mounted] = {}
+        self._robots = Robots(self._robots_file, product=user_agent or "*", clock=self.clock)
+        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
+
+    def mount(self, origin: str, app: Asgi) -> None:
+        """Lets an ASGI app stand in for a host such as `https://itunes.apple.com`. No name is looked up for it."""
+        self._mounts[origin_of(self.rules.target(origin))] = Mounted(app)
+
+    async def get(self, url: str, **options: Unpack[Options]) -> Response:
+        return await self.request("GET", url, **options)
+
+    async def post(
+        self, url: str, *, json: object = None, content: bytes = b"", **options: Unpack[Options]
+    ) -> Response:
+        return await self.request("POST", url, json=json, content=content, **options)
+
+    async def page(self, url: str, **options: Unpack[Options]) -> Response:
+        """A page: with our name and what a browser would accept, unless the caller says otherwise."""
+        options["headers"] = self._named({"Accept": _PAGE}) | dict(options.get("headers") or {})
+        return await self.request("GET", url, **options)
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes = b"",
+        json: object = None,
+        robots: bool = False,
+        refusals: Set[int] = frozenset(),
+        max_bytes: int | None = None,
+        truncate: bool = False,
+    ) -> Response:
+        """One call, redirects included. `refusals` are statuses by which this host says "too fast", besides 429.
+
+        With `robots` the host's robots.txt is obeyed and the host gets one such call at a time.
+        """
+        given = dict(headers or {})
+        if wrong := sorted(name for name in given if name.lower() in _OURS):
+            raise BadParameter(f"The client sets {', '.join(wrong)} itself. Leave it out.", value=wrong)
+        if json is not None:
+            content = json_text.dumps(json, ensure_ascii=False, allow_nan=False).encode()
+            given = {"Content-Type": "application/json"} | given
+        if robots:
+            given = self._named({}) | given
+        asked = Asked(method.upper(), self.rules.target(url), given, content)
+        bytes_max = self.bounds.body_bytes if max_bytes is None else max_bytes
+
+        shown = redacted_url(str(asked.url))
+        try:
+            async with asyncio.timeout(self.bounds.total_seconds) as limit:
+                for _ in range(self.bounds.redirects + 1):
+                    shown = redacted_url(str(asked.url))
+                    async with self._turn(asked.url, limit) if robots else _at_once():
+                        if robots:
+                            await self._robots.check(asked.url)
+                        answer = await self._exchange(asked, shown, refusals, bytes_max, truncate)
+                    if isinstance(answer, Response):
+                        return answer
+                    asked = answer
+        except (httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.TimeoutException) as error:
+            raise failed_transfer(error, shown) from error
+        except (httpx2.TransportError, OSError) as error:
+            # The first of the operating system's is TimeoutError, which asyncio raises too.
+            raise failed_transfer(error, shown) from error
+        most = self.bounds.redirects
+        raise Forbidden(f"{shown} is behind more than {most} redirects.", reason="too_many_redirects", url=shown)
+
+    async def aclose(self) -> None:
+        await self._network.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _exchange(
+        self, asked: Asked, shown: str, refusals: Set[int], bytes_max: int, truncate: bool
+    ) -> Response | Asked:
+        """One hop: the answer, or the request that a redirect leads to."""
+        headers = {"Accept": "*/*", "Accept-Encoding": ACCEPTED} | dict(asked.headers)
+        request = httpx2.Request(asked.method, asked.url, headers=headers, content=asked.content or None)
+        transport = self._mounts.get(origin_of(asked.url), self._network)
+        async with asyncio.timeout(self.bounds.progress_seconds):
+            response = await transport.handle_async_request(request)
+        try:
+            check_headers(response.headers, self.bounds, url=shown)
+            status = response.status_code
+            if status in REDIRECTS:
+                location = response.headers.get("location")
+                return followed(asked, status=status, location=location, rules=self.rules)
+            if not 200 <= status < 300:
+                raise await self._failure(response, shown, throttles_of(asked.url.host, refusals))
+            body = await read_body(response, self.bounds, bytes_max=bytes_max, url=shown, truncate=truncate)
+            return Response(status, shown, response.headers, body)
+        finally:
+            await response.stream.aclose()  # type: ignore[union-attr]
+
+    async def _failure(self, response: httpx2.Response, shown: str, throttles: Set[int]) -> PenstockError:
+        bounds = replace(self.bounds, progress_seconds=min(EXCERPT_SECONDS, self.bounds.progress_seconds))
+        try:
+            async with asyncio.timeout(EXCERPT_SECONDS):
+                body = await read_body(response, bounds, bytes_max=EXCERPT_BYTES_MAX, url=shown, truncate=True)
+        except (PenstockError, httpcore2.ProtocolError, httpcore2.NetworkError, httpx2.TransportError, OSError):
+            body = b""
+        failure = failure_of(
+            response.status_code,
+            url=shown,
+            retry_after=seconds_to_wait(response.headers.get("retry-after"), now=self.clock.now()),
+            excerpt=excerpt_of(text_of(body, response.headers.get("content-type", ""))),
+            throttles=throttles,
+        )
+        assert failure is not None
+        return failure
+
+    async def _robots_file(self, url: str) -> Response:
+        return await self.request("GET", url, headers=self._named({}), max_bytes=FILE_BYTES_MAX, truncate=True)
+
+    def _named(self, headers: dict[str, str]) -> dict[str, str]:
+        return headers | ({"User-Agent": self.user_agent} if self.user_agent else {})
+
+    @asynccontextmanager
+    async def _turn(self, url: httpx2.URL, limit: asyncio.Timeout) -> AsyncIterator[None]:
+        """Waits until no other call of this kind is at the host. The wait does not count as time of the call."""
+        lock = self._turns.setdefault(origin_of(url), asyncio.Lock())
+        loop = asyncio.get_running_loop()
+        left = (limit.when() or 0.0) - loop.time()
+        limit.reschedule(None)
+        async with lock:
+            limit.reschedule(loop.time() + left)
+            yield
+
+
+@asynccontextmanager
+async def _at_once() -> AsyncIterator[None]:
+    yield

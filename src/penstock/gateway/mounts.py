@@ -1,0 +1,92 @@
+"""An ASGI app in the place of a host: its answer streams as over a wire, so that every bound holds in a test as well."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any
+
+import httpx2
+
+from penstock.gateway.addresses import port_of
+
+Event = MutableMapping[str, Any]
+Asgi = Callable[[Event, Callable[[], Awaitable[Event]], Callable[[Event], Awaitable[None]]], Awaitable[None]]
+
+PIECES_AHEAD_MAX = 8  # that an app may send before somebody reads
+
+
+class Mounted(httpx2.AsyncBaseTransport):
+    """Answers requests from an app, which runs as a task of its own for as long as somebody reads."""
+
+    def __init__(self, app: Asgi) -> None:
+        self._app = app
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = _Answer(await request.aread())
+        answer.task = asyncio.create_task(answer.run(self._app, _scope(request)), context=contextvars.Context())
+        try:
+            start = await answer.sent.get()
+            if start is None or isinstance(start, BaseException):
+                raise start or RuntimeError("The mounted app ended without an answer.")
+        except BaseException:
+            await answer.aclose()
+            raise
+        return httpx2.Response(start["status"], headers=start.get("headers", []), stream=answer)
+
+
+class _Answer(httpx2.AsyncByteStream):
+    task: asyncio.Task[None]
+
+    def __init__(self, body: bytes) -> None:
+        self.sent: asyncio.Queue[Event | Exception | None] = asyncio.Queue(PIECES_AHEAD_MAX)
+        self._body: bytes | None = body
+        self._gone = asyncio.Event()
+
+    async def run(self, app: Asgi, scope: Event) -> None:
+        try:
+            await app(scope, self._receive, self.sent.put)
+        except Exception as error:
+            await self.sent.put(error)
+        else:
+            await self.sent.put(None)
+
+    async def _receive(self) -> Event:
+        if self._body is None:
+            await self._gone.wait()
+            return {"type": "http.disconnect"}
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (event := await self.sent.get()) is not None:
+            if isinstance(event, Exception):
+                raise event
+            if body := event.get("body"):
+                yield body
+            if not event.get("more_body"):
+                return
+
+    async def aclose(self) -> None:
+        self._gone.set()
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+
+def _scope(request: httpx2.Request) -> Event:
+    url = request.url
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": request.method,
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "scheme": url.scheme,
+        "path": url.path,
+        "raw_path": url.raw_path.partition(b"?")[0],
+        "query_string": url.query,
+        "server": (url.host, port_of(url)),
+        "client": ("127.0.0.1", 1),
+        "root_path": "",
+    }

@@ -1,0 +1,255 @@
+"""When a cron task runs: its fires in any time zone, and what becomes of those that passed while nobody looked."""
+
+from __future__ import annotations
+
+import difflib
+import zoneinfo
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import count, islice
+from typing import Literal, get_args
+
+from penstock.model.errors import BadConfig
+from penstock.model.expression import Expression
+from penstock.model.times import MICROS, from_micros, to_micros
+
+CatchUp = Literal["once", "skip", "all"]
+Overlap = Literal["skip", "queue", "allow"]
+
+ON_TIME_SECONDS = 60  # a restart or a busy moment is no outage: a fire taken up within cron's finest step is on time
+CATCH_UP_SPACING_SECONDS = 1  # between two fires that are made up for, so that a return is no stampede
+CATCH_UP_MAX = 1_000  # the most that one return may make up for
+MISSED_COUNTED_MAX = 10_000  # a count stops here, or three years without a machine would be counted minute by minute
+CLOCK_AHEAD_MAX_SECONDS = 25 * 3_600  # a last fire further ahead than any change of a clock came from a wrong clock
+WAITING_MAX = 100  # fires of one schedule that may wait for their turn
+EASY_PACE_SECONDS = 300  # a task that runs more often has to say why and to look before it works
+
+_MINUTE = 60 * MICROS
+_DAY = 24 * 60 * _MINUTE
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A cron expression and its rules. Times in and out are microseconds since 1970.
+
+    Where hours and minutes are named, as in `30 2 * * *`, it fires once for each on every local day: a time that a
+    clock leaps over is made up for right after the leap (before it, if that is already the next day), and a time that
+    comes twice counts the first time. Where one of them starts with `*`, as in `*/15 * * * *`, it follows real time.
+    """
+
+    expression: str
+    _: KW_ONLY
+    zone: str = "UTC"
+    jitter_seconds: int = 0
+    catch_up: CatchUp = "once"
+    overlap: Overlap = "skip"
+    catch_up_max: int = 100  # how many of the latest missed fires `all` makes up for
+    fields: Expression = field(init=False, repr=False, compare=False)
+    place: tzinfo = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", Expression.parse(self.expression))
+        object.__setattr__(self, "place", _place(self.zone))
+        _require("catch_up", self.catch_up, self.catch_up in get_args(CatchUp), "Write once, skip or all")
+        _require("overlap", self.overlap, self.overlap in get_args(Overlap), "Write skip, queue or allow")
+        most = CATCH_UP_MAX
+        _require("catch_up_max", self.catch_up_max, 1 <= self.catch_up_max <= most, f"Write a number from 1 to {most}")
+        # With more, a fire could come before the one it follows.
+        most = self.fields.shortest_gap_minutes * 60 - 1
+        fits = 0 <= self.jitter_seconds <= most
+        _require("jitter_seconds", self.jitter_seconds, fits, f"`{self.expression}` leaves room for 0 to {most}")
+
+    def next_after(self, micros: int) -> int:
+        """The first fire later than this moment."""
+        return self._next_fixed(micros) if self.fields.at_fixed_times else self._next_real(micros)
+
+    def fires_between(self, after: int, until: int) -> Iterator[int]:
+        """The fires later than `after` and not later than `until`, so that windows side by side share none."""
+        while (after := self.next_after(after)) <= until:
+            yield after
+
+    def latest_between(self, after: int, until: int) -> int | None:
+        """The last of those fires, found by halving and not by walking."""
+        low, high = after, until
+        if self.next_after(low) > until:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.next_after(middle) <= until:
+                low = middle
+            else:
+                high = middle
+        return self.next_after(low)
+
+    def jitter_micros(self, name: str, due: int) -> int:
+        """How much later this fire starts: drawn from its name and time, so every process draws the same."""
+        drawn = int.from_bytes(blake2b(f"{name}\n{due}".encode(), digest_size=8).digest())
+        return drawn * (self.jitter_seconds * MICROS + 1) >> 64
+
+    def describe(self) -> str:
+        """`at 06:30 on Monday to Friday, Europe/Berlin`"""
+        return f"{self.fields.describe()}, {self.zone}"
+
+    def _next_fixed(self, micros: int) -> int:
+        wall = self._wall(micros)
+        while True:
+            wall = self.fields.next_wall(wall)
+            fire = self._moment_of(wall)
+            # In the second pass of an hour that comes twice, the wall times ahead have fired in the first.
+            if fire is not None and fire > micros:
+                return fire
+
+    def _next_real(self, micros: int) -> int:
+        while True:
+            offset = self._offset(micros + 1)
+            found = to_micros(self.fields.next_wall(from_micros(micros + offset)).replace(tzinfo=UTC)) - offset
+            change = self._change_between(micros + 1, found)
+            if change is None:
+                return found
+            micros = change - 1
+
+    def _moment_of(self, wall: datetime) -> int | None:
+        """When the wall clock shows this for the first time, or the moment that stands for it if it never does."""
+        local = wall.replace(tzinfo=self.place)
+        moment = to_micros(local.astimezone(UTC))
+        if self._wall(moment) == wall:
+            return moment
+        leap = self._change_between(to_micros(local.replace(fold=1).astimezone(UTC)), moment)
+        assert leap is not None  # a wall time that does not exist lies inside a leap
+        nearby = (leap, leap - _MINUTE)
+        # A leap over a whole day leaves a day that never was: nothing fires for it.
+        return next((moment for moment in nearby if self._wall(moment).date() == wall.date()), None)
+
+    def _wall(self, micros: int) -> datetime:
+        return from_micros(micros).astimezone(self.place).replace(tzinfo=None, fold=0)
+
+    def _offset(self, micros: int) -> int:
+        offset = from_micros(micros).astimezone(self.place).utcoffset()
+        assert offset is not None
+        return (offset.days * 86_400 + offset.seconds) * MICROS + offset.microseconds
+
+    def _change_between(self, low: int, high: int) -> int | None:
+        """The first moment up to `high` when the clock is set to another offset than at `low`."""
+        before = self._offset(low)
+        # A change and its undoing are weeks apart, so looking once a day finds each.
+        for look in count(low + _DAY, _DAY):
+            look = min(look, high)
+            if self._offset(look) != before:
+                break
+            low = look
+            if look == high:
+                return None
+        high = look
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._offset(middle) == before:
+                low = middle
+            else:
+                high = middle
+        return high
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """One run to be made. `due` is the time on the schedule, which with the schedule's name is the tick's identity."""
+
+    due: int
+    start: int
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to run now, how many fires passed without a run, and when to look again."""
+
+    fires: tuple[Fire, ...]
+    missed: int
+    next_due: int
+    next_start: int
+
+
+def decide(schedule: Schedule, name: str, *, last: int, now: int) -> Decision:
+    """Which fires are due. `last` is the due time of the latest fire dealt with, or when the schedule was set up."""
+    if last - now > CLOCK_AHEAD_MAX_SECONDS * MICROS:
+        last = now  # or a clock that once showed next year would keep the task waiting until then
+    latest = schedule.latest_between(last, now)
+    next_due = schedule.next_after(max(last, now))  # after a clock was set back, nothing fires a second time
+    if latest is not None and latest + schedule.jitter_micros(name, latest) > now:
+        next_due = latest
+        latest = schedule.latest_between(last, latest - 1)
+    fires = () if latest is None else _fires(schedule, name, last, latest, now)
+    missed = 0 if latest is None else _count(schedule, last, latest) - len(fires)
+    return Decision(fires, max(0, missed), next_due, next_due + schedule.jitter_micros(name, next_due))
+
+
+def _fires(schedule: Schedule, name: str, last: int, latest: int, now: int) -> tuple[Fire, ...]:
+    start = latest + schedule.jitter_micros(name, latest)
+    on_time = now - start <= ON_TIME_SECONDS * MICROS
+    if on_time and schedule.catch_up != "all":
+        return (Fire(latest, start),)
+    if schedule.catch_up == "skip":
+        return ()
+    dues = [latest]
+    while schedule.catch_up == "all" and len(dues) < schedule.catch_up_max:
+        earlier = schedule.latest_between(last, dues[-1] - 1)
+        if earlier is None:
+            break
+        dues.append(earlier)
+    # All who return together would start together, so the jitter is drawn again from now on.
+    start = start if on_time and len(dues) == 1 else now + schedule.jitter_micros(name, latest)
+    return tuple(
+        Fire(due, start + turn * CATCH_UP_SPACING_SECONDS * MICROS, late=due != latest or not on_time)
+        for turn, due in enumerate(reversed(dues))
+    )
+
+
+def _count(schedule: Schedule, after: int, until: int) -> int:
+    return sum(1 for _ in islice(schedule.fires_between(after, until), MISSED_COUNTED_MAX))
+
+
+def meet(overlap: Overlap, *, running: int, waiting: int) -> Literal["run", "wait", "skip"]:
+    """What a fire does that finds earlier ones of its schedule still running or waiting."""
+    if overlap == "allow" or running + waiting == 0:
+        return "run"
+    return "wait" if overlap == "queue" and waiting < WAITING_MAX else "skip"
+
+
+def unexplained(schedule: Schedule, *, why: str, looks_first: bool) -> str | None:
+    """What is missing before a task may run at this pace: its reason, and if it is often, a look for work beforehand."""
+    if not why.strip():
+        return f"`{schedule.expression}` has no reason. Say with `why=` what is lost if it runs half as often."
+    if schedule.fields.shortest_gap_minutes * 60 < EASY_PACE_SECONDS and not looks_first:
+        return (
+            f"`{schedule.expression}` runs {schedule.fields.describe()}, more often than every 5 minutes. "
+            "Give it `unless=`, a look of at most one row that says whether there is work, or run it less often."
+        )
+    return None
+
+
+@lru_cache(maxsize=1_000)
+def _place(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC  # so that the usual case needs no time zone data
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as why:
+        known = zoneinfo.available_timezones()
+        if not known:
+            way_out = "This machine has no time zone data. Install it: `pip install tzdata`, or `apt install tzdata`"
+        elif near := difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+            way_out = f"Did you mean {near[0]}?"
+        else:
+            way_out = "Write it as Region/City, such as Europe/Berlin, or UTC"
+        raise BadConfig(_wrong("zone", name, way_out), field="zone", value=name) from why
+
+
+def _require(field: str, value: object, fits: bool, way_out: str) -> None:
+    if not fits:
+        raise BadConfig(_wrong(field, value, way_out), field=field, value=value)
+
+
+def _wrong(field: str, value: object, way_out: str) -> str:
+    return f"The {field} of a schedule cannot be {value!r}. {way_out}{'' if way_out.endswith('?') else '.'}"

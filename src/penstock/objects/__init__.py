@@ -1,0 +1,1 @@
+"""Objects: state with a name, one event at a time, and an alarm."""

@@ -1,0 +1,333 @@
+"""The host: objects that live in this process, one event at a time, each event a unit of work under the object's fence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from penstock.contracts.ledger import Also, OnceKey
+from penstock.contracts.objects import ObjectRow, SaveObject
+from penstock.contracts.timers import ALARM, ClearTimer, SetTimer
+from penstock.model.errors import BadMessage, LeaseLost, PenstockError, Reentrant
+from penstock.objects.object import Object
+from penstock.runtime.engine import Engine
+from penstock.runtime.unit import AwaitedUnit, current_unit
+from penstock.runtime.worker import Worker
+
+IDLE_SECONDS = 60.0  # in memory without an event; then it is let go, and costs nothing
+ELSEWHERE_SECONDS = 30.0  # what a caller waits for an object that lives in another process
+ASK_SECONDS = 0.05
+
+_inside: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("penstock_objects", default=())
+
+
+class Elsewhere(PenstockError):
+    """The object lives in another process that did not let it go in time. Try again."""
+
+
+class Moved(PenstockError):
+    """The object was taken over by another process, and nothing of this event was saved. Try again."""
+
+
+class Resident:
+    """One object in memory."""
+
+    def __init__(self, host: Host, instance: Object, epoch: int, state: bytes) -> None:
+        self._host = host
+        self.instance = instance
+        self.epoch = epoch
+        self.state = state  # as it was saved last
+        self.lock = asyncio.Lock()
+        self.used_at = host.time()
+        self.events = 0  # under way
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return type(self.instance).__name__, self.instance.name
+
+    @property
+    def timer(self) -> str:
+        return "/".join(self.key)
+
+    # -- what the object asks of it ----------------------------------------------------------------------
+
+    def now(self) -> int:
+        return self._host.engine.clock.now()
+
+    def set_alarm(self, due: int) -> None:
+        class_name, _ = self.key
+        _also().timers.append(SetTimer(ALARM, self.timer, due, queue_of(class_name), "object.alarm"))
+
+    def clear_alarm(self) -> None:
+        _also().timers.append(ClearTimer(ALARM, self.timer))
+
+    async def next_alarm(self) -> int | None:
+        """What this event has set counts already."""
+        for change in reversed(_also().timers):
+            if isinstance(change, SetTimer | ClearTimer) and change.name == self.timer:
+                return change.due if isinstance(change, SetTimer) else None
+        row = await self._host.look(*self.key)
+        return None if row is None else row.alarm
+
+    async def save(self) -> None:
+        """Saves the state as it is, in the middle of an event."""
+        await self._host.save_midway(self)
+
+    @asynccontextmanager
+    async def released(self) -> AsyncIterator[None]:
+        """Others may run meanwhile. What this event has changed so far is saved first, so that they see it."""
+        await self._host.save_midway(self)
+        self.lock.release()
+        try:
+            yield
+        finally:
+            await self.lock.acquire()
+
+
+class Host:
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._loop = asyncio.get_running_loop()
+        self._worker: Worker | None = None
+        self._has_owned = False  # an object that left memory is still ours until somebody asks
+        self._letting_go = False
+        self._residents: dict[tuple[str, str], Resident] = {}
+        self._arriving: dict[tuple[str, str], asyncio.Lock] = {}
+        self._evicting: asyncio.TimerHandle | None = None
+        self.time = self._loop.time
+
+    def serve(self, worker: Worker) -> None:
+        """While this worker runs, objects that other processes ask for are let go when they have nothing to do."""
+        self._worker = worker
+        self.engine.when_rung.append(self._rung)
+
+    def _rung(self) -> None:
+        if self._has_owned and self._worker is not None and not self._worker.stopping and not self._letting_go:
+            self._letting_go = True
+            self._worker.spawn(self.let_go_wanted())
+
+    # -- calls ------------------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        cls: type[Object],
+        name: str,
+        method: str,
+        arguments: tuple[Any, ...] = (),
+        named: dict[str, Any] | None = None,
+        *,
+        hint: str | None = None,
+        patient: bool = True,
+    ) -> Any:
+        """Runs one event of an object in a unit of its own. A repeat by the same message gives the stored answer."""
+        key = (cls.__name__, name)
+        inside = _inside.get()
+        if key in inside:
+            chain = " -> ".join("/".join(each) for each in (*inside, key))
+            raise Reentrant(
+                f"{chain}: this chain of calls came back to an object it is inside. Use `tell`, or `released`."
+            )
+        named = named or {}
+        once = self._key_of_call(key, method, arguments, named)
+        if once is not None:
+            stored = await self.engine.find_once(once)
+            if stored is not None:
+                return msgspec.json.decode(stored)
+        resident = await self._arrived(cls, name, hint, ELSEWHERE_SECONDS if patient else 0.0)
+        resident.events += 1
+        token = _inside.set((*inside, key))
+        try:
+            async with resident.lock:
+                return await self._event(resident, method, arguments, named, once)
+        finally:
+            _inside.reset(token)
+            resident.events -= 1
+            resident.used_at = self.time()
+            self._watch_idle()
+
+    async def _event(
+        self, resident: Resident, method: str, arguments: tuple[Any, ...], named: dict[str, Any], once: OnceKey | None
+    ) -> Any:
+        outer = current_unit.get()
+        unit = AwaitedUnit(self.engine, None, f"object.{resident.key[0]}", None)
+        unit.origin = None if outer is None else outer.origin
+        unit.also = Also()
+        unit.once = once
+        before = current_unit.set(unit)
+        try:
+            result = await getattr(resident.instance, method)(*arguments, **named)
+            saved = resident.instance._saved()
+            if once is not None:
+                unit.once_result = _encoded(result, method)
+        except BaseException:
+            resident.instance._load(resident.state)  # what it changed did not happen
+            raise
+        finally:
+            current_unit.reset(before)
+            unit.closed = True
+        changed = None if saved == resident.state else saved
+        if changed is not None or unit.grows or unit.also.timers:
+            unit.also.saves.append(SaveObject(*resident.key, resident.epoch, changed))
+            self.engine.committer.put(unit)
+            try:
+                await unit.settled()
+            except LeaseLost as error:
+                self._forget(resident)
+                raise Moved(
+                    f"{resident.timer} was taken over by another process, and nothing of this was saved."
+                ) from error
+            except Exception:
+                resident.instance._load(resident.state)
+                raise
+            if unit.repeated and once is not None:
+                resident.instance._load(resident.state)
+                return msgspec.json.decode(await self.engine.find_once(once) or b"null")
+            resident.state = saved
+        return result
+
+    async def save_midway(self, resident: Resident) -> None:
+        """Saves what an event has changed so far, before it lets others in."""
+        saved = resident.instance._saved()
+        if saved == resident.state:
+            return
+        midway = AwaitedUnit(self.engine, None, f"object.{resident.key[0]}", None)
+        midway.also = Also()
+        midway.also.saves.append(SaveObject(*resident.key, resident.epoch, saved))
+        midway.closed = True
+        self.engine.committer.put(midway)
+        await midway.settled()
+        resident.state = saved
+
+    def _key_of_call(
+        self, key: tuple[str, str], method: str, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> OnceKey | None:
+        """The same for the n-th such call of every delivery of a message; outside a handler a call has no key."""
+        unit = current_unit.get()
+        if unit is None or unit.engine is not self.engine:
+            return None
+        if unit.delivery is not None:
+            scope, before = unit.delivery.origin + unit.delivery.handler.encode(), ""
+        elif unit.once is not None:
+            scope, before = unit.once.scope, f"{unit.once.key}>"
+        else:
+            return None
+        digest = blake2b(_encoded([arguments, named], method), digest_size=8).hexdigest()
+        unit.sent += 1
+        return OnceKey(scope, f"{before}{'/'.join((*key, method, digest))}#{unit.sent}")
+
+    # -- coming and going ---------------------------------------------------------------------------------
+
+    async def _arrived(self, cls: type[Object], name: str, hint: str | None, patience: float) -> Resident:
+        key = (cls.__name__, name)
+        resident = self._residents.get(key)
+        if resident is not None:
+            return resident
+        lock = self._arriving.setdefault(key, asyncio.Lock())
+        async with lock:
+            resident = self._residents.get(key)
+            if resident is None:
+                resident = await self._acquire(cls, name, hint, patience)
+                self._residents[key] = resident
+        if not lock.locked():
+            self._arriving.pop(key, None)
+        return resident
+
+    async def _acquire(self, cls: type[Object], name: str, hint: str | None, patience: float) -> Resident:
+        objects = self.engine.writer.objects
+        until = self.time() + patience
+        while True:
+            work = partial(objects.acquire, cls.__name__, name, fresh=b"{}", hint=hint, now=self.engine.clock.now())
+            acquired = await self.engine.in_writer(work)
+            if acquired.owner is None:
+                self._has_owned = True
+                break
+            self.engine.ring(())
+            if self.time() >= until:
+                raise Elsewhere(
+                    f"{cls.__name__}/{name} lives in worker {acquired.owner}, which did not let it go within "
+                    f"{patience:.0f} s. Try again."
+                )
+            await asyncio.sleep(ASK_SECONDS)
+        instance = cls.__new__(cls)
+        resident = Resident(self, instance, acquired.epoch, acquired.state)
+        instance.name = name
+        instance._residence = resident
+        instance._load(acquired.state)
+        instance.__init__()  # type: ignore[misc]
+        await instance.loaded()
+        return resident
+
+    def _forget(self, resident: Resident) -> None:
+        if self._residents.get(resident.key) is resident:
+            del self._residents[resident.key]
+
+    async def let_go_wanted(self) -> None:
+        """Others ask for objects that live here: those with nothing to do are let go."""
+        try:
+            for class_name, name in await self.engine.in_writer(self.engine.writer.objects.wanted):
+                resident = self._residents.get((class_name, name))
+                if resident is not None and not resident.events:
+                    await self._let_go(resident)
+                elif resident is None:
+                    await self.engine.in_writer(partial(self.engine.writer.objects.disown, class_name, name))
+        finally:
+            self._letting_go = False
+
+    async def _let_go(self, resident: Resident) -> None:
+        self._forget(resident)
+        work = partial(self.engine.writer.objects.release, *resident.key, resident.epoch)
+        await self.engine.in_writer(work)
+        self.engine.ring(())
+
+    def _watch_idle(self) -> None:
+        if self._evicting is None:
+            self._evicting = self._loop.call_later(IDLE_SECONDS, self._evict)
+
+    def _evict(self) -> None:
+        """Idle objects leave memory; they stay ours until somebody asks, which costs nothing."""
+        self._evicting = None
+        now = self.time()
+        for resident in list(self._residents.values()):
+            if not resident.events and now - resident.used_at >= IDLE_SECONDS:
+                self._forget(resident)
+        if self._residents:
+            self._watch_idle()
+
+    def evict_all(self) -> None:
+        for resident in list(self._residents.values()):
+            if not resident.events:
+                self._forget(resident)
+
+    def close(self) -> None:
+        if self._evicting is not None:
+            self._evicting.cancel()
+        self._residents.clear()
+
+    async def look(self, class_name: str, name: str) -> ObjectRow | None:
+        row: ObjectRow | None = await self.engine.in_writer(partial(self.engine.writer.objects.look, class_name, name))
+        return row
+
+
+def queue_of(class_name: str) -> str:
+    return f"object.{class_name}"
+
+
+def _also() -> Also:
+    unit = current_unit.get()
+    if unit is None or unit.also is None or unit.closed:
+        raise PenstockError("An object's alarm is set inside one of its events.")
+    return unit.also
+
+
+def _encoded(value: object, method: str) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadMessage(f"What {method!r} takes or returns cannot be stored: {error}. Use plain values.") from error

@@ -1,0 +1,156 @@
+"""Objects by name: `counters["main"].add(1)` calls one, `counters["main"].tell.add(1)` joins the caller's unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from penstock.model.envelope import Event
+from penstock.model.errors import BadApp, BadMessage
+from penstock.model.limits import Limits
+from penstock.model.outcome import Later
+from penstock.model.queue import QueueSettings
+from penstock.objects.host import Elsewhere, Host, Moved, queue_of
+from penstock.objects.object import Object, events_of
+
+NAME_MAX = 200
+AGAIN_SECONDS = 0.2  # an object that lives elsewhere is looked for again after so long
+HINTS = ("wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me")
+_NAME = re.compile(r"[^/\x00-\x1f]+")
+
+AnyObject = TypeVar("AnyObject", bound=Object)
+
+
+class Told(Event, type="object.told"):
+    """A call that joined somebody's unit."""
+
+    name: str
+    method: str
+    arguments: list[Any]
+    named: dict[str, Any]
+
+
+class Alarmed(Event, type="object.alarm"):
+    """An alarm that is due. The name is Class/name."""
+
+    name: str
+    due: int
+
+
+class Sending(Protocol):
+    """The queue that a class of objects is told through."""
+
+    def send(self, payload: object, /) -> str: ...
+
+
+class Namespace(Generic[AnyObject]):
+    """All objects of one class. The same name is the same object, in whatever process."""
+
+    def __init__(self, cls: type[AnyObject], host: Callable[[], Awaitable[Host]], queue: Sending) -> None:
+        self.cls = cls
+        self._host = host
+        self._queue = queue
+        self._events = events_of(cls)
+
+    def __getitem__(self, name: str) -> AnyObject:
+        return self.get(name)
+
+    def get(self, name: str, *, hint: str | None = None) -> AnyObject:
+        """A handle; nothing happens before one of its methods is called. `hint` is kept with the object and has no effect."""
+        if len(name) > NAME_MAX or not _NAME.fullmatch(name):
+            raise BadMessage(f"{name!r} cannot name an object: 1 to {NAME_MAX} characters without a slash.")
+        if hint is not None and hint not in HINTS:
+            raise BadMessage(f"There is no place {hint!r}: {', '.join(HINTS)}.")
+        return cast(AnyObject, _Handle(self, name, hint))
+
+    def event(self, method: str) -> Callable[..., Awaitable[object]]:
+        if method not in self._events:
+            raise AttributeError(
+                f"{self.cls.__name__} has no event {method!r}; it has {', '.join(sorted(self._events))}. Events are `async "
+                "def` methods without a leading underscore."
+            )
+        return self._events[method]
+
+    async def call(
+        self, name: str, method: str, arguments: tuple[Any, ...], named: dict[str, Any], hint: str | None
+    ) -> Any:
+        host = await self._host()
+        return await host.call(self.cls, name, method, arguments, named, hint=hint)
+
+    def tell(self, name: str, method: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._queue.send(Told(name=name, method=method, arguments=list(arguments), named=named))
+
+    # -- the handlers of its queue ------------------------------------------------------------------------
+
+    async def told(self, event: Told) -> Later | None:
+        return await self._run(event.name, event.method, tuple(event.arguments), event.named)
+
+    async def alarmed(self, event: Alarmed) -> Later | None:
+        return await self._run(event.name.partition("/")[2], "alarm", (), {})
+
+    async def _run(self, name: str, method: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Later | None:
+        try:
+            host = await self._host()
+            await host.call(self.cls, name, method, arguments, named, patient=False)
+        except (Elsewhere, Moved):
+            return Later(AGAIN_SECONDS)  # its owner will take this message, or let the object go
+        return None
+
+
+class _Handle:
+    """Stands for an object wherever it lives."""
+
+    __slots__ = ("_hint", "_name", "_namespace")
+
+    def __init__(self, namespace: Namespace[Any], name: str, hint: str | None) -> None:
+        self._namespace = namespace
+        self._name = name
+        self._hint = hint
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def tell(self) -> _Tell:
+        return _Tell(self._namespace, self._name)
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
+        self._namespace.event(method)
+
+        def call(*arguments: Any, **named: Any) -> Awaitable[Any]:
+            return self._namespace.call(self._name, method, arguments, named, self._hint)
+
+        return call
+
+    def __repr__(self) -> str:
+        return f"<{self._namespace.cls.__name__} {self._name}>"
+
+
+class _Tell:
+    __slots__ = ("_name", "_namespace")
+
+    def __init__(self, namespace: Namespace[Any], name: str) -> None:
+        self._namespace = namespace
+        self._name = name
+
+    def __getattr__(self, method: str) -> Callable[..., None]:
+        self._namespace.event(method)
+
+        def tell(*arguments: Any, **named: Any) -> None:
+            self._namespace.tell(self._name, method, arguments, named)
+
+        return tell
+
+
+def settings_of(cls: type[Object], limits: Limits) -> QueueSettings:
+    """The queue through which objects of a class are told and woken: retried after 2, 4, 8 ... s, six times, then parked."""
+    if cls is Object:
+        raise BadApp(f"{cls!r} is no class of objects: derive it from penstock.Object.")
+    return QueueSettings(
+        queue_of(cls.__name__),
+        retry=limits.alarm_retry,
+        wall_seconds=limits.queue_invocation.wall_seconds,
+        accepts=("object.told", "object.alarm"),
+    )

@@ -1,0 +1,79 @@
+"""Objects: owned by one process at a time, saved only by their owner, let go when it dies or somebody asks."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from penstock.contracts.objects import Acquired, ObjectRow, SaveObject
+from penstock.storage.sqlite.session import Session
+from penstock.storage.statements import load
+
+SQL = load("penstock.storage.sqlite", "owning.sql")
+
+
+def save(session: Session, wanted: SaveObject, now: int) -> bool:
+    """False if the object is not ours any more."""
+    if wanted.state is None:
+        return is_owned(session, wanted)
+    session.connection.execute(SQL["save"], wanted._asdict() | {"me": session.worker, "now": now})
+    return session.connection.changes() == 1
+
+
+def is_owned(session: Session, wanted: SaveObject) -> bool:
+    owned = {"class_name": wanted.class_name, "name": wanted.name, "epoch": wanted.epoch, "me": session.worker}
+    return session.value(SQL["is_owned"], owned) is not None
+
+
+class SqliteObjects:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def acquire(self, class_name: str, name: str, *, fresh: bytes, hint: str | None, now: int) -> Acquired:
+        facts = {"class_name": class_name, "name": name, "fresh": fresh, "hint": hint, "now": now}
+        return self._session.transact(partial(self._acquire, facts | {"me": self._session.worker}))
+
+    def _acquire(self, facts: dict[str, Any]) -> Acquired:
+        execute = self._session.connection.execute
+        execute(SQL["create"], facts)
+        taken: list[Any] = execute(SQL["acquire"], facts).fetchall()
+        if taken:
+            ((epoch, state),) = taken
+            return Acquired(None, epoch, bytes(state))
+        execute(SQL["ask"], facts)
+        return Acquired(self._session.value(SQL["owner"], facts), 0, b"")
+
+    def release(self, class_name: str, name: str, epoch: int) -> None:
+        facts = {"class_name": class_name, "name": name, "epoch": epoch, "me": self._session.worker}
+        self._session.transact(partial(self._session.connection.execute, SQL["release"], facts))
+
+    def disown(self, class_name: str, name: str) -> None:
+        facts = {"class_name": class_name, "name": name, "me": self._session.worker}
+        self._session.transact(partial(self._session.connection.execute, SQL["disown"], facts))
+
+    def wanted(self) -> list[tuple[str, str]]:
+        rows: list[Any] = self._session.connection.execute(SQL["wanted"], {"me": self._session.worker}).fetchall()
+        return rows
+
+    def look(self, class_name: str, name: str) -> ObjectRow | None:
+        facts = {"class_name": class_name, "name": name}
+        rows: list[Any] = self._session.connection.execute(SQL["look"], facts).fetchall()
+        return ObjectRow(*rows[0]) if rows else None
+
+    def listed(self, class_name: str | None, *, limit: int) -> list[ObjectRow]:
+        facts = {"class_name": class_name, "limit": limit}
+        rows: list[Any] = self._session.connection.execute(SQL["listed"], facts).fetchall()
+        return [ObjectRow(*row) for row in rows]
+
+    def lost_alarm(self, class_name: str, name: str, *, lost: bool) -> None:
+        facts = {"class_name": class_name, "name": name, "lost": int(lost)}
+        self._session.transact(partial(self._session.connection.execute, SQL["lost_alarm"], facts))
+
+    def introduce(self, class_name: str, tag: str, *, now: int) -> str | None:
+        def write() -> str | None:
+            facts = {"class_name": class_name, "tag": tag, "now": now}
+            before: str | None = self._session.value(SQL["tag"], facts)
+            self._session.connection.execute(SQL["introduce"], facts)
+            return before
+
+        return self._session.transact(write)

@@ -1,0 +1,126 @@
+"""Timers that are due become messages, in the commit that moves or removes them, so that each fires once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from penstock.contracts.timers import CRON, ClearTimer, Declared, SetTimer, TickNote, TimerChange, TimerRow
+from penstock.model.firing import Rule, fired_id
+from penstock.model.message import checksum
+from penstock.model.schedule import WAITING_MAX, Fire, decide, meet
+from penstock.storage.sqlite.session import Session
+from penstock.storage.sqlite.tally import Tally
+from penstock.storage.statements import load
+
+SQL = load("penstock.storage.sqlite", "timing.sql")
+FIRED_AT_ONCE = 500  # timers of one commit; the rest follows at once
+
+
+def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
+    execute = session.connection.execute
+    due: list[Any] = execute(SQL["due_timers"], {"now": now, "limit": FIRED_AT_ONCE}).fetchall()
+    for seq, kind, name, due_at, scheduled, queue, type_, rule in due:
+        if rule is None:
+            # Its number tells it from an alarm that was set for the same moment while this one is being tried again.
+            id = fired_id(kind, name, number, at=now)
+            _send(session, tally, id, queue, type_, {"name": name, "due": due_at}, now)
+            execute(SQL["remove_timer"], {"seq": seq})
+            continue
+        parsed = Rule.parse(rule)
+        decided = decide(parsed.schedule(), name, last=scheduled, now=now)
+        for each in decided.fires:
+            _tick(session, tally, name, parsed, each, decided.missed, queue, type_, now)
+        last = max((each.due for each in decided.fires), default=now if decided.missed else scheduled)
+        moved = {"seq": seq, "due": decided.next_start, "scheduled": last, "fired": len(decided.fires)}
+        execute(SQL["move_timer"], moved)
+
+
+def _tick(
+    session: Session, tally: Tally, name: str, rule: Rule, each: Fire, missed: int, queue: str, type_: str, now: int
+) -> None:
+    """One run of a schedule, unless the one before it still runs and may not be overlapped."""
+    busy = session.value(SQL["runs"], {"queue": queue, "most": WAITING_MAX}) if rule.overlap != "allow" else 0
+    skipped = meet(rule.overlap, running=0, waiting=busy) == "skip"
+    noted = {"schedule": name, "due": each.due, "now": now, "missed": missed}
+    session.connection.execute(SQL["note_tick"], noted | {"status": "skipped" if skipped else "due"})
+    if session.connection.changes() and not skipped:
+        body = {"name": name, "due": each.due, "expression": rule.expression, "missed": missed}
+        id = fired_id(CRON, name, each.due, at=each.due)
+        _send(session, tally, id, queue, type_, body, max(now, each.start))
+
+
+def _send(session: Session, tally: Tally, id: bytes, queue: str, type_: str, body: dict[str, Any], now: int) -> None:
+    encoded = msgspec.json.encode(body)
+    message = {
+        "id": id,
+        "queue": queue,
+        "type": type_,
+        "due": now,
+        "checksum": checksum(id, encoded),
+        "body": encoded,
+    }
+    session.connection.execute(SQL["send_fired"], message)
+    if session.connection.changes():
+        tally.entered(queue, len(encoded), now)
+
+
+def next_timer(session: Session) -> int | None:
+    due: int | None = session.value(SQL["next_timer"])
+    return due
+
+
+def change(session: Session, changes: Sequence[TimerChange], *, rows_written: int) -> None:
+    """What a unit wants of timers, in order."""
+    execute = session.connection.execute
+    for wanted in changes:
+        match wanted:
+            case SetTimer():
+                execute(SQL["set_timer"], wanted._asdict())
+            case ClearTimer():
+                execute(SQL["clear_timer"], wanted._asdict())
+            case TickNote():
+                execute(SQL["end_tick"], wanted._asdict() | {"rows_written": rows_written})
+
+
+class SqliteTimers:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def declare(self, schedules: Sequence[Declared]) -> None:
+        def write() -> None:
+            for schedule in schedules:
+                self._session.connection.execute(SQL["declare"], schedule._asdict())
+
+        if schedules:
+            self._session.transact(write)
+
+    def pause(self, name: str, *, paused: bool, since: int | None = None, due: int | None = None) -> bool:
+        def write() -> bool:
+            bound = {"kind": CRON, "name": name, "paused": int(paused), "since": since, "due": due}
+            self._session.connection.execute(SQL["pause_timer"], bound)
+            return self._session.connection.changes() == 1
+
+        return self._session.transact(write)
+
+    def trigger(self, name: str, *, now: int) -> bool:
+        return self._session.transact(partial(self._trigger, name, now))
+
+    def _trigger(self, name: str, now: int) -> bool:
+        session = self._session
+        rows: list[Any] = session.connection.execute(SQL["schedule"], {"name": name}).fetchall()
+        if not rows:
+            return False
+        ((queue, type_, rule),) = rows
+        tally = Tally()
+        by_hand = msgspec.structs.replace(Rule.parse(rule), overlap="allow")
+        _tick(session, tally, name, by_hand, Fire(now, now), 0, queue, type_, now)
+        tally.save(session)
+        return True
+
+    def listed(self, kind: str) -> list[TimerRow]:
+        rows: list[Any] = self._session.connection.execute(SQL["timers"], {"kind": kind}).fetchall()
+        return [TimerRow(*row) for row in rows]

@@ -1,0 +1,299 @@
+"""How batches end: when their time is spent, at their wall limit, with their worker, and as a model of all rules says."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import penstock as ps
+from penstock.runtime.events import RowsReturned
+from penstock.testing import CRASH_POINTS, TestApp, run, virtual
+from tests.flow.shop import EFFECT, Photo, effects
+from tests.flow.test_batches import batch_app, send
+
+
+# -- time -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("A1-19", "G4-14")
+@pytest.mark.parametrize("budget, each", [(20, 10), (None, 300)])
+@virtual
+async def test_what_the_time_is_not_enough_for_comes_back_after_5_seconds_with_no_attempt_lost(
+    budget: float | None, each: float
+) -> None:
+    async def take(batch: ps.Batch) -> None:
+        for message in batch.within(budget):
+            await asyncio.sleep(each)
+            app.db.write(EFFECT, what=message.body.name)
+
+    app, listings = batch_app(take, batch=5, wait=0)
+    async with TestApp(app) as shop:
+        await send(shop, listings, "abcde")
+        await shop.advance(seconds=2 * each + 4)
+        assert await effects(app) == ["a", "b"]
+        counts = await shop.counts(listings)
+        assert (counts.acked, counts.delayed) == (2, 3)
+        assert await app.db.column("select attempts from penstock_messages") == [0, 0, 0]
+        await shop.advance(seconds=1)
+        assert len(shop.delivered(listings)) == 8
+        await shop.advance(hours=1)
+
+        assert await effects(app) == list("abcde")
+        assert {delivery.number for delivery in shop.delivered(listings)} == {1}
+
+
+@pytest.mark.spec("A1-18")
+@pytest.mark.parametrize("stubborn", [False, True])
+@virtual
+async def test_a_batch_past_its_wall_limit_is_cancelled_and_what_is_not_settled_is_retried(stubborn: bool) -> None:
+    async def broken() -> None:
+        raise ValueError
+
+    async def take(batch: ps.Batch) -> None:
+        first, *rest = batch
+        if first.attempt == 1 and first.body.name == "a":
+            async with first:
+                app.db.write(EFFECT, what=first.body.name)
+            app.db.write(EFFECT, what="lost")
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                if stubborn:
+                    raise OSError("instead") from None
+                raise
+        try:
+            async with asyncio.TaskGroup() as group:  # where the task still counted as cancelled, this would cancel it
+                group.create_task(broken())
+        except* ValueError:
+            pass
+        app.db.write(EFFECT, what=f"{len(rest)} more")
+
+    app, listings = batch_app(take, batch=3, wait=0, wall=10, parallel=1)
+    async with TestApp(app) as shop:
+        await send(shop, listings, "abcdef")
+        await shop.advance(seconds=9)
+        assert (await shop.counts(listings)).acked == 1
+        await shop.advance(seconds=2)
+        assert ((await shop.counts(listings)).acked, (await shop.counts(listings)).delayed) == (4, 2)
+        await shop.advance(minutes=5)
+
+        assert (await shop.counts(listings)).acked == 6
+        assert await effects(app) == ["1 more", "2 more", "a"]
+        assert await shop.dead(listings) == []
+
+
+# -- death ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("A1-09", "A2-09")
+@pytest.mark.fault("F01", "F29")
+@pytest.mark.parametrize("nth", [1, 2, 4])
+@pytest.mark.parametrize("how", ["together", "one by one"])
+@pytest.mark.parametrize("point", CRASH_POINTS)
+@virtual
+async def test_a_death_at_any_point_of_a_batch_leaves_every_effect_once(point: str, how: str, nth: int) -> None:
+    async def take(batch: ps.Batch) -> None:
+        for message in batch:
+            if how == "together":
+                await work(message)
+            else:
+                async with message:
+                    await work(message)
+
+    async def work(message: ps.Message) -> None:
+        await asyncio.sleep(1)
+        app.db.write(EFFECT, what=message.body.name)
+        photos.send(Photo(name=message.body.name))
+
+    app, listings = batch_app(take, batch=4, wait=1)
+    photos = app.queue("photos", accepts=[Photo])
+    async with TestApp(app) as shop:
+        await shop.crash(at=point, nth=nth)
+        await send(shop, listings, "abcdef")
+        await shop.advance(seconds=2.5)
+        if point.startswith("return."):
+            await shop.kill()
+        if point == "drain.begun":
+            await shop.restart()
+        await shop.advance(minutes=2)
+
+        assert await effects(app) == list("abcdef")
+        assert ((await shop.counts(listings)).acked, (await shop.counts(photos)).sent) == (6, 6)
+        assert {each.number for each in shop.delivered(listings)} == {1}
+
+
+@pytest.mark.fault("F06")
+@virtual
+async def test_a_batch_that_died_is_blamed_whole_and_then_each_of_it_runs_alone() -> None:
+    async def take(batch: ps.Batch) -> None:
+        seen.append("".join(message.body.name for message in batch))
+        await asyncio.sleep(1)
+        if any(message.body.name == "d" for message in batch):
+            shop.die()
+        app.db.write(EFFECT, what=seen[-1])
+
+    seen: list[str] = []
+    app, listings = batch_app(take, batch=5, wait=0)
+    returned: list[RowsReturned] = []
+    app.events.subscribe(returned.append, to=RowsReturned)
+    async with TestApp(app) as shop:
+        await send(shop, listings, "abcde")
+        await shop.advance(minutes=1)
+
+        assert seen[0] == "abcde"
+        assert all(len(names) == 1 for names in seen[1:])
+        assert await effects(app) == ["a", "b", "c", "e"]
+        assert [(each.suspected, each.dead) for each in returned[:1]] == [(5, 0)]
+        [dead] = await shop.dead(listings)
+        assert (dead.reason, dead.crashes, dead.body) == ("worker_died", 3, b'{"name":"d"}')
+
+
+# -- every order of words, blocks and failures -------------------------------------------------------------------
+
+NAMES = "abcd"
+WORDS = ("ack", "retry", "later", "discard")
+
+
+@dataclass(frozen=True)
+class Say:
+    name: str
+    word: str
+
+
+@dataclass(frozen=True)
+class SayAll:
+    word: str
+
+
+@dataclass(frozen=True)
+class Block:
+    name: str
+    writes: bool
+    raises: bool
+    word: str | None
+
+
+@dataclass(frozen=True)
+class WriteForAll:
+    pass
+
+
+Step = Say | SayAll | Block | WriteForAll
+SAYS = st.builds(Say, st.sampled_from(NAMES), st.sampled_from(WORDS))
+BLOCKS = st.builds(
+    Block, st.sampled_from(NAMES), st.booleans(), st.booleans(), st.one_of(st.none(), st.sampled_from(WORDS))
+)
+STEPS = st.lists(
+    st.one_of(SAYS, SAYS, BLOCKS, BLOCKS, st.builds(SayAll, st.sampled_from(["ack", "retry"])), st.just(WriteForAll())),
+    max_size=8,
+)
+
+
+def say(message: ps.Message, word: str | None) -> None:
+    match word:
+        case "ack":
+            message.ack()
+        case "retry":
+            message.retry(delay=50)
+        case "later":
+            message.later(40)
+        case "discard":
+            message.discard("no")
+
+
+@dataclass
+class Expected:
+    """The rules as a reader would state them."""
+
+    words: dict[str, str] = field(default_factory=dict)
+    ends: dict[str, str] = field(default_factory=dict)
+    saved: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+
+    def step(self, step: Step) -> None:
+        match step:
+            case Say(name, word):
+                self.words.setdefault(name, word)
+            case SayAll(word):
+                for name in NAMES:
+                    self.words.setdefault(name, word)
+            case WriteForAll():
+                self.held.append("all")
+            case Block(name, writes, raises, word) if name not in self.ends:
+                if word is not None:
+                    self.words.setdefault(name, word)
+                self.ends[name] = self._end(name, raises, lost=writes)
+                if writes and not raises and self.ends[name] != "retry":
+                    self.saved.append(name)
+
+    def finish(self, raises: bool) -> None:
+        for name in NAMES:
+            self.ends.setdefault(name, self._end(name, raises, lost=bool(self.held)))
+        if not raises:
+            self.saved += self.held
+
+    def _end(self, name: str, raises: bool, *, lost: bool) -> str:
+        """The first word stands, except that an acknowledgement falls with the work it was for."""
+        word = self.words.get(name)
+        if word is None or (word == "ack" and raises and lost):
+            return "failed" if raises else "ack"
+        return word
+
+
+@pytest.mark.spec("A1-07", "A1-08", "F-18")
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.booleans())
+def test_any_order_of_words_blocks_and_failures_ends_as_the_rules_say(steps: list[Step], raises: bool) -> None:
+    expected = Expected()
+    for step in steps:
+        expected.step(step)
+    expected.finish(raises)
+
+    async def take(batch: ps.Batch) -> None:
+        messages = {message.body.name: message for message in batch}
+        in_blocks: set[str] = set()
+        for step in steps:
+            match step:
+                case Say(name, word):
+                    say(messages[name], word)
+                case SayAll("ack"):
+                    batch.ack_all()
+                case SayAll():
+                    batch.retry_all(delay=50)
+                case WriteForAll():
+                    app.db.write(EFFECT, what="all")
+                case Block(name, writes, fails, word) if name not in in_blocks:
+                    in_blocks.add(name)
+                    async with messages[name] as message:
+                        if writes:
+                            app.db.write(EFFECT, what=name)
+                        say(message, word)
+                        if fails:
+                            raise OSError("in a block")
+        if raises:
+            raise OSError("at the end")
+
+    app, listings = batch_app(take, batch=len(NAMES))
+
+    async def story() -> None:
+        async with TestApp(app) as shop:
+            await send(shop, listings, NAMES)
+            await shop.advance(seconds=1)
+
+            rows = await app.db.rows(
+                "select body, attempts, (due - :now) / 1000000 + 1 as delay from penstock_messages",
+                now=round(shop.now.timestamp() * 1_000_000),
+            )
+            found = {bytes(row.body)[9:10].decode(): (row.attempts, row.delay) for row in rows}
+            waits = {"failed": (1, 30), "retry": (1, 50), "later": (0, 40)}
+            assert found == {name: waits[end] for name, end in expected.ends.items() if end in waits}
+            dead = {letter.body[9:10].decode() for letter in await shop.dead(listings)}
+            assert dead == {name for name, end in expected.ends.items() if end == "discard"}
+            assert (await shop.counts(listings)).acked == list(expected.ends.values()).count("ack")
+            assert await effects(app) == sorted(expected.saved)
+
+    run(story)
