@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from penstock.app import App
+from penstock.control.controller import Controller
+from penstock.cron.task import Tick
 from penstock.data import chunks, cut, first_by
+from penstock.model.ceiling import rows, usd
 from penstock.model.envelope import Command, Event, Tagged
 from penstock.model.errors import (
     Gone,
@@ -24,6 +27,7 @@ from penstock.model.errors import (
     Unparsable,
 )
 from penstock.model.outcome import Discard, Later
+from penstock.objects.object import Object
 from penstock.queues.alerts import Alert
 from penstock.queues.batch import Batch
 from penstock.queues.draft import Draft
@@ -38,6 +42,7 @@ __all__ = [
     "App",
     "Batch",
     "Command",
+    "Controller",
     "DeadLetter",
     "Discard",
     "Draft",
@@ -50,6 +55,7 @@ __all__ = [
     "Message",
     "NoSuchQueue",
     "NoUnit",
+    "Object",
     "PenstockError",
     "Permanent",
     "QueueFull",
@@ -58,6 +64,7 @@ __all__ = [
     "StorageFull",
     "Tagged",
     "Throttled",
+    "Tick",
     "Unavailable",
     "UnitClosed",
     "Unparsable",
@@ -66,4 +73,6 @@ __all__ = [
     "cut",
     "first_by",
     "in_thread",
+    "rows",
+    "usd",
 ]

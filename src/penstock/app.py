@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.blobs.folder import BlobFolder
+from penstock.blobs.lifecycle import Expiry
 from penstock.config import Config
 from penstock.contracts.store import Store
 from penstock.control.controller import Definition
 from penstock.control.controllers import AnyController, Controllers
+from penstock.control.permits import Permits, Remembered
 from penstock.cron.crons import AnyTask, Crons
 from penstock.cron.task import Probe
 from penstock.data.database import Database
 from penstock.data.migrations import apply, found_in
+from penstock.gateway.client import Client
 from penstock.model import presets
 from penstock.model.ceiling import Ceiling
-from penstock.model.envelope import Command, Event, type_name
+from penstock.model.envelope import type_name
 from penstock.model.errors import BadApp, BadConfig
 from penstock.model.limits import Limits
 from penstock.model.migration import Migration
@@ -31,12 +34,14 @@ from penstock.model.schedule import CatchUp, Overlap
 from penstock.objects.classes import ObjectClass, introduce, parked
 from penstock.objects.host import Host
 from penstock.objects.namespace import Alarmed, AnyObject, Namespace, Told, settings_of
+from penstock.queues.addressees import check_addressees
 from penstock.queues.alerts import Alerts, Sink
 from penstock.queues.consumer import Consumer
 from penstock.queues.desk import Desk
 from penstock.queues.dying import dead_letter_queue
 from penstock.queues.letters import DeadLetters
 from penstock.queues.queue import Queue
+from penstock.runtime.clock import ClockOf
 from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events
@@ -47,6 +52,7 @@ from penstock.runtime.worker import Worker
 from penstock.storage.sqlite.store import SqliteStore
 
 T = TypeVar("T")
+BLOBS_EVERY_SECONDS = 3_600.0
 AnySink = TypeVar("AnySink", bound=Sink)
 
 
@@ -69,9 +75,13 @@ class App:
         self.queues: dict[str, Queue] = {}
         self.dead = DeadLetters(self.opened, self.queues)
         self.sinks: list[Sink] = []
+        self._clock = ClockOf(lambda: None if self._engine is None else self._engine.clock)
+        self._expiring: list[BlobFolder] = []
         self.crons = Crons(self.limits, self.opened, self._internal_queue)
         self._objects: dict[str, ObjectClass] = {}
         self._host: Host | None = None
+        self._paces: dict[str, Permits] = {}
+        self._remembered: Namespace[Remembered] | None = None
         self.controllers = Controllers(self.opened, self.host, self.object)
         self.database = str(database or os.environ.get("PENSTOCK_DATABASE") or self.config.database or f"{name}.db")
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
@@ -109,7 +119,7 @@ class App:
         if len(self.queues) >= self.limits.queues_max:
             raise BadApp(f"App {self.name!r} has {len(self.queues):,} queues, as many as it may. Share some of them.")
         accepted = None if accepts is None else list(accepts)
-        self._check_addressees(name, accepted or ())
+        check_addressees(self.queues, name, accepted or ())
         usual = presets.preset(preset) if preset is not None else None
         settings = QueueSettings(
             name,
@@ -133,25 +143,17 @@ class App:
         if f"{queue.name}-dlq" not in self.queues:
             self.queues[f"{queue.name}-dlq"] = dead_letter_queue(self, queue, self.dead)
 
-    def _check_addressees(self, name: str, accepted: Sequence[type]) -> None:
-        """A command is for one service, an event for whoever wants to know: a queue carries the one or the other."""
-        commands = [each for each in accepted if issubclass(each, Command)]
-        if commands and any(issubclass(each, Event) for each in accepted):
-            raise BadApp(
-                f"Queue {name!r} accepts commands and events. A command has one addressee with a queue of its own; events "
-                "go to a queue of events. Use two queues."
-            )
-        for other in self.queues.values():
-            for each in commands:
-                if type_name(each) in (other.accepts or ()):
-                    raise BadApp(
-                        f"The command {type_name(each)!r} is accepted by queues {other.name!r} and {name!r}. A command has "
-                        "one addressee; make it an event if several want to know."
-                    )
+    def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = ()) -> BlobFolder:
+        """A folder of blobs: bytes under keys, each saved whole or not at all. What `expiries` call too old goes hourly."""
+        folder = BlobFolder(path, clock=self._clock, expiries=expiries)
+        if expiries:
+            self._expiring.append(folder)
+        return folder
 
-    def blobs(self, path: str | Path) -> BlobFolder:
-        """A folder of blobs: bytes under keys, each saved whole or not at all."""
-        return BlobFolder(path)
+    def http(self, **options: Any) -> Client:
+        """The way out: a client that calls no private address, reads no endless answer, and raises what controllers and
+        queues understand. See docs/guide/http-client.md for its options."""
+        return Client(clock=self._clock, **options)
 
     def cron(
         self,
@@ -218,6 +220,19 @@ class App:
             ),
         )
 
+    def pace(
+        self, name: str, *, rate: tuple[float, float] = (0.001, 1_000.0), parallel: int = 32, patience: float = 30.0
+    ) -> Permits:
+        """A pace that handlers share: `store = app.pace("itunes.apple.com")`, then `async with store.permit():` around each
+        call. Who would have to wait longer than `patience` gets `Throttled`, which sends its message back uncharged."""
+        if name not in self._paces:
+            if self._remembered is None:
+                self._remembered = self.object(Remembered)
+            self._paces[name] = Permits(
+                name, self.opened, self._remembered[name], rate=rate, parallel=parallel, patience=patience
+            )
+        return self._paces[name]
+
     def _internal_queue(self, settings: QueueSettings, accepts: list[type]) -> Queue:
         self.queues[settings.name] = Queue(self, settings, accepts)
         return self.queues[settings.name]
@@ -272,11 +287,9 @@ class App:
         known = [row for queue in served for row in queue.known()]
         kept = [queue.settings.retention_seconds for queue in self.queues.values()]
         shortest = min((seconds for seconds in kept if seconds is not None), default=None)
-        running = asyncio.ensure_future(
-            worker.run(
-                consumers, known, expires_after=shortest, until_idle=until_idle, beside=[self.controllers.watch()]
-            )
-        )
+        beside = [self.controllers.watch(), self._expire_blobs()]
+        work = worker.run(consumers, known, expires_after=shortest, until_idle=until_idle, beside=beside)
+        running = asyncio.ensure_future(work)
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -288,6 +301,12 @@ class App:
             self.worker = None
             self._stop_asked = False
             await self.close()
+
+    async def _expire_blobs(self) -> None:
+        while self._expiring:
+            for folder in self._expiring:
+                await folder.expire()
+            await asyncio.sleep(BLOBS_EVERY_SECONDS)
 
     def stop(self) -> None:
         """Asks a running app to stop, or one that is about to run not to. A second call cuts the grace short."""

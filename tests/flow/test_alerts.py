@@ -142,7 +142,6 @@ async def test_a_message_that_kills_its_worker_is_told_of_by_the_next_one() -> N
 
 
 @pytest.mark.spec("A3-03", "A3-05")
-@pytest.mark.xfail(reason="deaths that a desk or a sweep decides are told by nobody: see queues/desk.py", strict=True)
 @pytest.mark.parametrize("how", ["given back", "lapsed"])
 @virtual
 async def test_a_message_that_dies_outside_is_told_of_too(how: str) -> None:

@@ -15,7 +15,6 @@ from penstock.testing import CRASH_POINTS, TestApp, run, virtual
 from tests.flow.shop import EFFECT, Photo, effects
 from tests.flow.test_batches import batch_app, send
 
-
 # -- time -----------------------------------------------------------------------------------------------------
 
 
@@ -50,11 +49,10 @@ async def test_what_the_time_is_not_enough_for_comes_back_after_5_seconds_with_n
 @pytest.mark.parametrize("stubborn", [False, True])
 @virtual
 async def test_a_batch_past_its_wall_limit_is_cancelled_and_what_is_not_settled_is_retried(stubborn: bool) -> None:
-    async def broken() -> None:
-        raise ValueError
-
     async def take(batch: ps.Batch) -> None:
         first, *rest = batch
+        tasks.setdefault(first.body.name, asyncio.current_task())
+        await asyncio.sleep(0.001)
         if first.attempt == 1 and first.body.name == "a":
             async with first:
                 app.db.write(EFFECT, what=first.body.name)
@@ -65,25 +63,44 @@ async def test_a_batch_past_its_wall_limit_is_cancelled_and_what_is_not_settled_
                 if stubborn:
                     raise OSError("instead") from None
                 raise
-        try:
-            async with asyncio.TaskGroup() as group:  # where the task still counted as cancelled, this would cancel it
-                group.create_task(broken())
-        except* ValueError:
-            pass
+        if first.attempt == 1 and first.body.name == "d":
+            gone = asyncio.get_running_loop().create_future()
+            gone.cancel()
+            await gone  # its own failure, though the task was cancelled for another batch before
         app.db.write(EFFECT, what=f"{len(rest)} more")
 
+    tasks: dict[str, asyncio.Task[object] | None] = {}
     app, listings = batch_app(take, batch=3, wait=0, wall=10, parallel=1)
     async with TestApp(app) as shop:
-        await send(shop, listings, "abcdef")
+        # After quick ones, so that the slot goes on from one to the next.
+        await send(shop, listings, "q" * 27 + "abcdef")
         await shop.advance(seconds=9)
-        assert (await shop.counts(listings)).acked == 1
+        assert (await shop.counts(listings)).acked == 28
         await shop.advance(seconds=2)
-        assert ((await shop.counts(listings)).acked, (await shop.counts(listings)).delayed) == (4, 2)
+        assert ((await shop.counts(listings)).acked, (await shop.counts(listings)).delayed) == (28, 5)
         await shop.advance(minutes=5)
 
-        assert (await shop.counts(listings)).acked == 6
-        assert await effects(app) == ["1 more", "2 more", "a"]
+        assert (await shop.counts(listings)).acked == 33
+        assert await effects(app) == ["1 more", *["2 more"] * 10, "a"]
+        assert tasks["a"] is tasks["d"]
+        assert [each.number for each in shop.delivered(listings)] == [1] * 33 + [2] * 5
         assert await shop.dead(listings) == []
+
+
+@virtual
+async def test_a_block_whose_commit_is_refused_while_its_batch_is_cancelled_is_retried_like_any_other() -> None:
+    async def take(batch: ps.Batch) -> None:
+        async with batch.messages[0] as message:
+            broken = message.attempt == 1
+            app.db.write("insert into effects (what) values (:what || null)" if broken else EFFECT, what="x")
+
+    app, listings = batch_app(take, batch=1, wall=5)
+    async with TestApp(app, latency=4) as shop:
+        await send(shop, listings, "a")
+        await shop.advance(minutes=2)
+
+        assert [each.number for each in shop.delivered(listings)] == [1, 2]
+        assert await effects(app) == ["x"]
 
 
 # -- death ----------------------------------------------------------------------------------------------------

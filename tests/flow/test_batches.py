@@ -266,7 +266,7 @@ async def test_a_task_that_the_handler_forgot_settles_nothing_twice(ends_first: 
     async def take(batch: ps.Batch) -> None:
         if ends_first == "batch":
             await asyncio.sleep(0.5)
-        tasks.extend(asyncio.create_task(forgotten(message)) for message in batch.messages[:1] * 2)
+        tasks.extend(asyncio.create_task(forgotten(message)) for message in [batch.messages[0]] * 2)
         await asyncio.sleep(0.5 if ends_first == "batch" else 1)
 
     app, listings = batch_app(take, batch=3)

@@ -12,9 +12,13 @@ from penstock.testing import CRASH_POINTS, TestApp, attempt, virtual
 from tests.flow.shop import EFFECT, Busy, Listing, Photo, effects, shop_app
 
 
+# Not on the way of a message from one handler to another: the tests of timers and of the HTTP server die there.
+ELSEWHERE = {"commit.fired", "send.after_commit", "pull.after_commit"}
+
+
 @pytest.mark.spec("A1-09", "A2-09", "A13-11")
 @pytest.mark.fault("F01")
-@pytest.mark.parametrize("point", CRASH_POINTS)
+@pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in ELSEWHERE])
 @virtual
 async def test_a_death_at_any_point_leaves_one_effect_and_one_message_sent(point: str) -> None:
     async def handle(listing: Listing, _message: ps.Message) -> None:

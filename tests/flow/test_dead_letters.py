@@ -93,7 +93,6 @@ async def test_the_table_of_dead_messages_has_every_column_and_takes_any_body() 
 
 
 @pytest.mark.spec("A3-04", "G4-10")
-@pytest.mark.xfail(reason="SQLite takes it for JSON, and Python cannot read it as text: see schema.sql", strict=True)
 @virtual
 async def test_a_body_that_is_json_but_for_its_bytes_can_be_read_from_the_table() -> None:
     app, _ = shop_app()
@@ -110,7 +109,6 @@ async def test_a_body_that_is_json_but_for_its_bytes_can_be_read_from_the_table(
 
 
 @pytest.mark.spec("A3-04")
-@pytest.mark.xfail(reason="lower(hex(null)) is an empty text: see schema.sql", strict=True)
 @virtual
 async def test_what_was_caused_by_nothing_has_no_cause_in_the_table() -> None:
     app, listings = dying_app()

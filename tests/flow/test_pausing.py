@@ -151,17 +151,16 @@ async def test_what_somebody_pulled_and_forgot_comes_back_by_itself() -> None:
     app, listings = shop_app()
     async with TestApp(app) as shop:
         desk = await app.desk()
-        await send_many(shop, listings, 2)
+        await send_many(shop, listings, 1)
         await shop.advance(minutes=20)  # a worker that has just begun cuts nobody's lease short
-        first, second = await desk.pull("listings", limit=10, lease_seconds=40)
-        assert (await desk.settle("listings", acks=[first.lease_id], retries=[])).acked == 1
+        (first,) = await desk.pull("listings", limit=10, lease_seconds=40)
         await shop.advance(seconds=39)
         assert (await shop.counts(listings)).leased == 1
         await shop.advance(seconds=2)
 
         assert ((await shop.counts(listings)).leased, (await shop.counts(listings)).ready) == (0, 1)
         (again,) = await desk.pull("listings", limit=10, lease_seconds=40)
-        assert (again.id, again.attempts) == (second.id, 2)
+        assert (again.id, again.attempts) == (first.id, 2)
 
 
 # -- outages --------------------------------------------------------------------------------------------------
@@ -172,6 +171,7 @@ async def test_what_somebody_pulled_and_forgot_comes_back_by_itself() -> None:
 async def test_while_one_consumer_is_down_its_queue_fills_and_the_others_go_on(tmp_path: Path) -> None:
     """Three processes on one file: one sends, one handles photos all the time, one handles listings and comes later."""
     host = Host()
+    running: list[asyncio.Task[None]] = []
     done: list[str] = []
 
     def program() -> tuple[ps.App, Queue, Queue]:
@@ -181,7 +181,7 @@ async def test_while_one_consumer_is_down_its_queue_fills_and_the_others_go_on(t
     async def start(name: str, app: ps.App) -> None:
         process = host.process(name)
         process.owns(await process.start(app.open(host.surroundings(process, NoFaults(), tick_seconds=1.0))))
-        process.start(app.run())
+        running.append(process.start(app.run()))
 
     try:
         photographer, _, photos = program()

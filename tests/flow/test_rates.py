@@ -110,6 +110,7 @@ async def test_what_waited_for_a_slow_handler_does_not_start_on_top_of_the_rate(
 async def test_two_processes_share_one_rate(tmp_path: Path) -> None:
     host = Host()
     starts: list[int] = []
+    running: list[asyncio.Task[None]] = []
     by: Counter[str] = Counter()
     try:
         for name in ("first", "second"):
@@ -125,7 +126,7 @@ async def test_two_processes_share_one_rate(tmp_path: Path) -> None:
             process = host.process(name)
             engine = await process.start(app.open(host.surroundings(process, NoFaults(), tick_seconds=1.0)))
             process.owns(engine)
-            process.start(app.run())
+            running.append(process.start(app.run()))
 
         async def sending() -> None:
             async with open_unit(engine, None):
@@ -209,7 +210,7 @@ async def test_a_low_priority_gets_one_claim_in_ten_however_much_comes_before_it
 
         first = order[:100]
         assert first.count("0") >= 80
-        assert 5 <= first.count(str(PRIORITY_LOW)) <= 20
+        assert first.count(str(PRIORITY_LOW)) == 10 or (settings["parallel"] > 1 and 5 <= first.count("2") <= 20)
         await shop.drain()
 
 

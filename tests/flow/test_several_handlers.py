@@ -202,7 +202,6 @@ async def test_a_row_for_a_handler_that_is_gone_is_a_dead_letter_that_names_it()
 
 
 @pytest.mark.spec("A2-16")
-@pytest.mark.xfail(reason="`knows` takes any handler of the type for the one that is named", strict=True)
 @virtual
 async def test_two_workers_without_that_handler_do_not_pass_its_row_on_for_ever() -> None:
     app, listings = two_handlers([], second_fails=4)

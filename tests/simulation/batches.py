@@ -21,11 +21,15 @@ class BatchScript:
         self._plan = plan
         self._script = script
         self._chance = script.chance
+        self._stalled = False
 
     async def play(self, app: SimulatedApp, batch: Batch, leader: Run) -> object:
         """`leader` stands for the handler itself: its work is what all of the batch have in common."""
         script, common, runs = self._script, leader.work, leader.beside
         kind = script.drawn()
+        if self._plan.stalls and not script.calm and not self._stalled and self._chance.random() < 0.3:
+            self._stalled = True
+            script.stall(leader)
         await script.sleep()
         pairs = list(zip(batch.messages, runs, strict=True))
         self._chance.shuffle(pairs)

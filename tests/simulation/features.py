@@ -22,7 +22,10 @@ def planned(seed: int) -> Plan:
     queues = tuple(_queue(chance, plain, number) for number in range(len(plain.queues)))
     behaviours = plain.behaviours | ({"said": 4} if chance.random() < 0.5 and not plain.peaceful else {})
     richer = replace(plain, queues=queues, behaviours=behaviours, sends=plain.sends + _keyed(chance, plain) + _bursts(chance, plain, queues))
-    return richer if plain.peaceful else replace(richer, acts=_acts(chance, richer))
+    if plain.peaceful:
+        return richer
+    batched = any(queue.batch > 1 for queue in queues)
+    return replace(richer, acts=_acts(chance, richer), stalls=batched and not plain.jumps and chance.random() < 0.5)
 
 
 def _queue(chance: Random, plain: Plan, number: int) -> QueuePlan:

@@ -9,6 +9,7 @@ from penstock.contracts.faults import CRASH_POINTS
 
 FAULTS_END = 20.0  # virtual seconds; after that nothing new goes wrong, and in the end everything must drain
 TICK_SECONDS = 1.0
+STALL_SECONDS = 40.0  # past the lease of any queue here
 
 # What a handler may do. Each history has its own selection, so that no behaviour always hides another.
 BEHAVIOURS = {
@@ -106,12 +107,13 @@ class Plan:
     shuffled: bool = False
     told: bool = False  # somebody listens to every settlement
     history: bool = False  # the engine keeps its own
+    stalls: bool = False  # a worker stops in the middle of a batch, for longer than its lease
 
     @property
     def calm_at(self) -> float:
         """When the last fault is over."""
         pauses = [fault.at + fault.seconds for fault in self.faults if fault.kind == "pause"]
-        return max([FAULTS_END, *pauses]) + 0.1
+        return max([FAULTS_END, *pauses]) + 0.1 + (STALL_SECONDS if self.stalls else 0.0)
 
     @property
     def jumps(self) -> bool:

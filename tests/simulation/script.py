@@ -26,11 +26,18 @@ LATE_SECONDS = (0.0, 0.001, 0.5, 5.0)
 
 class Script:
     def __init__(
-        self, plan: Plan, chance: Random, *, die: Callable[[Run], NoReturn], broken: Callable[[str], None]
+        self,
+        plan: Plan,
+        chance: Random,
+        *,
+        die: Callable[[Run], NoReturn],
+        stall: Callable[[Run], None],
+        broken: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self.chance = chance
         self.die = die
+        self.stall = stall
         self._broken = broken
         self._kinds = [kind for kind in plan.behaviours if kind not in STEPS]
         self._weights = [plan.behaviours[kind] for kind in self._kinds]

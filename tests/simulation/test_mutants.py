@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.mutants import PATCHES, Verdict, bug_of, try_mutant
-from tests.simulation.test_simulator import SEEDS
+from tests.simulation.mutants import PATCHES, SEEDS, Verdict, bug_of, try_mutant
 
 Tried = dict[str, Future[Verdict]]
 
@@ -18,7 +17,7 @@ Tried = dict[str, Future[Verdict]]
 def tried() -> Tried:
     """All are tried at once, two at a time; each stops at the first history that shows its bug."""
     pool = ThreadPoolExecutor(2)
-    return {patch.stem: pool.submit(try_mutant, patch, len(SEEDS)) for patch in PATCHES}
+    return {patch.stem: pool.submit(try_mutant, patch) for patch in PATCHES}
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)

@@ -8,10 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.simulation.many import histories, report
-from tests.simulation.plan import plan
+from tests.simulation.mutants import SEEDS
+from tests.simulation.features import planned
 from tests.simulation.simulator import Simulator
-
-SEEDS = range(200)
 
 
 @pytest.mark.spec("A13-11")
@@ -28,7 +27,7 @@ def test_no_history_breaks_a_law(note: Callable[[str], None]) -> None:
 
 @pytest.mark.spec("A13-12")
 def test_a_seed_tells_the_same_story_every_time() -> None:
-    seeds = [seed for seed in SEEDS if plan(seed).faults][:5]
+    seeds = [seed for seed in SEEDS if planned(seed).faults][:5]
     with Simulator() as first, Simulator() as second:
         for seed in seeds:
             one, other = first.history(seed), second.history(seed)
@@ -38,7 +37,7 @@ def test_a_seed_tells_the_same_story_every_time() -> None:
 
 def test_histories_hold_every_kind_of_fault_and_of_behaviour() -> None:
     """A range of seeds that never pauses a worker past its lease, say, would prove little."""
-    plans = [plan(seed) for seed in SEEDS]
+    plans = [planned(seed) for seed in SEEDS]
     kinds = {fault.kind for each in plans for fault in each.faults}
     assert kinds == {"kill", "trap", "pause", "restart", "jump"}
     assert any(

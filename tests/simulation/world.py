@@ -20,7 +20,7 @@ from tests.simulation.handlers import Handlers
 from tests.simulation.law import LEASE_SLACK, Law
 from tests.simulation.model import ACKED, Crew, Run, Trace
 from tests.simulation.outside import Outside
-from tests.simulation.plan import FaultPlan, Plan
+from tests.simulation.plan import STALL_SECONDS, FaultPlan, Plan
 from tests.simulation.producers import Producers
 from tests.simulation.script import Script
 from tests.simulation.watch import Change
@@ -51,7 +51,7 @@ class World:
             note=self.note,
             broken=self.break_,
         )
-        self._script = Script(plan, self.chance("handlers"), die=self._die, broken=self.break_)
+        self._script = Script(plan, self.chance("handlers"), die=self._die, stall=self._stall, broken=self.break_)
         self._handlers = Handlers(self, self._script)
         self._producers = Producers(self)
         self.outside = Outside(self)
@@ -240,11 +240,7 @@ class World:
                 crew.process.when_killed.append(lambda: self._revive_later(post, fault.seconds))
                 self.note(f"{crew.name} is to die at {fault.point}, the {fault.nth}. time")
             case "pause":
-                crew.process.pause()
-                crew.paused_at = self._loop.time()
-                self.note(f"{crew.name} is paused")
-                self.law.look_for_room()
-                self.at(self._loop.time() + fault.seconds, self._resume, crew)
+                self._pause(crew, fault.seconds)
             case "restart":
                 self.note(f"{crew.name} is to stop")
                 assert post.app is not None
@@ -258,6 +254,17 @@ class World:
     def _revive(self, post: Post, dead: Crew) -> None:
         if post.crew is dead:
             self._man(post)
+
+    def _pause(self, crew: Crew, seconds: float) -> None:
+        crew.process.pause()
+        crew.paused_at = self._loop.time()
+        self.note(f"{crew.name} is paused")
+        self.law.look_for_room()
+        self.at(self._loop.time() + seconds, self._resume, crew)
+
+    def _stall(self, run: Run) -> None:
+        if not run.crew.process.paused:
+            self._pause(run.crew, STALL_SECONDS)
 
     def _resume(self, crew: Crew) -> None:
         if crew.process.paused and not crew.process.dead:

@@ -71,9 +71,9 @@ class Dies(BlobFolder):
         if self.left == 0:
             raise KeyboardInterrupt
 
-    async def put(self, key: str, content: bytes) -> None:
+    async def put(self, key: str, content: bytes, **options: Any) -> None:
         self._tick()
-        await super().put(key, content)
+        await super().put(key, content, **options)
 
     async def get(self, key: str) -> bytes | None:
         self._tick()
@@ -152,8 +152,8 @@ def test_a_row_that_changed_meanwhile_stays(tmp_path: Path) -> None:
     class SeenAgain(BlobFolder):
         """Somebody finds an app again while its line is being written."""
 
-        async def put(self, key: str, content: bytes) -> None:
-            await super().put(key, content)
+        async def put(self, key: str, content: bytes, **options: Any) -> None:
+            await super().put(key, content, **options)
             async with app.unit():
                 app.db.write("update apps set seen_at = :now where id = 2", now=await app.db.now())
 

@@ -174,17 +174,19 @@ async def test_what_is_said_about_a_blob_comes_back_with_it(tmp_path: Path) -> N
     setup = Setup(tmp_path)
     blobs = setup.blobs
 
-    etag = await blobs.put("a", b"one", content_type="text/plain", metadata={"by": "me", "é": "ü"})
+    await blobs.put("a", b"one", content_type="text/plain", metadata={"by": "me", "é": "ü"})
     blob = await blobs.read("a")
     assert blob is not None
-    assert (blob.key, blob.content, blob.size, blob.etag) == ("a", b"one", 3, etag)
+    assert (blob.key, blob.content, blob.size) == ("a", b"one", 3)
+    etag = blob.etag
     assert (blob.content_type, blob.metadata) == ("text/plain", {"by": "me", "é": "ü"})
     assert blob.stored_at == setup.time.clock.now()
     assert await blobs.list() == ["a"]
 
-    assert await blobs.put("a", b"two") != etag
+    await blobs.put("a", b"two")
     blob = await blobs.read("a")
     assert blob is not None
+    assert blob.etag != etag
     assert (blob.content_type, blob.metadata) == (None, {})
 
     await blobs.put("a", b"two", content_type="text/html")

@@ -36,10 +36,10 @@ class BlobFolder:
 
     async def put(
         self, key: str, content: bytes, *, content_type: str | None = None, metadata: Mapping[str, str] | None = None
-    ) -> str:
-        """Saves the content under the key, in place of what was there, and gives its etag."""
+    ) -> None:
+        """Saves the content under the key, in place of what was there."""
         file, attributes = self._file(key), attributes_of(content_type, metadata)
-        return await asyncio.to_thread(self._put, file, content, attributes)
+        await asyncio.to_thread(self._put, file, content, attributes)
 
     async def get(self, key: str) -> bytes | None:
         return await asyncio.to_thread(_read, self._file(key))
@@ -69,13 +69,12 @@ class BlobFolder:
             )
         return self.path / key
 
-    def _put(self, file: Path, content: bytes, attributes: Attributes) -> str:
-        etag = etag_of(content)
+    def _put(self, file: Path, content: bytes, attributes: Attributes) -> None:
         try:
             _make(file.parent)
             # First what is known about the content, under the content's own etag: whichever content is there after a
             # crash, what is told about it is its own.
-            if (note := noted(about(file), etag, attributes)) is not None:
+            if (note := noted(about(file), etag_of(content), attributes)) is not None:
                 self._write(about(file), note)
             self._write(file, content)
             _sync(file.parent)
@@ -87,7 +86,6 @@ class BlobFolder:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StorageFull(f"The disk that holds {self.path} is full; {file.name} was not saved.") from error
             raise
-        return etag
 
     def _write(self, file: Path, content: bytes) -> None:
         with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".part-", delete=False) as part:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
+from penstock.contracts.deaths import Death
 from penstock.contracts.items import ItemChange
 from penstock.contracts.objects import SaveObject
 from penstock.contracts.timers import TimerChange
@@ -249,6 +250,7 @@ class Committed:
     next_lapse: int | None = None  # known if anything was claimed or swept
     measures: list[tuple[str, Measure]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # queues the store itself gave rows to, and when they are due
+    deaths: list[Death] = field(default_factory=list)
     next_timer: int | None = None  # known if timers were fired
     parallel: dict[str, int] = field(default_factory=dict)  # of the queues that an operator has tuned
 

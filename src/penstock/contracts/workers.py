@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from penstock.contracts.deaths import Death
 from penstock.model.queue import QueueSettings
 
 
@@ -17,6 +18,7 @@ class Returned:
     suspected: int = 0
     charged: int = 0
     dead: int = 0
+    deaths: tuple[Death, ...] = field(default=(), compare=False)  # the dead ones, told apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ CRUISE_FIRST = 10  # answers until the first probe after the ceiling has moved
 CRUISE_MOST = 500  # and after it has proved steady: one refusal in so many answers
 CRUISE_SECONDS = 300.0  # a slow service is probed at least this often
 CRUISE_SLOW = 150  # but never with fewer answers than this in between
+DOUBT = 12  # answers in which a second refusal has to follow the first, where no ceiling was expected
 CREDIT_EACH = 0.005  # refusals we allow ourselves for each answer, in the long run
 CREDIT_MOST = 12.0
 CREDIT_LEAST = -3.0
@@ -28,13 +29,26 @@ class Ceiling(msgspec.Struct):
     mark_number: int = 0
     mark_at: float | None = None
     settled: float | None = None
+    missed: int = 0
+    minute: list[tuple[float, int]] = []  # when and at which number we were, over the last minute
     full: float | None = None  # what it took between the last two refusals, if that was enough to count
+    doubt: int = 0
     phase_number: int = 0
     phase_at: float = 0.0
 
     def enter(self, phase: Phase, number: int, now: float) -> None:
         self.phase, self.answers = phase, 0
         self.phase_number, self.phase_at = number, now
+
+    def note(self, number: int, now: float) -> None:
+        if not self.minute or now - self.minute[-1][0] >= 2.0:
+            self.minute.append((now, number))
+            while now - self.minute[0][0] > 60.0:
+                del self.minute[0]
+
+    def last_minute(self, number: int) -> float:
+        """What was sent in the last minute, per second."""
+        return (number - self.minute[0][1]) / 60.0 if self.minute else 0.0
 
     def cruise(self, number: int, now: float) -> None:
         assert self.known is not None
@@ -51,7 +65,9 @@ class Ceiling(msgspec.Struct):
             case "cruise":
                 assert self.known is not None
                 longest = min(float(CRUISE_MOST), max(CRUISE_SECONDS * self.rate, float(CRUISE_SLOW)))
-                if self.answers >= min(self.cruise_for, longest) and (self.credit >= 1 or self.answers >= longest):
+                if self.answers >= min(self.cruise_for, longest) and (
+                    self.credit >= 1 or self.answers >= longest or (self.settled and self.rate < 0.9 * self.settled)
+                ):
                     self.enter("probe", sent, now)
             case "return":
                 assert self.known is not None
@@ -60,7 +76,9 @@ class Ceiling(msgspec.Struct):
                     self.cruise_for = CRUISE_FIRST
                     self.cruise(sent, now)
             case "search" | "probe":
-                if not held:
+                if self.doubt:
+                    self.doubt -= 1
+                elif not held:
                     before = self.rate
                     self.rate *= 1 + self._growth(round_trip)
                     if self.settled and before < 0.98 * self.settled <= self.rate:
@@ -78,18 +96,31 @@ class Ceiling(msgspec.Struct):
         before = self.rate
         since = None if self.mark_at is None else at - self.mark_at
         count = number - self.mark_number - 1
-        between = (count + 0.5) / since if since else None  # what it took between two moments when it was full
+        between = max(count, 0.5) / since if since else None  # what it took between two moments when it was full
+        minute = self.last_minute(number)
         if between and count >= 100:
-            self.settled = between
+            self.settled, self.missed = (between if between >= 0.9 * minute else 0.97 * minute), 0
+        elif self.settled and before <= self.settled:
+            self.missed += 1
+            if self.missed >= 4:
+                self.settled = None
+        unheard = self.phase == "search" or (self.phase == "probe" and self.known and before > 1.5 * self.known)
+        if unheard and not self.doubt:
+            self.doubt = DOUBT
+            self.rate *= 0.95
+            self.mark(number, at)
+            return
+        self.doubt = 0
         if self.known is None or self.phase == "search":
-            self.known = min(before * 0.6, between) if between and count >= 3 else before * 0.6
+            close = between if between and count >= 2 else before * 0.6
+            self.known = min(before * 0.98, max(min(close, minute), before * 0.25))
             self.cruise_for = CRUISE_FIRST
         elif self.phase == "probe":
             assert between is not None
             asked, took = number - self.phase_number, max(at - self.phase_at, 1e-9)
             spare = asked - self.known * took  # what it took beyond the ceiling we knew
             if spare > 8 + 0.02 * asked:
-                self.known = max(self.known, 0.97 * asked / took)
+                self.known = max(self.known, between, min(0.97 * asked / took, minute))
                 self.cruise_for = CRUISE_FIRST
             elif spare < 1:
                 self.known *= 0.99

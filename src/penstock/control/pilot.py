@@ -40,7 +40,7 @@ class PilotState(msgspec.Struct):
     last_knock: float = 0.0
     waited: bool = False
     unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 5.0, 0.002, 0.001))
-    throttled: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.1, 4.0, 0.01, 0.0005))
+    throttled: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.05, 4.0, 0.01, 0.0005))
     suspects: Suspects = msgspec.field(default_factory=Suspects)
     text: str = ""
 
@@ -73,7 +73,9 @@ class Pilot:
         state.due = max(state.due, now - 0.25 * gap) + gap
         if state.ceiling.mark_at is None:
             state.ceiling.mark_at = now
-        return state.flights.start(now)
+        ticket = state.flights.start(now)
+        state.ceiling.note(ticket, now)
+        return ticket
 
     def finished(
         self, now: float, ticket: int, outcome: Outcome, *, latency: float, retry_after: float | None = None,
@@ -86,6 +88,7 @@ class Pilot:
         if good:
             state.unavailable.passed(state.ceiling.phase == "cruise")
             state.throttled.passed(state.ceiling.innocent)
+            state.throttled.usual = max(0.0005, state.throttled.usual * 0.9998)
             if item is not None and state.suspects.refused:
                 state.suspects.passed(item)
             self._accepted(now, flight)
@@ -94,23 +97,27 @@ class Pilot:
                 self._refused(now, flight, retry_after)
             elif retry_after is not None:
                 state.door.obey(now, retry_after)
+        elif flight.at < state.door.cut_at:
+            pass
         elif state.unavailable.failed(state.ceiling.phase == "cruise" and not state.door.row) or state.door.closed:
             self._refused(now, flight, retry_after, True)
 
     def _believed(self, item: str | None) -> bool:
         state = self.state
         throttled = state.throttled
-        if item is not None and (times := state.suspects.again(item)):
-            if times == 1:
-                throttled.usual = min(0.5, throttled.usual + 0.002)
+        times = state.suspects.again(item) if item is not None else 0
+        if times:
+            if times == 1 and not throttled.score:  # alone among answers that passed: it is the item
+                throttled.usual = min(0.03, throttled.usual + 0.002)
             return False
-        return throttled.failed(state.ceiling.innocent and not state.door.row)
+        believed = throttled.failed(state.ceiling.innocent and not state.door.row and not throttled.score)
+        return believed or state.ceiling.phase in ("search", "probe")
 
     def rate(self, now: float) -> float:
         state = self.state
         rate = state.ceiling.rate
         if state.quota.period:
-            rate = min(rate, state.quota.pace(now, state.flights.number))
+            rate = state.quota.pace(now, state.flights.number)
         return rate
 
     def _accepted(self, now: float, flight: Flight) -> None:
@@ -119,15 +126,11 @@ class Pilot:
         quota.answers += 1
         flights.note_accepted(flight.beside)
         if flight.at >= door.cut_at and door.row:
-            if quota.opened(state.last_knock, flight.at):
-                ceiling.known = quota.size / quota.period * 1.3
-                ceiling.cruise(flights.number, now)
+            quota.opened(state.last_knock, flight.at, door.row)
             length = door.opened(now)
             if length is not None:
                 state.unavailable.score = 0.0
-                if quota.period:
-                    ceiling.cruise(flights.number, now)
-                elif ceiling.known is not None:
+                if ceiling.known is not None:
                     ceiling.rate = ceiling.known / (2 if length < SHORT else 8)
                     ceiling.enter("return", flights.number, now)
                 state.due = now
@@ -136,7 +139,7 @@ class Pilot:
         if quota.period:
             if quota.exceeded(flight.number) and flight.at // quota.period == quota.window_index:
                 quota.forget()
-                ceiling.known = ceiling.rate = self.rate(now)
+                ceiling.known = ceiling.rate = quota.size / quota.seconds
                 ceiling.enter("probe", flights.number, now)
             return
         ceiling.accepted(flights.number, flight.number, now, flights.latency, held)
@@ -183,6 +186,8 @@ class Pilot:
                     quota.forget()
             if not (down and (ceiling.known is None or flights.bad_row >= 3)):
                 ceiling.refused(flight.number, flight.at, flights.number, now)
+        elif ceiling.doubt and not down:
+            ceiling.refused(flight.number, flight.at, flights.number, now)
         else:
             ceiling.spend()
             ceiling.mark(flight.number, flight.at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 PERIODS = (10.0, 30.0, 60.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 21600.0, 86400.0)
+COUNT_LEAST = 20  # a smaller count comes out the same by chance
 LONG = 1800.0  # a door that opens on such a boundary twice is no accident
 JUST_AFTER = 0.05  # seconds behind a boundary, for clocks that do not agree
 PROBE_EVERY = 600  # answers between two windows that are filled to the brim
@@ -19,12 +20,14 @@ class Window(msgspec.Struct):
     full_at: int = 0  # what it took the last time when it was full
     agreed: int = 0
     pending: int = 0
+    doubts: int = 0
 
 
 class Quota(msgspec.Struct):
     windows: list[Window] = msgspec.field(default_factory=lambda: [Window(period) for period in PERIODS])
     boundary: float = -1.0
     period: float = 0.0  # of the window that is known to hold
+    seconds: float = 1.0
     size: int = 0
     used_from: int = 0
     window_index: int = -1
@@ -56,13 +59,13 @@ class Quota(msgspec.Struct):
             same = int(at // window.period) == window.index
             window.pending = number - window.first if same else 0
 
-    def opened(self, last_knock: float, first_answer: float) -> bool:
+    def opened(self, last_knock: float, first_answer: float, knocks: int) -> bool:
         """The door was still closed at one time and open at the other. Says whether a window has been found."""
         found: Window | None = None
         for window in self.windows:
             count, window.pending = window.pending, 0
             on_boundary = first_answer // window.period > last_knock // window.period
-            if not on_boundary or count < 3:
+            if not on_boundary or count < COUNT_LEAST or knocks < 2:
                 if count > 1 + 1.03 * window.full_at:
                     window.agreed, window.full_at = 0, 0
                 continue
@@ -71,7 +74,7 @@ class Quota(msgspec.Struct):
             else:
                 window.agreed = 0
             window.full_at = count
-            if window.agreed >= (1 if window.period >= LONG else 2 if count >= 20 else 4):
+            if window.agreed >= window.doubts + (1 if window.period >= LONG else 2):
                 found = found or window
         if found is not None and not self.period:
             self.period, self.size, self.broken = found.period, found.full_at, 0
@@ -81,16 +84,17 @@ class Quota(msgspec.Struct):
         return False
 
     def forget(self) -> None:
-        self.period = 0.0
         for window in self.windows:
             window.agreed, window.full_at = 0, 0
+            window.doubts += window.period == self.period
+        self.seconds, self.period = self.period, 0.0
 
     def until_boundary(self, now: float) -> float:
         return (now // self.period + 1) * self.period + JUST_AFTER
 
     def pace(self, now: float, number: int) -> float:
         """What is left of the window, spread over what is left of its time."""
-        target = self.size * 1.02 + 1 if self.probing else self.size - max(1.0, 0.002 * self.size)
+        target = self.size * 1.04 + 4 if self.probing else self.size - max(1.0, 0.002 * self.size)
         left = target - (number - self.used_from)
         seconds = (now // self.period + 1) * self.period - now
         even = self.size / self.period

@@ -47,7 +47,7 @@ def confidence(samples: int) -> str:
 def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int | None, now: int) -> dict[str, Any]:
     """The fields that scripts rely on, and those that people read."""
     minutes = [Minute(*each) for each in state.get("minutes", [])]
-    recent = [each for each in minutes if each.at > now - WINDOW_MINUTES * MINUTE]
+    recent = [each for each in minutes if each.at + MINUTE > now - WINDOW_MINUTES * MINUTE]
     completed = sum(each.completed for each in recent)
     failed = sum(each.failed for each in recent)
     samples = completed + failed

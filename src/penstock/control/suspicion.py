@@ -30,7 +30,7 @@ class Suspicion(msgspec.Struct):
         if learn:
             self.usual = min(0.5, self.usual + self.learning * (1 - self.usual))
         if self.score > self.enough:
-            self.score = self.enough
+            self.score = 0.0
             return True
         return False
 

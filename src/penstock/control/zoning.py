@@ -73,7 +73,7 @@ class ZonesPace:
 
     def restarted(self, now: float) -> None:
         step = start(self._zones.state, self.rules, now_ms=int(now * 1_000))
-        self._zones.state, self._zones.due_ms = step.state, 0
+        self._zones.state, self._zones.due_ms = step.state, step.next_at
 
     def tune(self, now: float, wanted: Mapping[str, object]) -> None:
         unknown = wanted.keys() - {"batch_size", "interval_ms"}

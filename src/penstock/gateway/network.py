@@ -79,7 +79,17 @@ class _Body(httpx2.AsyncByteStream):
             yield piece
 
     async def aclose(self) -> None:
+        # Bytes behind the end of the body would be taken for the answer to the next request.
+        if _left_over(self._answer):
+            await self._answer.extensions["network_stream"].aclose()
         await self._answer.aclose()
+
+
+def _left_over(answer: httpcore2.Response) -> bool:
+    """Whether the server sent more than it announced. Only the parser knows; tests notice when it moves."""
+    connection = getattr(getattr(answer.stream, "_stream", None), "_connection", None)
+    parser = getattr(connection, "_h11_state", None)
+    return parser is not None and bool(parser.trailing_data[0])
 
 
 class _Dial(httpcore2.AsyncNetworkBackend):
@@ -106,10 +116,29 @@ class _Dial(httpcore2.AsyncNetworkBackend):
         failed: Exception = httpcore2.ConnectError(f"{host} has no address")
         for address in usable:
             try:
-                return await self._backend.connect_tcp(address, port, timeout=CONNECT_SECONDS / len(usable))
+                seconds = CONNECT_SECONDS / len(usable)
+                return _Stream(await self._backend.connect_tcp(address, port, timeout=seconds))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failed = error
         raise failed
+
+
+class _Stream(httpcore2.AsyncNetworkStream):
+    """A connection that is closed when its TLS handshake is given up. Otherwise it would stay open for ever."""
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
+        self._stream = stream
+        self.read, self.write, self.aclose = stream.read, stream.write, stream.aclose  # type: ignore[method-assign]
+        self.get_extra_info = stream.get_extra_info  # type: ignore[method-assign]
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            return await self._stream.start_tls(ssl_context, server_hostname, timeout)
+        except BaseException:
+            await self._stream.aclose()
+            raise
 
 
 def _pool(dial: _Dial, context: ssl.SSLContext) -> httpcore2.AsyncConnectionPool:

@@ -219,8 +219,8 @@ class Host:
         else:
             return None
         digest = blake2b(_encoded([arguments, named], method), digest_size=8).hexdigest()
-        unit.sent += 1
-        return OnceKey(scope, f"{before}{'/'.join((*key, method, digest))}#{unit.sent}")
+        unit.asked += 1
+        return OnceKey(scope, f"{before}{'/'.join((*key, method, digest))}#{unit.asked}")
 
     # -- coming and going ---------------------------------------------------------------------------------
 

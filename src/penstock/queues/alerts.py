@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.model.ids import as_text
 from penstock.runtime.events import (
     AlarmWasLost,
     CeilingReached,
@@ -18,7 +17,6 @@ from penstock.runtime.events import (
     LettersAge,
     LettersPiledUp,
     MessageDied,
-    RowsReturned,
     WorkerStarted,
 )
 
@@ -44,16 +42,6 @@ class Alert:
     agent: str = AGENT
 
 
-# Among the last letters only, however many there are.
-KILLERS = """
-select id, correlation_id, queue, type, source, attempts, reason, error_class || ': ' || error_message as error
-from penstock_dead
-where seq > (select max(seq) from penstock_dead) - 1000
-and (reason = 'worker_died' or error_class = 'WallLimit')
-order by seq desc
-limit :dead
-"""
-
 Sink = Callable[[Alert], Awaitable[object]]
 ALERTED = (MessageDied, LettersAge, LettersPiledUp, CeilingReached, AlarmWasLost)
 
@@ -69,7 +57,9 @@ def alert_of(event: EngineEvent) -> Alert | None:
         case CeilingReached():
             return Alert(event.name, f"{event.task} is skipped for the rest of the month: {event.used}", event.facts())
         case AlarmWasLost():
-            return Alert(event.name, f"The alarm of {event.object} failed for the last time: {event.error}", event.facts())
+            return Alert(
+                event.name, f"The alarm of {event.object} failed for the last time: {event.error}", event.facts()
+            )
         case LettersAge():
             text = f"{event.letters} dead letters of {event.queue} expire within a day. Replay or discard them."
             return Alert(event.name, text, event.facts())
@@ -84,12 +74,11 @@ class Alerts:
 
     def __init__(self, worker: Worker, engine: Engine, sinks: list[Sink]) -> None:
         self._worker = worker
-        self._engine = engine
         self._sinks = sinks
         self._pending = 0
         self._left_out = 0
         self._early: list[Callable[[], Coroutine[Any, Any, None]]] | None = []
-        kinds = (*ALERTED, RowsReturned, WorkerStarted) if sinks else ()
+        kinds = (*ALERTED, WorkerStarted) if sinks else ()
         self._leaves = [engine.events.subscribe(self._heard, to=kind) for kind in kinds]
 
     def leave(self) -> None:
@@ -102,9 +91,6 @@ class Alerts:
                 early, self._early = self._early or [], None
                 for work in early:
                     self._start(work)
-            case RowsReturned():
-                if event.dead:
-                    self._start(partial(self._tell_of_killers, event.dead))
             case _:
                 alert = alert_of(event)
                 if alert is not None:
@@ -145,12 +131,3 @@ class Alerts:
             facts: dict[str, object] = {"left_out": self._left_out}
             self._left_out = 0
             self._tell(Alert("alerts.left_out", text, facts))
-
-    async def _tell_of_killers(self, dead: int) -> None:
-        """A message that killed its worker cannot be told of by that worker: whoever returns its rows looks them up."""
-        found = await self._engine.read("", KILLERS, {"dead": dead}, rows_max=dead)
-        for id, correlation_id, *facts in found.values:
-            named = dict(zip(found.columns[2:], facts, strict=True))
-            alert = alert_of(MessageDied(id=as_text(id), correlation_id=as_text(correlation_id), **named))
-            assert alert is not None
-            self._tell(alert)

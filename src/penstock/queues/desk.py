@@ -125,6 +125,8 @@ class Desk:
         engine.faults.at("pull.after_commit")
         for task, measure in committed.measures:
             engine.meter.add(task, measure)
+        for death in committed.deaths:
+            engine.tell_death(death)
         engine.due.leased(committed.next_lapse)
         return [_pulled(delivery) for delivery in committed.claimed]
 

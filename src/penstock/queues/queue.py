@@ -206,6 +206,8 @@ class Queue:
             unit.engine.events.emit(MessageWasLarge(self.name, name, len(body)))
 
     def _key(self, id: str | None, unique: str | None) -> bytes:
+        if id is not None and unique is not None:
+            raise BadMessage("Give an `id` or a `unique` key, not both. Nothing was sent.", id=id, unique=unique)
         if unique is not None:
             return derived(NO_PARENT, self.name, unique)
         try:
@@ -236,12 +238,13 @@ class Queue:
             if hops > self._limits.hops_soft and name not in self._told:
                 self._told.add(name)
                 unit.engine.events.emit(ChainGrewLong(self.name, name, hops))
+        due = now + int(delay * 1_000_000)
         # Made through the tuple itself: twice as quick as calling the class, and one is made for every message.
         values = (
             id,
             self.name,
             priority,
-            now + int(delay * 1_000_000),
+            due,
             name,
             self._home.name,
             correlation_id,
@@ -320,7 +323,6 @@ class Queue:
             HandlerRow(self.name, type_, handler.name)
             for type_, handlers in self.handlers.items()
             for handler in handlers
-            if len(handlers) > 1
         ]
 
     def _second(self, name: str) -> BadApp:

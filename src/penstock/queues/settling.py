@@ -31,7 +31,7 @@ class MessageUnit(Unit):
         settler = self.settler
         if error is None and settler.note is not None:
             settler.note(self.delivery, self.settlement, self.started, self.ended)
-        if error is not None or settler.tells or type(self.settlement) is Dead:
+        if error is not None or settler.tells:
             settler.finished(self, error)
 
 
@@ -132,7 +132,7 @@ class Settler:
         """One message of a batch is settled. The times are the loop's."""
         if self.note is not None:
             self.note(delivery, settlement, started, ended)
-        if self.tells or isinstance(settlement, Dead):
+        if self.tells:
             self._worker.tell_settled(delivery, settlement)
 
     def _is_beyond_help(self, error: Exception) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.contracts.clock import Clock
+
 SECOND: Final = 1_000_000
 
 # A wall clock that strays further than this from the monotonic one was set by someone, not slewed.
@@ -119,3 +121,17 @@ class HostClock:
             )
         if self.on_jump is not None:
             self.on_jump(jump)
+
+
+class ClockOf:
+    """The clock of whatever is open at the moment, or the host's while nothing is."""
+
+    def __init__(self, current: Callable[[], Clock | None]) -> None:
+        self._current = current
+        self._host = HostClock()
+
+    def now(self) -> int:
+        return (self._current() or self._host).now()
+
+    def monotonic(self) -> float:
+        return (self._current() or self._host).monotonic()

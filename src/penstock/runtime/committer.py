@@ -9,6 +9,7 @@ from typing import Protocol
 
 from penstock.contracts.chores import Chores
 from penstock.contracts.clock import Clock
+from penstock.contracts.deaths import Death
 from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Also, Committed, Ledger, NotCommitted, SealedUnit, Want
 from penstock.contracts.timers import TIMERS, SetTimer
@@ -44,6 +45,7 @@ class Committer:
         claims: Claims,
         *,
         on_cost: Callable[[str, Measure], None],
+        on_death: Callable[[Death], None],
         on_trouble: Callable[[Exception], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -53,6 +55,7 @@ class Committer:
         self._faults = faults
         self._claims = claims
         self._on_cost = on_cost
+        self._on_death = on_death
         self._on_trouble = on_trouble
         self._pending: list[SealedUnit] = []
         self._busy = False
@@ -153,6 +156,8 @@ class Committer:
         for committed in result.commits:
             for task, measure in committed.measures:
                 self._on_cost(task, measure)
+            for death in committed.deaths:
+                self._on_death(death)
             for queue, due in committed.waiting.items():
                 waiting[queue] = min(due, waiting.get(queue, due))
         if result.commits:

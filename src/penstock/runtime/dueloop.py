@@ -192,7 +192,7 @@ class DueLoop:
         """Rows were leased in a commit that was not the committer's: until then at the earliest."""
         if until is not None and (self._next_lapse is None or until < self._next_lapse):
             self._next_lapse = until
-            self.arm()
+        self.arm()
 
     def freed(self, queue: str) -> None:
         """A source has room again."""

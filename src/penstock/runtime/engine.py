@@ -7,18 +7,19 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
+from penstock.contracts.deaths import Death
 from penstock.contracts.ledger import Bindable, OnceKey
 from penstock.contracts.presence import Bell, Presence
 from penstock.contracts.store import Reader, Rows, Store, Writer
 from penstock.model.errors import StorageFull
-from penstock.model.ids import IdSource
+from penstock.model.ids import IdSource, as_text
 from penstock.model.limits import Limits
 from penstock.model.sweep import SweepHold
 from penstock.runtime import lanes
 from penstock.runtime.clock import HostClock, Jump
 from penstock.runtime.committer import Committer
 from penstock.runtime.dueloop import DueLoop
-from penstock.runtime.events import ClockJumped, Events, RowsReturned, StorageRanFull, StoreFailed
+from penstock.runtime.events import ClockJumped, Events, MessageDied, RowsReturned, StorageRanFull, StoreFailed
 from penstock.runtime.gate import Gate
 from penstock.runtime.history import History
 from penstock.runtime.meterbook import MeterBook
@@ -99,6 +100,7 @@ class Engine:
             self.faults,
             self.due,
             on_cost=self.meter.add,
+            on_death=self.tell_death,
             on_trouble=self._in_trouble,
         )
         self._readers = [
@@ -182,6 +184,8 @@ class Engine:
                 now=self.clock.now(),
             )
             returned = await self.in_writer(work)
+            for death in returned.deaths:
+                self.tell_death(death)
             self.presence.forget(departed.worker)
             if returned.released or returned.suspected or returned.charged or returned.dead:
                 self.events.emit(
@@ -191,6 +195,20 @@ class Engine:
                 )
                 self.due.look()
                 self._bell.ring(())
+
+    def tell_death(self, death: Death) -> None:
+        self.events.emit(
+            MessageDied(
+                death.queue,
+                as_text(death.id),
+                death.type,
+                death.source,
+                death.attempts,
+                death.reason,
+                death.error,
+                as_text(death.correlation_id),
+            )
+        )
 
     # -- trouble ---------------------------------------------------------------------------------------
 

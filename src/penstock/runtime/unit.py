@@ -26,7 +26,7 @@ current_unit: ContextVar[Unit | None] = ContextVar("penstock_unit", default=None
 class Unit(SealedUnit):
     """Open while its handler runs. `key` makes the ids of what it sends the same on every attempt."""
 
-    __slots__ = ("_bytes", "closed", "engine", "key", "origin", "sent")
+    __slots__ = ("_bytes", "asked", "closed", "engine", "key", "origin", "sent")
 
     def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
         # Spelt out instead of calling up: one of these is made for every message.
@@ -45,6 +45,7 @@ class Unit(SealedUnit):
         self.key = key
         self.closed = False
         self.sent = 0
+        self.asked = 0  # calls to objects: each has its number, so that a repeat finds its answer
         self._bytes = 0
 
     def add(self, call: Call, size_bytes: int) -> None:

@@ -12,14 +12,13 @@ from penstock.contracts.workers import HandlerRow
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
-from penstock.model.outcome import Again, Dead, Settlement
+from penstock.model.outcome import Again, Settlement
 from penstock.model.times import iso_z
 from penstock.runtime.dueloop import Source
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import (
     LeaseWasLost,
     LogGrew,
-    MessageDied,
     MessageFailed,
     MessageReceived,
     MessageSettled,
@@ -189,19 +188,6 @@ class Worker:
     def tell_settled(self, delivery: Delivery, settlement: Settlement) -> None:
         """A settlement has committed."""
         events = self._engine.events
-        if isinstance(settlement, Dead):
-            failure = settlement.failure
-            died = MessageDied(
-                delivery.queue,
-                as_text(delivery.id),
-                delivery.type,
-                delivery.source,
-                delivery.attempts + settlement.charged,
-                settlement.reason,
-                None if failure is None else f"{failure.error_class}: {failure.message}",
-                as_text(delivery.correlation_id),
-            )
-            events.emit(died)
         if events.wanted(MessageSettled):
             events.emit(_settled(delivery, settlement, self._engine.clock.now()))
 

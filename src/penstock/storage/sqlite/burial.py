@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.contracts.deaths import Death
 from penstock.contracts.ledger import Also, Edit, Replay, Resolve
 from penstock.model.envelope import replay_id
 from penstock.model.ids import derived
@@ -25,9 +26,10 @@ def bury(session: Session, facts: dict[str, Any], tally: Tally, *, now: int) -> 
     buried: list[Any] = execute(SQL["bury"], facts).fetchall()
     if not buried:
         return False
-    ((letter, id, queue, correlation_id, hops, depth, body_bytes),) = buried
+    ((letter, id, queue, correlation_id, hops, depth, body_bytes, type_, source, attempts, reason, error),) = buried
     execute(SQL["remove"], {"seq": facts["seq"], "token": facts["token"]})
     tally.left(queue, DEAD, body_bytes)
+    tally.deaths.append(Death(queue, id, type_, source, attempts, reason, error, correlation_id))
     _give_notice(session, letter, id, queue, (correlation_id, hops, depth), tally, now)
     return True
 

@@ -139,7 +139,8 @@ class Claimer:
             oldest = oldest if first is None else min(oldest, first)
         if oldest + want.wait_micros <= now:
             return limit
-        return min(limit, ready // want.batch * want.batch)
+        most = limit - limit % want.batch or limit
+        return min(most, ready // want.batch * want.batch)
 
     def _next_batch(self, want: Want) -> int:
         """When the rows that wait are a batch: with the one that makes it full, or when the first has waited long enough."""

@@ -12,7 +12,9 @@ select
 from penstock_messages
 where seq = :seq
 and token = :token
-returning seq, id, queue, correlation_id, hops, depth, length(body);
+returning
+  seq, id, queue, correlation_id, hops, depth, length(body), type, source, attempts, reason,
+  error_class || ': ' || error_message;
 
 -- name: remove
 delete from penstock_messages

@@ -187,7 +187,7 @@ class SqliteLedger:
         for unit in units:
             if unit.once is not None:
                 keyed.append(unit)
-            if unit.delivery is not None and unit.settlement is DONE:
+            if unit.delivery is not None and unit.settlement is DONE and unit.also is None:
                 done.setdefault(unit.delivery.token, []).append(unit.delivery)
             elif unit.delivery is not None or unit.also is not None:
                 for delivery, settlement in unit.fence():
@@ -213,7 +213,8 @@ class SqliteLedger:
             rows = [delivery.seq for delivery in deliveries]
             if any(delivery.flags for delivery in deliveries):
                 came_back = [delivery.seq for delivery in deliveries if delivery.flags & KEYED]
-                connection.execute(SQL["note_processed"], {"seqs": seqs(came_back), "now": now})
+                if came_back:
+                    connection.execute(SQL["note_processed"], {"seqs": seqs(came_back), "now": now})
             connection.execute(SQL["settle_done"], _fence(token, rows))
             held = held and connection.changes() == len(rows)
             tally.bulk(deliveries, ACKED)

@@ -64,6 +64,13 @@ where (id, queue) in (
   select id, queue
   from penstock_messages
   where seq in carray(:seqs)
+)
+and not exists (
+  select 1
+  from penstock_messages
+  where penstock_messages.id = penstock_seen.id
+  and penstock_messages.queue = penstock_seen.queue
+  and penstock_messages.seq not in carray(:seqs)
 );
 
 -- name: count

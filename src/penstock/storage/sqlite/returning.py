@@ -27,8 +27,8 @@ class ReturnedRows:
     charged: int = 0
     dead: int = 0
 
-    def counts(self) -> Returned:
-        return Returned(self.released, self.suspected, self.charged, self.dead)
+    def counts(self, tally: Tally) -> Returned:
+        return Returned(self.released, self.suspected, self.charged, self.dead, tuple(tally.deaths))
 
 
 def return_rows(

@@ -70,7 +70,7 @@ and worker is null;
 
 -- name: create_dead
 create table if not exists penstock_dead (
-  seq integer primary key,
+  seq integer primary key autoincrement,
   id blob not null,
   handler text not null,
   queue text not null,
@@ -340,7 +340,10 @@ select
   handler,
   type,
   source,
-  case when json_valid(cast(body as text)) then cast(body as text) else quote(body) end as payload,
+  case
+    when type <> 'bytes' and reason <> 'corrupt' and json_valid(cast(body as text)) then cast(body as text)
+    else quote(body)
+  end as payload,
   attempts,
   crashes,
   strftime('%Y-%m-%dT%H:%M:%SZ', failed_at / 1000000, 'unixepoch') as failed_at,
@@ -350,18 +353,18 @@ select
   resolution,
   note,
   lower(hex(correlation_id)) as correlation_id,
-  lower(hex(causation_id)) as causation_id,
-  lower(hex(replay_of)) as replay_of,
+  nullif(lower(hex(causation_id)), '') as causation_id,
+  nullif(lower(hex(replay_of)), '') as replay_of,
   json_object(
     'event_id', lower(hex(id)),
     'type', type,
     'source', source,
     'timestamp', strftime('%Y-%m-%dT%H:%M:%SZ', sent_at / 1000000, 'unixepoch'),
     'correlation_id', lower(hex(correlation_id)),
-    'causation_id', lower(hex(causation_id)),
+    'causation_id', nullif(lower(hex(causation_id)), ''),
     'hops', hops,
     'depth', depth,
-    'replay_of', lower(hex(replay_of))
+    'replay_of', nullif(lower(hex(replay_of)), '')
   ) as envelope,
   error_class,
   error_message,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 
+from penstock.contracts.deaths import Death
 from penstock.contracts.ledger import Committed
 from penstock.model.message import Delivery, NewMessage
 from penstock.model.prices import OPERATION_BYTES
@@ -27,6 +28,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.by_queue: dict[str, list[int]] = {}
+        self.deaths: list[Death] = []
         self.waiting: dict[str, int] = {}  # queues that got rows by the store's own doing, and when the first is due
 
     def of(self, queue: str) -> list[int]:
@@ -69,6 +71,7 @@ class Tally:
 
     def tell(self, committed: Committed) -> None:
         committed.waiting = self.waiting
+        committed.deaths = self.deaths
         for queue, counts in self.by_queue.items():
             if counts[OPERATIONS]:
                 spent = Measure("penstock:queue_operations", counts[OPERATIONS], 0, 0, 0, 0, 0.0)

@@ -26,6 +26,16 @@ where (scope, key) in (
   select scope, key
   from penstock_once
   where saved_at < :before
+  and not exists (
+    select 1
+    from penstock_messages
+    where penstock_messages.id = substr(penstock_once.scope, 1, 16)
+  )
+  and not exists (
+    select 1
+    from penstock_dead
+    where penstock_dead.id = substr(penstock_once.scope, 1, 16)
+  )
   order by saved_at
   limit :limit
 );
@@ -41,6 +51,13 @@ where (id, queue) in (
     from penstock_messages
     where penstock_messages.id = penstock_seen.id
     and penstock_messages.queue = penstock_seen.queue
+  )
+  and not exists (
+    select 1
+    from penstock_dead
+    where penstock_dead.id = penstock_seen.id
+    and penstock_dead.queue = penstock_seen.queue
+    and penstock_dead.resolution is null
   )
   order by seen_at
   limit :limit

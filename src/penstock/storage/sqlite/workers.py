@@ -63,7 +63,7 @@ class SqliteWorkers:
         returned = return_rows(session, worker, tally, started=started, charged=charged, now=now, number=number)
         tally.save(session)
         self._remove(worker)
-        return returned.counts()
+        return returned.counts(tally)
 
     def _remove(self, worker: int) -> None:
         self._session.connection.execute(OWNING["let_go_all"], {"worker": worker})

@@ -61,7 +61,7 @@ select 1
 from penstock_handlers
 where queue = :queue
 and type = :type
-and handler in (:handler, '')
+and handler = :handler
 and worker <> :worker
 limit 1;
 

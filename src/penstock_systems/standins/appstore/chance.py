@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from statistics import NormalDist
 from typing import TypeVar
 
@@ -47,7 +47,7 @@ def pick(choices: Sequence[T], *parts: int) -> T:
 
 def interpolated(points: Sequence[tuple[float, float]], x: float) -> float:
     """Between two points on a straight line, and outside of them as at the end."""
-    for (left, low), (right, high) in zip(points, points[1:], strict=False):
+    for (left, low), (right, high) in pairwise(points):
         if x <= right:
             return low + (high - low) * max(0.0, x - left) / (right - left)
     return points[-1][1]

@@ -62,12 +62,16 @@ TOPICS: list[tuple[str, int, list[str]]] = [
     for name, genre, words in (line.split("|") for line in _TOPICS.strip().splitlines())
 ]
 # When there are more markets than topics, the same topic returns for somebody else.
-AUDIENCES = """
+AUDIENCES = (
+    """
 kids toddler family;students college campus;seniors elderly simple;couples partner shared;teachers classroom school
 women ladies girls;men guys beard;nurses hospital ward;pilots aviation cockpit;farmers tractor harvest
 drivers trucker cabin;artists studio painter;gamers console stream;athletes coach team;church bible prayer
 nomads remote abroad;startups founder team;beginners basics easy;teens youth club;doctors clinic patient
-""".replace("\n", ";").strip(";").split(";")
+""".replace("\n", ";")
+    .strip(";")
+    .split(";")
+)
 
 KEYWORDS = 8  # a market
 MODIFIERS = """

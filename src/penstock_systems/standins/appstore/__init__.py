@@ -1,0 +1,24 @@
+"""A stand-in for Apple's App Store: a seeded catalogue behind Apple's paths, shapes, limits and oddities."""
+
+from __future__ import annotations
+
+from penstock_systems.standins.appstore.app import FIRST_DAY, App
+from penstock_systems.standins.appstore.catalogue import Catalogue, Market
+from penstock_systems.standins.appstore.manners import Fault, Limit, Manners
+from penstock_systems.standins.appstore.store import Book, Minute, Store, Truth, make_store, store_of
+
+__all__ = [
+    "FIRST_DAY",
+    "App",
+    "Book",
+    "Catalogue",
+    "Fault",
+    "Limit",
+    "Manners",
+    "Market",
+    "Minute",
+    "Store",
+    "Truth",
+    "make_store",
+    "store_of",
+]

@@ -1,0 +1,49 @@
+"""`python -m penstock_systems.standins.appstore`: the stand-in on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import click
+import uvicorn
+
+from penstock_systems.standins.appstore.app import DAY_SECONDS, FIRST_DAY
+from penstock_systems.standins.appstore.catalogue import APPS_MAX, MARKETS_MAX, Catalogue
+from penstock_systems.standins.appstore.manners import Manners
+from penstock_systems.standins.appstore.store import make_store
+
+GRACE_SECONDS = 2  # what requests get to finish in after Ctrl-C
+
+
+@click.command()
+@click.option("--apps", default=3_000, show_default=True, type=click.IntRange(1, APPS_MAX))
+@click.option("--markets", default=20, show_default=True, type=click.IntRange(0, MARKETS_MAX))
+@click.option("--seed", default=1, show_default=True, help="The same seed, the same store.")
+@click.option(
+    "--port", default=8788, show_default=True, type=click.IntRange(0, 65_535), help="0 takes any that is free."
+)
+@click.option(
+    "--day", default=0, show_default=True, help="The day the store's calendar starts on; 0 is 1 January 2026."
+)
+@click.option("--whole-pages", is_flag=True, help="Product pages of half a megabyte, as the real ones.")
+def main(apps: int, markets: int, seed: int, port: int, day: int, whole_pages: bool) -> None:
+    """Serve a seeded App Store on loopback."""
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        click.echo(
+            f"The stand-in App Store, {apps:,} apps from seed {seed}: http://127.0.0.1:{listening.getsockname()[1]}"
+        )
+        asyncio.run(_serve(Catalogue(apps, markets, seed), listening, day, Manners(whole_pages=whole_pages)))
+
+
+async def _serve(catalogue: Catalogue, listening: socket.socket, day: int, manners: Manners) -> None:
+    # The calendar starts anew with each run, so that a run can be repeated on another date.
+    elapsed = asyncio.get_running_loop().time
+    midnight = FIRST_DAY.timestamp() + day * DAY_SECONDS - elapsed()
+    store = make_store(catalogue, lambda: midnight + elapsed(), manners)
+    config = uvicorn.Config(store, log_level="warning", timeout_graceful_shutdown=GRACE_SECONDS)
+    await uvicorn.Server(config).serve(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()
