@@ -31,8 +31,8 @@ help: ## Show this list
 		/^[a-z-]+:.*## / { split($$0, part, /:.*## /); printf "  %s%-12s%s %s\n", cyan, part[1], plain, part[2] }' Makefile
 
 .PHONY: demo
-demo: $(READY) ## Run a small example pipeline (until the App Store job is here)
-	@$(RUN) examples/killed_in_the_middle.py
+demo: $(READY) ## Crawl a stand-in App Store for six hours of virtual time, and watch the pace find the store's limit
+	@$(RUN) -m examples.market.demo
 
 ##@ Prove
 

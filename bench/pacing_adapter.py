@@ -11,7 +11,8 @@ if importlib.util.find_spec("penstock") is None:  # run by a Python that knows n
     for packages in (Path(__file__).resolve().parent.parent / ".venv").glob("lib/python3*/site-packages"):
         site.addsitedir(str(packages))
 
-from penstock.control.pilot import Outcome, Pilot as RealPilot  # noqa: E402
+from penstock.control.pilot import Outcome
+from penstock.control.pilot import Pilot as RealPilot
 
 OUTCOMES = {
     200: Outcome.OK,
@@ -41,7 +42,7 @@ class Pilot:
             return 1, decision.parallel, 0.0, AT_ONCE
         if decision.again_at is not None:
             return 0, decision.parallel, decision.again_at - now
-        if self.pilot.state.door.closed:
+        if self.pilot.state.door.row >= 2:
             return 0, decision.parallel, 0.05
         self.handing_over = True
         return 1, len(self.tickets), 0.0, AT_ONCE, 1

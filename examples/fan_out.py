@@ -23,6 +23,7 @@ events = app.queue("brand-events", accepts=[Found])
 total = 0
 seen: set[str] = set()
 pauses: list[str] = []
+everything_seen = asyncio.Event()
 
 
 @wishes.on(Research)
@@ -42,14 +43,15 @@ async def remember(found: Found) -> None:
         pauses.append(found.keyword)
         raise ps.Throttled("slow down", retry_after=0.1)  # waits, and loses no attempt; `count` is not run again
     seen.add(found.keyword)
+    if len(seen) == 40:
+        everything_seen.set()
 
 
 async def main() -> None:
     async with app.unit(key="this week's keywords"):  # once, however often this program is started
         wishes.send_all(Research(keyword=f"keyword {number}") for number in range(40))
     running = asyncio.ensure_future(app.run())
-    while len(seen) < 40:
-        await asyncio.sleep(0.02)
+    await everything_seen.wait()
     app.stop()
     await running
     print(f"{len(seen)} keywords, {total} results, each counted once")

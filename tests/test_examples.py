@@ -36,3 +36,21 @@ def test_an_example_does_what_it_says(example: Path, tmp_path: Path) -> None:
 
     assert ran.returncode == 0, ran.stderr
     assert SAYS[example.name] in ran.stdout
+
+
+def test_the_demo_finds_the_pace_of_the_store_and_draws_it(tmp_path: Path) -> None:
+    root = str(EXAMPLES[0].parent.parent)
+    environment = {**os.environ, "APPS": "400", "HOURS": "1", "COLUMNS": "100", "PYTHONPATH": root}
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "examples.market.demo"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert "hidden limit 10" in ran.stdout
+    assert (tmp_path / "build" / "demo" / "pace.svg").read_text().startswith("<svg")

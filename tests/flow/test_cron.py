@@ -20,6 +20,7 @@ from tests.flow.shop import EFFECT, effects
 
 START = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 EVERY_MINUTE = "* * * * *"
+ONE_EACH = "`parallel=1` of a queue holds in each worker: runs that wait may begin in two at once"
 RUNS = "select task, status, phase, missed, error, rows_written from pipeline_log where task = :task order by created_at, id"
 
 
@@ -136,7 +137,7 @@ async def test_a_run_that_takes_longer_than_its_pace_is_never_overlapped_and_the
         running -= 1
 
     async with TestApp(app, start=START) as shop:
-        await shop.advance(minutes=3, seconds=40)
+        await shop.advance(minutes=3, seconds=10)
 
         assert most == 1
         assert await statuses(app, "slow") == ["done", "skipped", "due"]
@@ -165,9 +166,56 @@ async def test_runs_that_queue_follow_one_another() -> None:
         assert (await effects(app))[:3] == ["01 12:01", "01 12:02", "01 12:03"]
 
 
+@pytest.mark.spec("A4-05")
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("queue", marks=pytest.mark.xfail(reason=ONE_EACH, strict=True)),
+        pytest.param("catch up", marks=pytest.mark.xfail(reason=ONE_EACH, strict=True)),
+        "trigger",
+    ],
+)
+@virtual
+async def test_two_workers_do_not_run_one_task_beside_itself(how: str, tmp_path: Path) -> None:
+    running = most = ended = 0
+
+    def made() -> ps.App:
+        app = ps.App("shop")
+
+        async def slow() -> None:
+            nonlocal running, most, ended
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(90)
+            running -= 1
+            ended += 1
+
+        if how == "queue":
+            app.cron(EVERY_MINUTE, why="charts move", unless=busy, overlap="queue")(slow)
+        elif how == "catch up":
+            app.cron("0 * * * *", why="hourly", catch_up="all")(slow)
+        else:
+            app.cron("*/5 * * * *", why="charts move slowly")(slow)
+        return app
+
+    async with Crew(made, tmp_path, workers=2, start=START) as crew:
+        if how == "catch up":
+            await crew.stop(0)
+            await crew.stop(1)
+            await crew.advance(hours=4)
+            await crew.man(0)
+            await crew.man(1)
+        elif how == "trigger":
+            await crew.inside(0, lambda: crew.apps[0].crons.trigger("slow"))
+            await crew.inside(0, lambda: crew.apps[0].crons.trigger("slow"))
+        await crew.advance(minutes=6, seconds=10)
+
+        assert (most, ended >= 2) == (1, True)
+
+
 @virtual
 async def test_runs_that_may_overlap_do() -> None:
-    app = counting_app(seconds=150, overlap="allow")
+    app = counting_app(seconds=170, overlap="allow")
     async with TestApp(app, start=START) as shop:
         await shop.advance(minutes=3)
         assert (await shop.counts(app.queues["cron.crawl"])).leased == 3
@@ -187,7 +235,7 @@ async def test_after_three_days_down_as_much_is_made_up_for_as_was_asked(
         await crew.advance(hours=1)
         assert len(await effects(crew.apps[0])) == 1
         await crew.stop(0)
-        await crew.advance(days=3)
+        await crew.advance(days=3, minutes=5)
         await crew.man(0)
         await crew.advance(minutes=20)
 
@@ -282,7 +330,7 @@ async def test_a_task_that_fails_is_logged_leaves_no_effect_and_runs_again_at_th
         with caplog.at_level(logging.ERROR, "penstock.cron"):
             await shop.advance(minutes=10)
 
-        rows = [dict(row) for row in await app.db.rows(RUNS, task="bad")]
+        rows = await app.db.rows(RUNS, task="bad")
         assert [(row["status"], row["phase"], row["error"]) for row in rows] == [
             ("failed", "fetching", "OSError: the store is away")
         ] * 2
@@ -320,7 +368,7 @@ async def test_however_a_run_fails_the_log_says_so_and_the_next_fire_comes(how: 
     async with TestApp(app, start=START) as shop:
         await shop.advance(minutes=14)
 
-        rows = [dict(row) for row in await app.db.rows(RUNS, task="bad")]
+        rows = await app.db.rows(RUNS, task="bad")
         assert [row["status"] for row in rows] == ["failed", "failed"]
         assert all(row["error"] for row in rows)
         expected = {"probe": 0, "death": 6}
@@ -413,7 +461,7 @@ async def test_over_its_ceiling_a_task_is_skipped_with_one_alert_and_runs_again_
         assert [event.task for event in reached] == ["costly"], "told again after a restart"
         assert [alert.kind for alert in alerts] == ["ceiling.reached"]
 
-        await shop.advance(hours=2)
+        await shop.advance(hours=3)
         assert (await statuses(app, "costly"))[-2:] == ["done", "done"]
 
 

@@ -42,7 +42,7 @@ class Books:
         shown = self.shown[row.queue.name]
         shown["sent"] += sent
         shown["open"] += 1
-        shown["bytes"] += row.bytes
+        shown["bytes"] += row.size
         self._touched.add(row.queue.name)
         if fed:
             self._fed.add(row.queue.name)
@@ -54,7 +54,7 @@ class Books:
         else:
             shown["sent"] -= 1  # its parts are counted in its stead
         shown["open"] -= 1
-        shown["bytes"] -= row.bytes
+        shown["bytes"] -= row.size
         self._touched.add(row.queue.name)
 
     def dealt_with(self, queue: str, state: str | None) -> None:

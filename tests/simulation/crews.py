@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import penstock as ps
 from penstock.config import Config
@@ -33,8 +33,12 @@ class Job(ps.Event):
 
 HANDLERS = ("one", "two")
 
-Handle = Callable[["SimulatedApp", Job, ps.Message], Awaitable[object]]
-HandleBatch = Callable[["SimulatedApp", Batch], Awaitable[object]]
+
+class Handling(Protocol):
+    """Who runs what is delivered."""
+
+    async def handle(self, app: SimulatedApp, job: Job, message: ps.Message) -> object: ...
+    async def handle_batch(self, app: SimulatedApp, batch: Batch) -> object: ...
 
 
 class SimulatedApp(ps.App):
@@ -48,8 +52,7 @@ class SimulatedApp(ps.App):
         process: Process,
         *,
         order: Random | None,
-        handle: Handle,
-        handle_batch: HandleBatch,
+        handlers: Handling,
     ) -> None:
         limits = {
             "retry_first_seconds": plan.retry_first,
@@ -68,9 +71,9 @@ class SimulatedApp(ps.App):
         for number in served:
             planned, queue = plan.queues[number], self.by_number[number]
             if planned.batch > 1:
-                self._serve_batches(queue, handle_batch)
+                self._serve_batches(queue, handlers)
             elif not planned.pulled:
-                self._serve(queue, handle, HANDLERS[: planned.handlers])
+                self._serve(queue, handlers, HANDLERS[: planned.handlers])
 
     def _declare(self, planned: QueuePlan) -> Queue:
         return self.queue(
@@ -87,16 +90,16 @@ class SimulatedApp(ps.App):
             retention=planned.retention,
         )
 
-    def _serve(self, queue: Queue, handle: Handle, names: Sequence[str]) -> None:
+    def _serve(self, queue: Queue, handlers: Handling, names: Sequence[str]) -> None:
         async def on_job(job: Job, message: ps.Message) -> object:
-            return await handle(self, job, message)
+            return await handlers.handle(self, job, message)
 
         for name in names:
             queue.on(Job, name=name)(on_job)
 
-    def _serve_batches(self, queue: Queue, handle: HandleBatch) -> None:
+    def _serve_batches(self, queue: Queue, handlers: Handling) -> None:
         async def on_jobs(batch: Batch) -> object:
-            return await handle(self, batch)
+            return await handlers.handle_batch(self, batch)
 
         queue.on_batch(on_jobs)
 

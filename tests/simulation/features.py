@@ -21,7 +21,12 @@ def planned(seed: int) -> Plan:
         return plain
     queues = tuple(_queue(chance, plain, number) for number in range(len(plain.queues)))
     behaviours = plain.behaviours | ({"said": 4} if chance.random() < 0.5 and not plain.peaceful else {})
-    richer = replace(plain, queues=queues, behaviours=behaviours, sends=plain.sends + _keyed(chance, plain) + _bursts(chance, plain, queues))
+    richer = replace(
+        plain,
+        queues=queues,
+        behaviours=behaviours,
+        sends=plain.sends + _keyed(chance, plain) + _bursts(chance, plain, queues),
+    )
     if plain.peaceful:
         return richer
     batched = any(queue.batch > 1 for queue in queues)

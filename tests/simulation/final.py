@@ -107,7 +107,9 @@ def _effects_once(connection: apsw.Connection, law: Law) -> str | None:
 
 
 def _counted_right(connection: apsw.Connection, law: Law) -> str | None:
-    for id, handler, attempts, crashes in connection.execute("select id, handler, attempts, crashes from penstock_dead"):
+    for id, handler, attempts, crashes in connection.execute(
+        "select id, handler, attempts, crashes from penstock_dead"
+    ):
         row = law.rows[(bytes(id), handler)]
         if row.state != DEAD:
             return f"{row.key} is {row.state} and has a dead letter"

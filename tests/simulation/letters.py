@@ -1,4 +1,4 @@
-"""Dead letters in one commit: one that is sent back is sent, one that is dealt with is not, and nothing comes from nowhere."""
+"""Dead letters in one commit: one that is marked as sent back was sent, and nothing comes from nowhere."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Row:
     seq: int
     due: int
     ready_at: float  # on the steady clock
-    bytes: int
+    size: int  # of its body
     origin: bytes  # the id it had before it died and was sent back
     expires: int | None = None
     state: str = WAITING

@@ -68,7 +68,7 @@ def try_mutant(patch: Path, seeds: range = SEEDS) -> Verdict:
             )
             return Verdict(patch.stem, None, "", why)
         known = seed_of(patch)
-        if known in seeds:
+        if known is not None and known in seeds:
             verdict = _run(patch.stem, Path(folder, "src"), range(known, known + 1))
             if verdict.seed is not None or verdict.trouble:
                 return verdict

@@ -24,6 +24,7 @@ class Outside:
         self._world = world
         self._chance = world.chance("outside")
         self._requests = 0
+        self._acting: list[asyncio.Task[None]] = []
         self._tended: dict[str, Crew] = {}  # by whom
         self.told = 0  # dead letters that operators were told are dealt with
         self.unheard = 0  # answers that nobody heard
@@ -31,7 +32,7 @@ class Outside:
     def act(self, act: ActPlan) -> None:
         post = self._world.posts[act.worker]
         if post.crew.serving and not post.crew.process.dead:
-            post.crew.process.start(self._do(post, post.crew, act))
+            self._acting.append(post.crew.process.start(self._do(post, post.crew, act)))
 
     async def _do(self, post: Post, crew: Crew, act: ActPlan) -> None:
         app, world = post.app, self._world
@@ -141,7 +142,7 @@ class Outside:
                 tending = self._tended.get(f"{kind} {queue.name}")
                 if needed and post is not None and (tending is None or tending.process.dead):
                     self._tended[f"{kind} {queue.name}"] = post.crew
-                    post.crew.process.start(self._tend(post, kind, number))
+                    self._acting.append(post.crew.process.start(self._tend(post, kind, number)))
         world.at(world.now() + TENDED_SECONDS, self.tend)
 
     async def _tend(self, post: Post, kind: str, number: int) -> None:

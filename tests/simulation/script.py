@@ -10,7 +10,7 @@ from typing import NoReturn
 import penstock as ps
 from penstock.model.errors import StatementFailed
 from penstock.model.ids import from_text
-from penstock.runtime.unit import Unit, current_unit
+from penstock.runtime.unit import current_unit
 from tests.simulation.crews import HANDLERS, Job, SimulatedApp
 from tests.simulation.endings import KEEPS_EFFECTS, worded
 from tests.simulation.model import Run, Work

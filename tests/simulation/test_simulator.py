@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.simulation.features import ACTS, planned
 from tests.simulation.many import histories, report
 from tests.simulation.mutants import SEEDS
-from tests.simulation.features import planned
 from tests.simulation.simulator import Simulator
 
 
@@ -48,3 +48,17 @@ def test_histories_hold_every_kind_of_fault_and_of_behaviour() -> None:
     assert any(each.peaceful for each in plans)
     assert any(each.rings_lost and each.workers > 1 for each in plans)
     assert {kind for each in plans for kind in each.behaviours} >= {"bad", "background", "poison", "overrun", "twice"}
+
+
+def test_histories_hold_every_way_to_use_a_queue() -> None:
+    plans = [planned(seed) for seed in SEEDS]
+    queues = [queue for each in plans for queue in each.queues]
+    assert {queue.batch for queue in queues} == {1, 2, 3, 4}
+    assert {queue.handlers for queue in queues} == {1, 2}
+    assert any(queue.pulled for queue in queues)
+    assert any(queue.rate and queue.batch > 1 for queue in queues)
+    assert any(queue.messages_max for queue in queues)
+    assert any(queue.retention and queue.handlers > 1 for queue in queues)
+    assert any(send.unique for each in plans for send in each.sends)
+    assert {act.kind for each in plans for act in each.acts} == {*ACTS, "pull"}
+    assert any(each.stalls and each.workers > 1 for each in plans)

@@ -37,7 +37,7 @@ class Together:
         children: dict[bytes, Run] = {}
         for work in dict.fromkeys(run.work for run in self.settled):
             children |= self._judge(work, answers)
-        for (id, handler, _, kind), _count in answers.items():
+        for id, handler, _, kind in answers:
             law.expect(False, f"{law.rows[(id, handler)].key} saved {kind} and was not settled with it")
         self._all_sent(children)
 

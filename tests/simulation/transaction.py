@@ -107,6 +107,8 @@ class Transaction:
         law.expect(row.state == WAITING, f"{row.key} was claimed while it was {row.state}")
         law.expect((new["attempts"], new["crashes"]) == (row.attempts, row.crashes), f"claiming {row.key} charged it")
         law.books.claimed(row)
+        over = row.expires is not None and row.expires < law.wall() - 10 and not law.plan.jumps
+        law.expect(not over, f"{row.key} was claimed after it had expired")
         if new["worker"] == OUTSIDE:
             self._pulled(row, new)
         else:

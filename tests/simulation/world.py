@@ -125,7 +125,9 @@ class World:
         return self.calm or (self._loop.time() > 1.0 and self._nothing_planned() and self._is_drained())
 
     def _nothing_planned(self) -> bool:
-        last = max([0.0, *(each.at for each in (*self.plan.sends, *self.plan.faults, *self.plan.acts))])
+        plan = self.plan
+        planned = [send.at for send in plan.sends] + [fault.at for fault in plan.faults] + [act.at for act in plan.acts]
+        last = max([0.0, *planned])
         return self._loop.time() > last + 0.5 and not any(post.crew.process.paused for post in self.posts)
 
     def _is_drained(self) -> bool:
@@ -161,10 +163,8 @@ class World:
         self.law.of_process[process] = crew
         post.trap = Trap(process)
         latency = self._latency if self.plan.latency else None
-        surroundings = self._host.surroundings(
-            process, post.trap, tick_seconds=self.plan.tick_seconds, latency=latency
-        )
-        post.app = SimulatedApp(self.plan, served, self._database, process, order=self._order, handle=self._handlers.handle, handle_batch=self._handlers.handle_batch)
+        surroundings = self._host.surroundings(process, post.trap, tick_seconds=self.plan.tick_seconds, latency=latency)
+        post.app = SimulatedApp(self.plan, served, self._database, process, order=self._order, handlers=self._handlers)
         if self.plan.told:
             post.app.events.subscribe(self._told, to=MessageSettled)
         process.when_killed.append(lambda: self._died(crew))

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Phase = Literal["search", "cruise", "probe", "return"]
+Phase = Literal["search", "cruise", "probe", "return", "test"]
 
 BELOW = 0.995  # cruise this far below the ceiling: what the bucket of a service gains by it, the next probe spends
 CRUISE_FIRST = 10  # answers until the first probe after the ceiling has moved
@@ -31,7 +31,14 @@ class Ceiling(msgspec.Struct):
     settled: float | None = None
     missed: int = 0
     minute: list[tuple[float, int]] = []  # when and at which number we were, over the last minute
-    full: float | None = None  # what it took between the last two refusals, if that was enough to count
+    cruised: int = 0
+    falling: bool = False
+    isolated: int = 0
+    unshaken: float | None = None
+    test_for: int = 0
+    found: int = 0
+    long_closed: bool = False
+    probe_after: float = 0.0  # probes are dear here: none before this time
     doubt: int = 0
     phase_number: int = 0
     phase_at: float = 0.0
@@ -55,6 +62,15 @@ class Ceiling(msgspec.Struct):
         self.rate = self.known * BELOW
         self.enter("cruise", number, now)
 
+    def noticed(self, sent: int, now: float) -> None:
+        """A refusal that was not believed. Two of them during a test say that the pace is not the reason."""
+        if self.phase == "test":
+            self.found += 1
+            if self.found >= 2:
+                self.known = max(self.known or 0.0, self.unshaken or 0.0)
+                self.isolated = 0
+                self.cruise(sent, now)
+
     def accepted(self, sent: int, number: int, now: float, round_trip: float, held: bool) -> None:
         """One more answer that was no refusal, to a request of this phase or an earlier one."""
         self.credit = min(CREDIT_MOST, self.credit + CREDIT_EACH)
@@ -65,15 +81,21 @@ class Ceiling(msgspec.Struct):
             case "cruise":
                 assert self.known is not None
                 longest = min(float(CRUISE_MOST), max(CRUISE_SECONDS * self.rate, float(CRUISE_SLOW)))
-                if self.answers >= min(self.cruise_for, longest) and (
-                    self.credit >= 1 or self.answers >= longest or (self.settled and self.rate < 0.9 * self.settled)
-                ):
+                if self.falling:
+                    longest = min(longest, 40)
+                due = self.credit >= 1 or self.answers >= longest or (self.settled and self.rate < 0.9 * self.settled)
+                if self.answers >= min(self.cruise_for, longest) and due and now >= self.probe_after:
+                    self.cruised = self.answers
                     self.enter("probe", sent, now)
             case "return":
                 assert self.known is not None
-                self.rate *= 1 + 0.15
+                self.rate *= 1 + 0.2
                 if self.rate >= self.known * BELOW:
                     self.cruise_for = CRUISE_FIRST
+                    self.cruise(sent, now)
+            case "test":
+                if self.answers >= self.test_for:
+                    self.isolated = 0
                     self.cruise(sent, now)
             case "search" | "probe":
                 if self.doubt:
@@ -119,28 +141,47 @@ class Ceiling(msgspec.Struct):
             assert between is not None
             asked, took = number - self.phase_number, max(at - self.phase_at, 1e-9)
             spare = asked - self.known * took  # what it took beyond the ceiling we knew
-            if spare > 8 + 0.02 * asked:
+            saved = 2 + (1 - BELOW) * self.cruised  # what its bucket may have gained since the last refusal
+            if spare > saved + 6 + 0.02 * asked:
                 self.known = max(self.known, between, min(0.97 * asked / took, minute))
                 self.cruise_for = CRUISE_FIRST
             elif spare < 1:
                 self.known *= 0.99
                 self.cruise_for = max(CRUISE_FIRST, self.cruise_for // 2)
             else:
-                if between > self.known:
-                    self.known += 0.5 * (between - self.known)
+                better = max(between, (asked - saved) / took if spare > saved + 1.5 else 0.0)
+                if better > self.known:
+                    self.known += 0.5 * (better - self.known)
                 self.cruise_for = min(CRUISE_MOST, self.cruise_for * 2)
+            self.falling, self.isolated = False, 0
+        elif self.phase == "return" and self.long_closed:
+            self.known *= 0.8
+            self.rate = max(before * 0.5, self.known / 8)
+            self.mark(number, at)
+            self.enter("return", sent, now)
+            return
         else:
             low = 0.93 * before
+            self.isolated = self.isolated + 1 if count >= 20 and self.phase == "cruise" else 0
+            if self.isolated == 1:
+                self.unshaken = self.known
             self.known = low if between is None or count >= 60 else max(0.5 * before, min(between, before * 0.99))
             self.cruise_for = CRUISE_FIRST
-        self.full = between if between is not None and count >= 20 else None
+            self.falling = True
+            if self.isolated >= 3:
+                self.test_for = min(400, max(40, 3 * count))
+                self.rate = 0.6 * self.known
+                self.found = 0
+                self.mark(number, at)
+                self.enter("test", sent, now)
+                return
         self.mark(number, at)
         self.cruise(sent, now)
 
     @property
     def innocent(self) -> bool:
-        """Whether we are well below what it took a moment ago: a refusal now is not about the pace."""
-        return self.phase == "cruise" and self.full is not None and self.rate <= 0.96 * self.full
+        """Whether we are far below what it took a moment ago: a refusal now is not about the pace."""
+        return self.phase == "test"
 
     def spend(self) -> None:
         self.credit = max(CREDIT_LEAST, self.credit - 1)

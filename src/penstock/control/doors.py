@@ -16,6 +16,7 @@ class Door(msgspec.Struct):
     pause: float = 0.0
     hold_until: float = 0.0
     closed: bool = False
+    down: bool = False  # closed by failures, not by refusals
     cut_at: float = -1.0  # answers to requests sent before say nothing new
 
     def refused(self, now: float, rate: float, retry_after: float | None) -> None:

@@ -55,7 +55,7 @@ class Pilot:
         parallel = flights.allowed(state.ceiling.rate, state.parallel)
         if now < door.hold_until:
             return Decision(False, door.hold_until, parallel)
-        if door.closed and any(flight.at >= door.cut_at for flight in flights.under_way.values()):
+        if door.row >= 2 and any(flight.at >= door.cut_at for flight in flights.under_way.values()):
             return Decision(False, None, parallel)
         if now < state.due - 1e-9:
             return Decision(False, state.due, parallel)
@@ -78,7 +78,13 @@ class Pilot:
         return ticket
 
     def finished(
-        self, now: float, ticket: int, outcome: Outcome, *, latency: float, retry_after: float | None = None,
+        self,
+        now: float,
+        ticket: int,
+        outcome: Outcome,
+        *,
+        latency: float,
+        retry_after: float | None = None,
         item: str | None = None,
     ) -> None:
         state = self.state
@@ -95,8 +101,10 @@ class Pilot:
         elif outcome is Outcome.THROTTLED:
             if self._believed(item) or state.door.row:
                 self._refused(now, flight, retry_after)
-            elif retry_after is not None:
-                state.door.obey(now, retry_after)
+            else:
+                state.ceiling.noticed(state.flights.number, now)
+                if retry_after is not None:
+                    state.door.obey(now, retry_after)
         elif flight.at < state.door.cut_at:
             pass
         elif state.unavailable.failed(state.ceiling.phase == "cruise" and not state.door.row) or state.door.closed:
@@ -110,7 +118,7 @@ class Pilot:
             if times == 1 and not throttled.score:  # alone among answers that passed: it is the item
                 throttled.usual = min(0.03, throttled.usual + 0.002)
             return False
-        believed = throttled.failed(state.ceiling.innocent and not state.door.row and not throttled.score)
+        believed = throttled.failed(state.ceiling.innocent and not state.door.row)
         return believed or state.ceiling.phase in ("search", "probe")
 
     def rate(self, now: float) -> float:
@@ -131,9 +139,14 @@ class Pilot:
             if length is not None:
                 state.unavailable.score = 0.0
                 if ceiling.known is not None:
-                    ceiling.rate = ceiling.known / (2 if length < SHORT else 8)
+                    ceiling.long_closed = length >= SHORT
+                    ceiling.rate = ceiling.known / (4 if ceiling.long_closed else 2)
                     ceiling.enter("return", flights.number, now)
-                state.due = now
+                    state.due = now + 1 / ceiling.known
+                    if not door.down and 10 / ceiling.known < length < 600:
+                        ceiling.probe_after = now + 20 * length
+                else:
+                    state.due = now + 1 / ceiling.rate
                 return
         held = flights.held > 0.5
         if quota.period:
@@ -192,6 +205,7 @@ class Pilot:
             ceiling.spend()
             ceiling.mark(flight.number, flight.at)
         self._clamp()
+        door.down = down
         door.refused(now, ceiling.rate, retry_after)
         if door.hold_until > state.due:
             state.due = door.hold_until

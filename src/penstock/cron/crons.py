@@ -28,6 +28,7 @@ class Handling(Protocol):
     """A queue that a task's ticks come through."""
 
     def on(self, payload_class: type, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
+    def on_dead(self, function: Any) -> Any: ...
 
 
 class ScheduleState(NamedTuple):
@@ -106,7 +107,9 @@ class Crons:
             accepts=("cron.tick",),
         )
         queue = self._make_queue(settings, [Due])
-        queue.on(Due, name=task.name)(TaskRunner(task, self._opened, self.spending).run)
+        runner = TaskRunner(task, self._opened, self.spending)
+        queue.on(Due, name=task.name)(runner.run)
+        queue.on_dead(runner.died)
         self.tasks[task.name] = task
 
     async def declare(self, engine: Engine) -> None:

@@ -22,10 +22,19 @@ and statement not like 'penstock:%'
 """
 
 
+SKIPPED = """
+select finished_at
+from penstock_ticks
+where schedule = :task
+and status = 'ceiling'
+order by due desc
+limit 1
+"""
+
+
 class Spending:
     def __init__(self, system: Ceiling | None) -> None:
         self.system = system
-        self._told: set[tuple[str, str]] = set()
 
     async def reached(self, engine: Engine, task: CronTask) -> str | None:
         """Why the task may not run, if it may not."""
@@ -46,9 +55,9 @@ class Spending:
             return float(read * RATES.rows_read_usd + written * RATES.rows_written_usd) / 1_000_000
         return float(read if ceiling.unit == "rows_read" else written)
 
-    def tell_once(self, engine: Engine, event: CeilingReached) -> None:
-        """Once a task and month."""
-        key = (event.task, month_of(engine.clock.now()))
-        if key not in self._told:
-            self._told.add(key)
+    async def tell_once(self, engine: Engine, event: CeilingReached) -> None:
+        """Once a task and month, in whatever process: the run log knows whether it was skipped before."""
+        now = engine.clock.now()
+        found = await engine.read("", SKIPPED, {"task": event.task}, rows_max=1)
+        if not any(month_of(at) == month_of(now) for (at,) in found.values):
             engine.events.emit(event)

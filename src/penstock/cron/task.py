@@ -7,7 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from penstock.contracts.ledger import Also
 from penstock.contracts.timers import TickNote
@@ -17,7 +19,7 @@ from penstock.model.errors import BadApp
 from penstock.model.firing import Rule
 from penstock.model.outcome import describe
 from penstock.model.schedule import unexplained
-from penstock.model.times import from_micros
+from penstock.model.times import from_micros, to_micros
 from penstock.runtime.events import CeilingReached, TickFailed, TickWasIdle
 from penstock.runtime.unit import Unit, current_unit
 
@@ -37,6 +39,23 @@ class Due(Event, type="cron.tick"):
     due: int
     expression: str
     missed: int = 0
+
+
+class Dying(Protocol):
+    """What is asked of a dead letter."""
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def error_class(self) -> str | None: ...
+    @property
+    def error_message(self) -> str | None: ...
+    @property
+    def sent_at(self) -> datetime: ...
+    @property
+    def failed_at(self) -> datetime: ...
 
 
 class Tick:
@@ -64,9 +83,11 @@ class Tick:
         while self._background:
             await self._background.pop(0)
 
-    def cancel(self) -> None:
+    async def cancel(self) -> None:
+        """Ends what runs beside, and waits for it: on its way out it must not add to what is dropped."""
         for task in self._background:
             task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,44 +125,64 @@ class TaskRunner:
         assert unit is not None
         began, read = engine.clock.now(), engine.meter.read_by(unit.task)
         tick = Tick(due, engine.clock.now)
-        error: str | None = None
-        if (reached := await self._spending.reached(engine, self._task)) is not None:
-            status, error = "ceiling", reached
-            self._spending.tell_once(engine, CeilingReached(self._task.name, reached))
-        elif self._task.unless is not None and await self._task.unless():
-            status = "idle"
-            engine.events.emit(TickWasIdle(self._task.name, engine.meter.read_by(unit.task) - read))
-        else:
-            status, error = await self._run(tick, unit)
-            if status == "failed":
-                engine.events.emit(TickFailed(self._task.name, error or ""))
+        try:
+            status, error = await self._look_and_run(engine, tick, unit, read)
+        except Exception as raised:
+            # A task that fails has run: what it collected is dropped, the log says why, and the next fire comes as planned.
+            _drop_effects(unit)
+            failure = describe(raised)
+            status, error = "failed", f"{failure.error_class}: {failure.message}"
+            _log.exception("Cron task %s failed.", self._task.name)
+            engine.events.emit(TickFailed(self._task.name, error))
         rows_read = engine.meter.read_by(unit.task) - read
-        if unit.also is None:
-            unit.also = Also()
-        unit.also.timers.append(
-            TickNote(due.name, due.due, status, began, engine.clock.now(), rows_read, error, tick.phase)
-        )
+        _note(unit, TickNote(due.name, due.due, status, began, engine.clock.now(), rows_read, error, tick.phase))
 
-    async def _run(self, tick: Tick, unit: Unit) -> tuple[str, str | None]:
-        """A task that fails has run: what it collected is dropped, the log says why, and the next fire comes as planned."""
+    async def _look_and_run(self, engine: Engine, tick: Tick, unit: Unit, read: int) -> tuple[str, str | None]:
+        if (reached := await self._spending.reached(engine, self._task)) is not None:
+            await self._spending.tell_once(engine, CeilingReached(self._task.name, reached))
+            return "ceiling", reached
+        if self._task.unless is not None and await self._task.unless():
+            engine.events.emit(TickWasIdle(self._task.name, engine.meter.read_by(unit.task) - read))
+            return "idle", None
+        await self._run(tick)
+        return "done", None
+
+    async def _run(self, tick: Tick) -> None:
         before = asyncio.all_tasks()
         try:
             await (self._task.function(tick) if self._task.takes_tick else self._task.function())
             await tick.ended()
-        except asyncio.CancelledError:
-            tick.cancel()
+        except BaseException:
+            await tick.cancel()
             raise
-        except Exception as error:
-            tick.cancel()
-            unit.calls.clear()
-            unit.sends.clear()
-            failure = describe(error)
-            _log.exception("Cron task %s failed.", self._task.name)
-            return "failed", f"{failure.error_class}: {failure.message}"
         for stray in asyncio.all_tasks() - before:
             if not stray.done() and _is_users(stray):
                 _log.warning("Cron task %s left %r running; give it to tick.wait_until.", self._task.name, stray)
-        return "done", None
+
+    async def died(self, letter: Dying) -> None:
+        """A run that could not end by itself, past its wall limit, refused by the database or dead with its worker, has
+        failed too, and the log says so."""
+        engine = await self._engine()
+        unit = current_unit.get()
+        assert unit is not None
+        due = msgspec.json.decode(letter.body, type=Due)
+        error = f"{letter.error_class or letter.reason}: {letter.error_message or letter.reason}"
+        began, ended = to_micros(letter.sent_at), to_micros(letter.failed_at)
+        _note(unit, TickNote(due.name, due.due, "failed", began, ended, 0, error))
+        engine.events.emit(TickFailed(self._task.name, error))
+
+
+def _note(unit: Unit, note: TickNote) -> None:
+    if unit.also is None:
+        unit.also = Also()
+    unit.also.timers.append(note)
+
+
+def _drop_effects(unit: Unit) -> None:
+    unit.calls.clear()
+    unit.sends.clear()
+    if unit.also is not None:
+        unit.also.letters.clear()
 
 
 def _is_users(task: asyncio.Task[Any]) -> bool:

@@ -11,6 +11,7 @@ from penstock.contracts.ledger import Atomic, Line, Transaction, Write, WriteMan
 from penstock.data import archive, counts, inserts, overview, pruning
 from penstock.data.old import TimeUnit, old
 from penstock.data.pages import pages
+from penstock.data.probes import Probes
 from penstock.data.usage import MonthUsage, month_usage
 from penstock.model.errors import TooManyRows
 from penstock.model.forecast import Forecast
@@ -53,6 +54,7 @@ class Database:
     def __init__(self, home: Home) -> None:
         self._home = home
         self.counts_kept: list[str] = []
+        self._probes = Probes(self)
 
     # -- reads ------------------------------------------------------------------------------------------
 
@@ -86,6 +88,15 @@ class Database:
     async def column(self, sql: str, given: object = None, /, **named: object) -> list[Any]:
         """The first column of every row."""
         return [row[0] for row in await self.rows(sql, given, **named)]
+
+    async def exists(self, sql: str, given: object = None, /, **named: object) -> bool:
+        """Whether there is such a row: `exists("select 1 from apps where rank = 1 limit 1")`. Refused unless its plan
+        shows that it reads no more rows than it returns."""
+        return await self._probes.exists(sql, given, named)
+
+    async def more_than(self, most: int, sql: str, given: object = None, /, **named: object) -> bool:
+        """Whether there are more than so many such rows, counting one more than that at most."""
+        return await self._probes.more_than(most, sql, given, named)
 
     def pages(
         self, sql: str, given: Mapping[str, object] | None = None, /, *, key: str, size: int = 1_000, **named: object

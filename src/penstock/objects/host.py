@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -18,12 +19,13 @@ from penstock.contracts.timers import ALARM, ClearTimer, SetTimer
 from penstock.model.errors import BadMessage, LeaseLost, PenstockError, Reentrant
 from penstock.objects.object import Object
 from penstock.runtime.engine import Engine
-from penstock.runtime.unit import AwaitedUnit, current_unit
+from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
 from penstock.runtime.worker import Worker
 
 IDLE_SECONDS = 60.0  # in memory without an event; then it is let go, and costs nothing
 ELSEWHERE_SECONDS = 30.0  # what a caller waits for an object that lives in another process
 ASK_SECONDS = 0.05
+COUNTED_MIN = 1_000  # units whose calls are counted before those that have ended are forgotten
 
 _inside: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("penstock_objects", default=())
 
@@ -76,10 +78,6 @@ class Resident:
         row = await self._host.look(*self.key)
         return None if row is None else row.alarm
 
-    async def save(self) -> None:
-        """Saves the state as it is, in the middle of an event."""
-        await self._host.save_midway(self)
-
     @asynccontextmanager
     async def released(self) -> AsyncIterator[None]:
         """Others may run meanwhile. What this event has changed so far is saved first, so that they see it."""
@@ -88,7 +86,33 @@ class Resident:
         try:
             yield
         finally:
-            await self.lock.acquire()
+            await self._enter_again()
+
+    async def _enter_again(self) -> None:
+        """Whoever is cancelled while he waits for his turn takes it all the same: who leaves an event lets go of the lock,
+        and it must be his own."""
+        cancelled: asyncio.CancelledError | None = None
+        while True:
+            try:
+                await self.lock.acquire()
+                break
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+    async def save_between(self) -> None:
+        """Saves the state while the event is released, when no other event is half done."""
+        async with self.lock:
+            await self._host.save_midway(self)
+
+
+class Arriving:
+    """Those who wait for one object to come into memory: the first fetches it, the others find it there."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
 
 
 class Host:
@@ -99,8 +123,12 @@ class Host:
         self._has_owned = False  # an object that left memory is still ours until somebody asks
         self._letting_go = False
         self._residents: dict[tuple[str, str], Resident] = {}
-        self._arriving: dict[tuple[str, str], asyncio.Lock] = {}
+        self._arriving: dict[tuple[str, str], Arriving] = {}
         self._evicting: asyncio.TimerHandle | None = None
+        self._counted: dict[
+            int, tuple[Unit, Counter[str]]
+        ] = {}  # calls of the units that are open, and of some that were
+        self._counted_max = COUNTED_MIN
         self.time = self._loop.time
 
     def serve(self, worker: Worker) -> None:
@@ -131,26 +159,27 @@ class Host:
         inside = _inside.get()
         if key in inside:
             chain = " -> ".join("/".join(each) for each in (*inside, key))
-            raise Reentrant(
-                f"{chain}: this chain of calls came back to an object it is inside. Use `tell`, or `released`."
-            )
+            raise Reentrant(f"{chain}: this chain of calls came back to an object it is inside. Use `tell`.")
         named = named or {}
         once = self._key_of_call(key, method, arguments, named)
         if once is not None:
             stored = await self.engine.find_once(once)
             if stored is not None:
                 return msgspec.json.decode(stored)
-        resident = await self._arrived(cls, name, hint, ELSEWHERE_SECONDS if patient else 0.0)
-        resident.events += 1
-        token = _inside.set((*inside, key))
-        try:
-            async with resident.lock:
-                return await self._event(resident, method, arguments, named, once)
-        finally:
-            _inside.reset(token)
-            resident.events -= 1
-            resident.used_at = self.time()
-            self._watch_idle()
+        while True:
+            resident = await self._arrived(cls, name, hint, ELSEWHERE_SECONDS if patient else 0.0)
+            resident.events += 1
+            token = _inside.set((*inside, key))
+            try:
+                async with resident.lock:
+                    # Whoever waited may find that the object has moved meanwhile: what is in memory here is old.
+                    if self._residents.get(key) is resident:
+                        return await self._event(resident, method, arguments, named, once)
+            finally:
+                _inside.reset(token)
+                resident.events -= 1
+                resident.used_at = self.time()
+                self._watch_idle()
 
     async def _event(
         self, resident: Resident, method: str, arguments: tuple[Any, ...], named: dict[str, Any], once: OnceKey | None
@@ -175,22 +204,26 @@ class Host:
         changed = None if saved == resident.state else saved
         if changed is not None or unit.grows or unit.also.timers:
             unit.also.saves.append(SaveObject(*resident.key, resident.epoch, changed))
-            self.engine.committer.put(unit)
-            try:
-                await unit.settled()
-            except LeaseLost as error:
-                self._forget(resident)
-                raise Moved(
-                    f"{resident.timer} was taken over by another process, and nothing of this was saved."
-                ) from error
-            except Exception:
-                resident.instance._load(resident.state)
-                raise
+            await self._commit(resident, unit, saved)
             if unit.repeated and once is not None:
-                resident.instance._load(resident.state)
                 return msgspec.json.decode(await self.engine.find_once(once) or b"null")
-            resident.state = saved
         return result
+
+    async def _commit(self, resident: Resident, unit: AwaitedUnit, saved: bytes) -> None:
+        """Afterwards memory holds what the database holds, also if whoever waits was cancelled meanwhile."""
+        self.engine.committer.put(unit)
+        try:
+            await unit.settled()
+        except LeaseLost as error:
+            self._forget(resident)
+            raise Moved(
+                f"{resident.timer} was taken over by another process, and nothing of this was saved."
+            ) from error
+        finally:
+            if unit.committed:
+                resident.state = saved
+            else:
+                resident.instance._load(resident.state)
 
     async def save_midway(self, resident: Resident) -> None:
         """Saves what an event has changed so far, before it lets others in."""
@@ -201,9 +234,7 @@ class Host:
         midway.also = Also()
         midway.also.saves.append(SaveObject(*resident.key, resident.epoch, saved))
         midway.closed = True
-        self.engine.committer.put(midway)
-        await midway.settled()
-        resident.state = saved
+        await self._commit(resident, midway, saved)
 
     def _key_of_call(
         self, key: tuple[str, str], method: str, arguments: tuple[Any, ...], named: dict[str, Any]
@@ -213,14 +244,25 @@ class Host:
         if unit is None or unit.engine is not self.engine:
             return None
         if unit.delivery is not None:
-            scope, before = unit.delivery.origin + unit.delivery.handler.encode(), ""
+            if unit.key is None:
+                return None  # saved midway without a key: as all of it, the call happens again on a repeat
+            scope, before = unit.delivery.origin + unit.delivery.handler.encode(), f"{unit.key}>" if unit.key else ""
         elif unit.once is not None:
             scope, before = unit.once.scope, f"{unit.once.key}>"
         else:
             return None
         digest = blake2b(_encoded([arguments, named], method), digest_size=8).hexdigest()
-        unit.asked += 1
-        return OnceKey(scope, f"{before}{'/'.join((*key, method, digest))}#{unit.asked}")
+        call = f"{before}{'/'.join((*key, method, digest))}"
+        return OnceKey(scope, f"{call}#{self._nth(unit, call)}")
+
+    def _nth(self, unit: Unit, call: str) -> int:
+        """Such calls alone are counted: a handler may make the others in another order the next time."""
+        if len(self._counted) >= self._counted_max:
+            self._counted = {id(each): (each, calls) for each, calls in self._counted.values() if not each.closed}
+            self._counted_max = max(COUNTED_MIN, 2 * len(self._counted))
+        _, calls = self._counted.setdefault(id(unit), (unit, Counter()))
+        calls[call] += 1
+        return calls[call]
 
     # -- coming and going ---------------------------------------------------------------------------------
 
@@ -229,14 +271,18 @@ class Host:
         resident = self._residents.get(key)
         if resident is not None:
             return resident
-        lock = self._arriving.setdefault(key, asyncio.Lock())
-        async with lock:
-            resident = self._residents.get(key)
-            if resident is None:
-                resident = await self._acquire(cls, name, hint, patience)
-                self._residents[key] = resident
-        if not lock.locked():
-            self._arriving.pop(key, None)
+        arriving = self._arriving.setdefault(key, Arriving())
+        arriving.waiting += 1
+        try:
+            async with arriving.lock:
+                resident = self._residents.get(key)
+                if resident is None:
+                    resident = await self._acquire(cls, name, hint, patience)
+                    self._residents[key] = resident
+        finally:
+            arriving.waiting -= 1
+            if not arriving.waiting:
+                del self._arriving[key]
         return resident
 
     async def _acquire(self, cls: type[Object], name: str, hint: str | None, patience: float) -> Resident:
@@ -275,8 +321,9 @@ class Host:
                 resident = self._residents.get((class_name, name))
                 if resident is not None and not resident.events:
                     await self._let_go(resident)
-                elif resident is None:
+                elif resident is None and (class_name, name) not in self._arriving:
                     await self.engine.in_writer(partial(self.engine.writer.objects.disown, class_name, name))
+                    self.engine.ring(())
         finally:
             self._letting_go = False
 

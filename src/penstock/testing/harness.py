@@ -61,8 +61,9 @@ class TestApp:
         latency: float = 0.0,
         shuffled: bool = False,
         duplicated: bool = False,
+        folder: Path | None = None,
     ) -> None:
-        """`latency` is what the worker's store takes to begin and to answer, in virtual seconds. With `shuffled` what is
+        """The database is kept in `folder`, or in one that goes with the test. `latency` is what the worker's store takes to begin and to answer, in virtual seconds. With `shuffled` what is
         claimed together begins in any order, as the seed wants it. With `duplicated` each message that the test sends is
         sent twice under one id, and each is delivered once more to a handler that has lost its lease, so that it runs and
         can save nothing: `delivered` does not tell of that one."""
@@ -75,6 +76,7 @@ class TestApp:
         self._latency = (lambda: latency) if latency else None
         self._shuffled = shuffled
         self._duplicated = duplicated
+        self._kept_in = folder
         self._answering: list[Queue] = []
         self._open = False
         self._workers = 0
@@ -94,7 +96,7 @@ class TestApp:
             self._time.jump((to_micros(self._start) - self._time.clock.now()) / 1_000_000)
         self._folder = TemporaryDirectory(prefix="penstock-test-")
         self._before = (self.app.database, self.app.config)
-        self.app.database = str(Path(self._folder.name, f"{self.app.name}.db"))
+        self.app.database = str(Path(self._kept_in or self._folder.name, f"{self.app.name}.db"))
         self.app.config = msgspec.structs.replace(self.app.config, synchronous=self._synchronous)
         recorder = CandidRecorder if self._duplicated else Recorder
         self._recorder = recorder(lambda: self._time.clock.now())

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.contracts.timers import CRON, ClearTimer, Declared, SetTimer, TickNote, TimerChange, TimerRow
+from penstock.contracts.timers import ALARM, CRON, ClearTimer, Declared, SetTimer, TickNote, TimerChange, TimerRow
 from penstock.model.firing import Rule, fired_id
 from penstock.model.message import checksum
 from penstock.model.schedule import WAITING_MAX, Fire, decide, meet
@@ -24,6 +24,7 @@ def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
     execute = session.connection.execute
     due: list[Any] = execute(SQL["due_timers"], {"now": now, "limit": FIRED_AT_ONCE}).fetchall()
     for seq, kind, name, due_at, scheduled, queue, type_, rule in due:
+        tally.of(queue)  # a commit that only moves a timer, or notes a skipped run, is not an empty one
         if rule is None:
             # Its number tells it from an alarm that was set for the same moment while this one is being tried again.
             id = fired_id(kind, name, number, at=now)
@@ -32,18 +33,39 @@ def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
             continue
         parsed = Rule.parse(rule)
         decided = decide(parsed.schedule(), name, last=scheduled, now=now)
-        for each in decided.fires:
-            _tick(session, tally, name, parsed, each, decided.missed, queue, type_, now)
-        last = max((each.due for each in decided.fires), default=now if decided.missed else scheduled)
+        # Asked once: runs that are made up for together follow one another and are no reason to skip each other.
+        busy = _busy(session, parsed, queue)
+        for turn, each in enumerate(decided.fires):
+            waiting = busy + turn if parsed.overlap == "queue" else busy
+            _tick(session, tally, name, parsed, each, decided.missed, queue, type_, now, busy=waiting)
+        # A time that lies ahead of every fire came from a clock that was wrong: it must not be waited for.
+        known = min(scheduled, decided.next_due - 1)
+        last = max((each.due for each in decided.fires), default=now if decided.missed else known)
         moved = {"seq": seq, "due": decided.next_start, "scheduled": last, "fired": len(decided.fires)}
         execute(SQL["move_timer"], moved)
 
 
+def _busy(session: Session, rule: Rule, queue: str) -> int:
+    """How many runs of a schedule have not ended, if that matters to it."""
+    if rule.overlap == "allow":
+        return 0
+    return int(session.value(SQL["runs"], {"queue": queue, "most": WAITING_MAX}))
+
+
 def _tick(
-    session: Session, tally: Tally, name: str, rule: Rule, each: Fire, missed: int, queue: str, type_: str, now: int
+    session: Session,
+    tally: Tally,
+    name: str,
+    rule: Rule,
+    each: Fire,
+    missed: int,
+    queue: str,
+    type_: str,
+    now: int,
+    *,
+    busy: int = 0,
 ) -> None:
     """One run of a schedule, unless the one before it still runs and may not be overlapped."""
-    busy = session.value(SQL["runs"], {"queue": queue, "most": WAITING_MAX}) if rule.overlap != "allow" else 0
     skipped = meet(rule.overlap, running=0, waiting=busy) == "skip"
     noted = {"schedule": name, "due": each.due, "now": now, "missed": missed}
     session.connection.execute(SQL["note_tick"], noted | {"status": "skipped" if skipped else "due"})
@@ -80,6 +102,8 @@ def change(session: Session, changes: Sequence[TimerChange], *, rows_written: in
         match wanted:
             case SetTimer():
                 execute(SQL["set_timer"], wanted._asdict())
+                if wanted.kind == ALARM:
+                    execute(SQL["found_alarm"], {"name": wanted.name})
             case ClearTimer():
                 execute(SQL["clear_timer"], wanted._asdict())
             case TickNote():

@@ -33,6 +33,14 @@ on conflict (kind, name) do update
 set due = excluded.due,
   scheduled = excluded.due;
 
+-- An object whose alarm is set again has it back.
+-- name: found_alarm
+update penstock_objects
+set alarm_lost = 0
+where class = substr(:name, 1, instr(:name, '/') - 1)
+and name = substr(:name, instr(:name, '/') + 1)
+and alarm_lost;
+
 -- name: clear_timer
 delete from penstock_timers
 where kind = :kind
@@ -83,16 +91,18 @@ insert into penstock_messages (
 values (:id, :queue, 1, :due, :type, 'penstock', :id, 0, 0, :due, :checksum, :body)
 on conflict (id, queue, handler) do nothing;
 
+-- A next fire that lies behind the one that follows from now came from a clock that was ahead.
 -- name: declare
 insert into penstock_timers (kind, name, due, scheduled, queue, type, rule)
 values ('cron', :name, :due, :since, :queue, 'cron.tick', :rule)
 on conflict (kind, name) do update
-set due = case when rule is excluded.rule then due else excluded.due end,
+set due = case when rule is excluded.rule then min(due, excluded.due) else excluded.due end,
   scheduled = case when rule is excluded.rule then scheduled else excluded.scheduled end,
   rule = excluded.rule,
   queue = excluded.queue
 where rule is not excluded.rule
-or queue is not excluded.queue;
+or queue is not excluded.queue
+or due > excluded.due;
 
 -- name: pause_timer
 update penstock_timers
