@@ -37,8 +37,8 @@ demo: $(READY) ## Crawl a stand-in App Store for six hours of virtual time, and 
 ##@ Prove
 
 .PHONY: test
-test: lint types ## Lint, types and every test: what has to pass before a commit
-	@$(RUN) -m pytest
+test: lint types ## Lint, types and every test, on both cores: what has to pass before a commit
+	@$(RUN) -m tests.both_halves
 
 .PHONY: check
 check: lint types ## Lint, types and the rules of the house, in seconds: no behaviour is tested

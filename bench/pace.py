@@ -90,14 +90,14 @@ def tried(draw: Callable[[Random], Service], seed: int) -> Trial:
                 item, attempt = fresh, 0
             ticket = pilot.started(now)
             answer = service.ask(now, item)
-            heapq.heappush(under_way, Sent(now + answer.latency, ticket, item, attempt + 1, now, answer))
+            heapq.heappush(under_way, Sent(now + answer.latency, ticket, item, attempt, now, answer))
             trial.requests += 1
             continue
         if under_way and (decision.again_at is None or under_way[0].ends <= decision.again_at):
             sent = heapq.heappop(under_way)
             now = sent.ends
             answer = sent.answer
-            pilot.finished(
+            charged = pilot.finished(
                 now,
                 sent.ticket,
                 answer.outcome,
@@ -110,8 +110,9 @@ def tried(draw: Callable[[Random], Service], seed: int) -> Trial:
                 trial.done += 1
                 bins[min(len(bins) - 1, int(sent.at / 60))] += 1
             elif answer.outcome is not Outcome.GONE:
-                if sent.attempt < ATTEMPTS_MOST:
-                    again.append((now + RETRY_SECONDS, sent.item, sent.attempt))
+                attempts = sent.attempt + charged
+                if attempts < ATTEMPTS_MOST:
+                    again.append((now + RETRY_SECONDS, sent.item, attempts))
                 elif answer.about_the_pace:
                     trial.given_up_good += 1
         else:

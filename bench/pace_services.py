@@ -16,6 +16,7 @@ from typing import NamedTuple
 from penstock.control.pilot import Outcome
 
 HOUR, DAY = 3_600.0, 86_400.0
+REQUESTS = 20_000
 SPREAD = 0.35  # of latencies, as the deviation of their logarithm
 MEAN_LATENCY = math.exp(SPREAD**2 / 2)  # of a latency whose median is one
 
@@ -78,6 +79,11 @@ def hashed(item: int) -> float:
     return (item * 2_654_435_761 & 0xFFFF_FFFF) / 2**32
 
 
+def run_for(rate: float) -> float:
+    """Simulated seconds: two hours, or what a slow service needs for enough requests to judge by, at most a day."""
+    return min(DAY, max(2 * HOUR, REQUESTS / rate))
+
+
 def rate_of(random: Random, low: float = 0.3, high: float = 15.0) -> float:
     return math.exp(random.uniform(math.log(low), math.log(high)))
 
@@ -91,6 +97,7 @@ class TokenBucket(Service):
         self.depth = max(1.0, self.rate * random.uniform(0.5, 10.0))
         self.tokens, self.at = self.depth, 0.0
         self.burst_taken = self.depth
+        self.seconds = run_for(self.rate)
 
     def limit(self, now: float) -> float:
         return self.rate
@@ -118,6 +125,7 @@ class LeakyBucket(Service):
         super().__init__(random)
         self.rate, self.queue = rate_of(random), random.randint(1, 12)
         self.free_at = 0.0
+        self.seconds = run_for(self.rate)
 
     def limit(self, now: float) -> float:
         return self.rate
@@ -138,6 +146,7 @@ class FixedWindow(Service):
         self.window = random.choice((10.0, 60.0, 60.0, 300.0, random.uniform(20, 200)))
         self.size = max(3, round(rate_of(random) * self.window))
         self.index, self.count = -1, 0
+        self.seconds = run_for(self.size / self.window)
 
     def limit(self, now: float) -> float:
         return self.size / self.window
@@ -161,6 +170,7 @@ class SlidingWindow(Service):
         self.size = max(3, round(rate_of(random) * self.window))
         self.taken: deque[float] = deque()
         self.burst_taken = float(self.size)
+        self.seconds = run_for(self.size / self.window)
 
     def limit(self, now: float) -> float:
         return self.size / self.window
@@ -176,11 +186,11 @@ class SlidingWindow(Service):
 
 class DailyQuota(FixedWindow):
     kind = "daily quota"
-    seconds = 2 * DAY
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.window, self.size = DAY, random.randint(4_000, 20_000)
+        self.seconds = 2 * DAY
 
 
 class Concurrency(Service):
@@ -281,8 +291,7 @@ class Outages(TokenBucket):
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.seconds = 4 * HOUR
-        starts = sorted(random.uniform(0.2, 3.4) * HOUR for _ in range(2))
+        starts = sorted(random.uniform(0.1, 0.85) * self.seconds for _ in range(2))
         self.closed = [(start, start + random.uniform(60, 1_500)) for start in starts]
         self.lifted = tuple(end for _, end in self.closed if not self.is_closed(end + 1))
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from random import Random
 
-from bench.pace_services import HOUR, Answer, FixedWindow, Service, TokenBucket, rate_of
+from bench.pace_services import HOUR, Answer, FixedWindow, Service, TokenBucket, rate_of, run_for
 
 
 class Weighed(TokenBucket):
@@ -71,6 +71,7 @@ class Sprinter(Service):
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.rate, self.head_start = rate_of(random), random.uniform(0.3, 1.0)
+        self.seconds = run_for(self.rate)
         self.share = random.uniform(1.3, 2.0)
         self.recent, self.tokens, self.at = 0.0, 2.0, 0.0
 
@@ -131,7 +132,6 @@ class Steps(TokenBucket):
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.seconds = 4 * HOUR
         moments = sorted(random.uniform(0, self.seconds) for _ in range(random.randint(2, 6)))
         self.steps = [(0.0, self.rate), *((moment, self.rate * 2 ** random.uniform(-2, 1)) for moment in moments)]
 

@@ -85,8 +85,8 @@ def draw(points: Sequence[Point], path: Path) -> None:
     path.write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="13" '
         f"style=\"font-family: system-ui, 'DejaVu Sans', sans-serif; background: white\">"
-        f'<text x="{LEFT}" y="24" fill="{INK}" font-size="16" font-weight="600">Pages a minute, and the limit that the store does '
-        f"not tell</text>{grid}{hours}"
+        f'<text x="{LEFT}" y="24" fill="{INK}" font-size="16" font-weight="600">Pages a minute, and the limit that '
+        f"the store does not tell</text>{grid}{hours}"
         f"{line([(point.at, point.limit) for point in points], LIMIT, 2)}{line(smooth, OURS, 2.5)}{marks}"
         f'<text x="{LEFT}" y="42" fill="{OURS}">answered (five-minute mean)</text>'
         f'<text x="{LEFT + 210}" y="42" fill="{LIMIT}">hidden limit (0 in an outage)</text>'

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.blobs.folder import BlobFolder
 from penstock.blobs.lifecycle import Expiry
@@ -22,7 +22,6 @@ from penstock.cron.crons import AnyTask, Crons
 from penstock.cron.task import Probe
 from penstock.data.database import Database
 from penstock.data.migrations import apply, found_in
-from penstock.gateway.client import Client
 from penstock.model import presets
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import type_name
@@ -50,6 +49,9 @@ from penstock.runtime.surroundings import Surroundings
 from penstock.runtime.unit import AwaitedUnit, open_unit
 from penstock.runtime.worker import Worker
 from penstock.storage.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from penstock.gateway.client import Client
 
 T = TypeVar("T")
 BLOBS_EVERY_SECONDS = 3_600.0
@@ -153,6 +155,8 @@ class App:
     def http(self, **options: Any) -> Client:
         """The way out: a client that calls no private address, reads no endless answer, and raises what controllers and
         queues understand. See docs/guide/http-client.md for its options."""
+        from penstock.gateway.client import Client  # only where somebody goes out: its libraries take a while to load
+
         return Client(clock=self._clock, **options)
 
     def cron(

@@ -1,4 +1,4 @@
-"""Several workers on one file in one virtual loop, each with an app of its own, to be killed, paused, stopped and replaced."""
+"""Several workers on one file in one virtual loop, each with an app of its own, to be killed, paused and replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ LOOK_SECONDS = 1.0  # how often each looks for neighbours that died, as a real w
 class Crew:
     """Bells ring at once. A post that was stopped or killed stays empty until it is manned again."""
 
-    def __init__(self, made: Callable[[], ps.App], folder: Path, *, workers: int, start: datetime | None = None) -> None:
+    def __init__(
+        self, made: Callable[[], ps.App], folder: Path, *, workers: int, start: datetime | None = None
+    ) -> None:
         self._made = made
         self._folder = folder
         self._workers = workers
@@ -46,10 +48,12 @@ class Crew:
         for post, process in self._processes.items():
             if not process.dead and post in self._running:
                 await self.stop(post)
+            elif not process.dead and self.apps[post]._engine is not None:
+                await process.start(self.apps[post].close())
         self._host.dispose()
 
-    async def man(self, post: int) -> None:
-        """A new worker takes the post."""
+    async def man(self, post: int, *, visits: bool = False) -> None:
+        """A new worker takes the post; one who only visits opens the database and runs nothing."""
         self._numbers += 1
         process = self._host.process(f"worker {self._numbers}")
         trap = Trap(process)
@@ -59,7 +63,8 @@ class Crew:
         surroundings = self._host.surroundings(process, trap, tick_seconds=LOOK_SECONDS)
         process.owns(await process.start(app.open(surroundings)))
         self.apps[post], self._processes[post], self._traps[post] = app, process, trap
-        self._running[post] = process.start(app.run())
+        if not visits:
+            self._running[post] = process.start(app.run())
         await self._host.loop.settle()
 
     async def stop(self, post: int) -> None:

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.model.errors import BadApp
 from penstock.runtime.events import RowsReturned
 from penstock.testing import CRASH_POINTS, TestApp, run, virtual
-from tests.flow.shop import EFFECT, Photo, effects
+from tests.flow.shop import EFFECT, Listing, Photo, effects
 from tests.flow.test_batches import batch_app, send
 from tests.flow.test_crashes import ELSEWHERE
 
@@ -316,3 +317,33 @@ def test_any_order_of_words_blocks_and_failures_ends_as_the_rules_say(steps: lis
             assert await effects(app) == sorted(expected.saved)
 
     run(story)
+
+
+@virtual
+async def test_a_key_in_a_batch_needs_the_message_it_belongs_to() -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], batch=2)
+    told: list[str] = []
+
+    @listings.on_batch
+    async def handle(batch: ps.Batch) -> None:
+        try:
+            async with app.unit(key="charge"):
+                pass
+        except BadApp as error:
+            told.append(str(error))
+        for message in batch:
+            async with message:
+                await app.once("charge", charge, message.id)
+
+    charged: list[str] = []
+
+    async def charge(id: str) -> None:
+        charged.append(id)
+
+    async with TestApp(app) as shop:
+        ids = [await shop.send(listings, Listing(name=name)) for name in "ab"]
+        await shop.drain()
+
+    assert "async with message" in told[0]
+    assert sorted(charged) == sorted(ids)

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 import penstock as ps
@@ -69,10 +70,10 @@ class Counter(ps.Object):
         return self.name
 
     async def call(self, other: str) -> int:
-        return await self.others[other].add(10)
+        return int(await self.others[other].add(10))
 
     async def call_back(self, other: str) -> int:
-        return await self.others[other].call(self.name)
+        return int(await self.others[other].call(self.name))
 
     async def oversize(self) -> None:
         self.names = ["x" * 200_000]
@@ -137,9 +138,7 @@ async def test_an_object_whose_loading_fails_is_loaded_anew_for_the_next_caller(
     app = ps.App("shop")
     objects = app.object(Fragile)
     async with TestApp(app):
-        first, second = await asyncio.gather(
-            objects["main"].ping(), objects["main"].ping(), return_exceptions=True
-        )
+        first, second = await asyncio.gather(objects["main"].ping(), objects["main"].ping(), return_exceptions=True)
         assert (type(first), second) == (OSError, "pong")
 
 
@@ -207,16 +206,15 @@ async def test_an_event_that_fails_leaves_memory_as_it_was_saved(method: str) ->
     app, counters, _ = counting()
     async with TestApp(app):
         await counters["main"].add(1)
-        with pytest.raises(Exception) as raised:
+        with pytest.raises((OSError, ps.PenstockError, msgspec.ValidationError)):
             await getattr(counters["main"], method)()
-        assert not isinstance(raised.value, AssertionError)
         assert await counters["main"].value() == 1
         await counters["main"].add(1)
         (await app.host()).evict_all()
         assert await counters["main"].value() == 2
 
 
-@pytest.mark.spec("A5-05", "A5-06")
+@pytest.mark.spec("A5-05")
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
 @virtual
 async def test_a_call_from_a_handler_changes_state_once_wherever_the_worker_dies(point: str) -> None:
@@ -291,7 +289,7 @@ async def test_what_is_told_joins_the_unit_and_goes_with_it() -> None:
     fails = [True, False]
 
     async def handle(_listing: Listing) -> None:
-        counters["main"].tell.add(7)
+        counters["main"].tell.add(7)  # type: ignore[unused-coroutine]
         if fails.pop(0):
             raise OSError("again, please")
 
@@ -303,7 +301,7 @@ async def test_what_is_told_joins_the_unit_and_goes_with_it() -> None:
         await shop.advance(minutes=2)
         assert await counters["main"].value() == 7
         with pytest.raises(NoUnit):
-            counters["main"].tell.add(1)
+            counters["main"].tell.add(1)  # type: ignore[unused-coroutine]
 
 
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
@@ -314,7 +312,7 @@ async def test_what_is_told_happens_once_wherever_the_worker_dies(point: str) ->
         async with TestApp(app) as shop:
             await shop.crash(at=point, nth=nth)
             async with shop.unit():
-                counters["main"].tell.write("told")
+                counters["main"].tell.write("told")  # type: ignore[unused-coroutine]
             await shop.advance(minutes=2)
             assert await effects(app) == ["told"]
             assert await counters["main"].value() == 1
@@ -405,6 +403,17 @@ async def test_an_object_that_was_evicted_is_had_by_another_process(tmp_path: Pa
 
 
 @virtual
+async def test_a_process_that_runs_nothing_keeps_no_object(tmp_path: Path) -> None:
+    async with Crew(shared, tmp_path, workers=1) as crew:
+        await crew.man(1, visits=True)
+        for _ in range(3):
+            await add(crew, 1)
+            assert crew.apps[1]._host is not None
+            await add(crew, 0)
+        assert await value(crew, 0) == 6
+
+
+@virtual
 async def test_a_busy_object_is_waited_for_but_not_for_ever(tmp_path: Path) -> None:
     async with Crew(shared, tmp_path, workers=2) as crew:
         first: Any = crew.apps[0]
@@ -456,24 +465,30 @@ async def test_a_process_that_was_thought_dead_saves_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("A5-15")
-@virtual
-async def test_tags_leave_no_gap_and_a_class_keeps_its_own(tmp_path: Path) -> None:
+def test_tags_leave_no_gap_and_a_class_keeps_its_own(tmp_path: Path) -> None:
     class Agent(ps.Object): ...
 
     class Coordinator(ps.Object): ...
 
-    async def opened(*tags: tuple[type[ps.Object], str]) -> None:
-        app = ps.App("shop", database=tmp_path / "tags.db")
-        for cls, tag in tags:
-            app.object(cls, tag=tag)
-        async with TestApp(app) as shop:
-            await shop.restart()  # the same again is no change
+    def opened(*tags: tuple[type[ps.Object], str]) -> None:
+        async def once() -> None:
+            app = ps.App("shop", database=tmp_path / "tags.db", migrations=tmp_path)
+            for cls, tag in tags:
+                app.object(cls, tag=tag)
+            async with app:
+                pass
 
-    await opened((Agent, "v1"), (Coordinator, "v2"))
+        asyncio.run(once())
+
+    opened((Agent, "v1"), (Coordinator, "v2"))
+    opened((Agent, "v1"), (Coordinator, "v2"))
     with pytest.raises(BadApp, match="v1 is missing"):
-        await opened((Coordinator, "v2"))
+        opened((Coordinator, "v2"))
+    with pytest.raises(BadApp, match="Keep its tag"):
+        opened((Coordinator, "v1"), (Agent, "v2"))
     with pytest.raises(BadApp, match="tags are v1"):
-        await opened((Agent, "first"))
+        opened((Agent, "first"))
+    opened((Agent, "v1"), (Coordinator, "v2"))
 
 
 def test_what_cannot_be_an_object_is_refused() -> None:

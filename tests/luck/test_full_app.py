@@ -71,7 +71,7 @@ def test_running_handlers_are_settled_claims_stop_and_all_resumes(
             await shop.until_begun(8)
             fill(disk)
             with pytest.raises(StorageFull):
-                await shop.place("refused", load="x" * 100_000)
+                await shop.place("refused", load="x" * 800_000)
             go_on.set()
             await shop.until_done(8)
             started = time.thread_time()

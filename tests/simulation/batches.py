@@ -44,6 +44,8 @@ class BatchScript:
                 await asyncio.sleep(leader.row.queue.wall + 1)
             except asyncio.CancelledError:
                 pass
+        if not script.calm and self._chance.random() < 0.1:
+            self._say_to_all(batch, common)
         if kind in REFUSED or self._chance.random() < 0.8:
             for message, run in pairs:
                 if run.work is common:
@@ -54,6 +56,16 @@ class BatchScript:
         ended(common, ending, seconds)
         leader.answered = True
         return script.answer(kind, app, seconds)
+
+    def _say_to_all(self, batch: Batch, common: Work) -> None:
+        word, seconds = self._chance.choice(("ack", "retried")), self._chance.choice((None, 0.0, 2.0))
+        for run in common.runs:
+            if run.word == "":
+                run.word, run.seconds = word, seconds
+        if word == "ack":
+            batch.ack_all()
+        else:
+            batch.retry_all(seconds)
 
     async def _treat(self, app: SimulatedApp, message: ps.Message, run: Run) -> None:
         drawn = self._chance.random()
@@ -82,7 +94,9 @@ class BatchScript:
                     ending = "done"  # a failure by its own word: what it wrote is dropped and never refused
                 if ending in REFUSED or self._chance.random() < 0.8:
                     script.work(app, message.body, run, own)
-            except Exception:
+            except Exception as error:
+                if not isinstance(error, ps.LeaseLost):
+                    script.broken(f"{run.row.key} failed in its block as nobody planned: {error!r}")
                 ending = "fail"
                 self._leave(common, own, run, ending)
                 raise

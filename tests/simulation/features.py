@@ -8,6 +8,7 @@ from random import Random
 from tests.simulation.plan import FAULTS_END, ActPlan, Plan, QueuePlan, SendPlan, plan
 
 PLAIN = 0.3  # of all worlds stay as they are, so that nothing new hides what is old
+PLAIN_IN_PEACE = 0.8  # of those where every wake-up counts
 PULL_LEASES = (2.0, 5.0)
 ACTS = {"pause": 4, "tune": 4, "replay": 6, "discard": 3, "edit": 2, "purge": 1}
 RACES = {"replay", "discard", "edit"}
@@ -17,7 +18,7 @@ def planned(seed: int) -> Plan:
     """The whole plan of a seed. What is added is drawn from a source of its own: the rest stays as it was."""
     plain = plan(seed)
     chance = Random(f"{seed}/features")
-    if chance.random() < PLAIN:
+    if chance.random() < (PLAIN_IN_PEACE if plain.peaceful else PLAIN):
         return plain
     queues = tuple(_queue(chance, plain, number) for number in range(len(plain.queues)))
     behaviours = plain.behaviours | ({"said": 4} if chance.random() < 0.5 and not plain.peaceful else {})

@@ -180,13 +180,14 @@ def _queue(chance: Random, number: int) -> QueuePlan:
 
 
 def _trickle(chance: Random, workers: int, queues: int) -> tuple[SendPlan, ...]:
-    """Single messages, three close together each time: the others are sent while the first is being claimed."""
+    """Single messages, a few close together each time: the others are sent while the first is being claimed, and then
+    nobody else comes to make up for a wake-up that was lost."""
     sends: list[SendPlan] = []
-    for _ in range(chance.randint(4, 9)):
-        at, queue = chance.uniform(0.0, FAULTS_END / 2), chance.randrange(queues)
+    for _ in range(chance.randint(8, 14)):
+        at, queue = chance.uniform(0.0, FAULTS_END), chance.randrange(queues)
         sends += [
             SendPlan(at + after, chance.randrange(workers), ((queue, 0.0),), spoilt=False, doubled=False)
-            for after in (0.0, chance.uniform(0.02, 0.1), chance.uniform(0.02, 0.1))
+            for after in (0.0, *(chance.uniform(0.02, 0.12) for _ in range(chance.choice((1, 1, 2)))))
         ]
     return tuple(sends)
 

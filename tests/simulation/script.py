@@ -38,7 +38,7 @@ class Script:
         self.chance = chance
         self.die = die
         self.stall = stall
-        self._broken = broken
+        self.broken = broken
         self._kinds = [kind for kind in plan.behaviours if kind not in STEPS]
         self._weights = [plan.behaviours[kind] for kind in self._kinds]
         self.calm = False  # nothing goes wrong any more
@@ -192,7 +192,7 @@ class Script:
 
         result = await app.once("o", call)
         if not 1 <= result <= self.once_calls[name]:
-            self._broken(f"{run.row.key} was told {result} by what it did once")
+            self.broken(f"{run.row.key} was told {result} by what it did once")
 
     async def _write_late(self, app: SimulatedApp, run: Run) -> None:
         await asyncio.sleep(self.chance.choice(LATE_SECONDS))
@@ -202,7 +202,7 @@ class Script:
             self._write(app, run, "late")
         except ps.UnitClosed:
             return
-        self._broken(f"{run.row.key} wrote after its unit was closed")
+        self.broken(f"{run.row.key} wrote after its unit was closed")
 
 
 def say(message: ps.Message, word: str, seconds: float | None) -> None:

@@ -69,7 +69,7 @@ class World:
         self._trace.note(self._loop.time(), text)
 
     def break_(self, law: str) -> None:
-        if self.broken is None:
+        if self.broken is None and not self._over:
             self.broken = law
             self.note(f"BROKEN: {law}")
             self._stop.set()

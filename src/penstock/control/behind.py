@@ -34,6 +34,7 @@ class ControllerObject(Object):
     generation: int = 0
     version: str = ""
     pace: dict[str, Any] = {}  # noqa: RUF012 (every object gets a copy)
+    tuned: dict[str, Any] = {}  # noqa: RUF012 (what an operator has set, where the pace does not remember it)
     tally: Tally = Tally()
     minutes: list[Minute] = []  # noqa: RUF012
     said: list[tuple[int, str]] = []  # noqa: RUF012
@@ -62,6 +63,10 @@ class ControllerObject(Object):
         self.last_tick_at = engine.clock.now()
         if not self.running:
             return
+        if self._flight is not None:
+            # The one before still lands, after a stop or a reset: two would work on the same items.
+            self.set_alarm(after=START_SECONDS)
+            return
         definition = self._definition
         if self.version != definition.version:
             first = not self.version
@@ -71,7 +76,7 @@ class ControllerObject(Object):
                 self.set_alarm(after=GRACE_SECONDS)
                 return
         generation = self.generation
-        pace = pace_of(definition, self.pace, now=engine.clock.now() / 1_000_000)
+        pace = tuned_pace(definition, self.pace, self.tuned, now=engine.clock.now() / 1_000_000)
         worked, error = False, None
         async with self.released():
             try:
@@ -98,30 +103,42 @@ class ControllerObject(Object):
                 noted(self.minutes, engine.clock.now(), outcome)
                 self._note_pace(engine, pace)
 
+        def tally() -> Tally:
+            # Not the one it began with: an event that fails loads the state anew, and a reset begins another.
+            return self.tally if self.generation == generation else Tally()
+
+        def goes_on() -> bool:
+            # Somebody in another process wants something of it, or this one is to stop: the tick lands.
+            called_away = self._residence.asked or engine.due.stopped
+            return self.running and self.generation == generation and not called_away
+
         flight = self._flight = Flight(
             engine,
             definition.controller,
             pace,
-            self.tally,
+            tally,
             fence,
             timeout_seconds=definition.timeout_seconds,
             noted=note,
         )
-        saving = asyncio.ensure_future(self._keep_saving(pace))
+        saving = asyncio.ensure_future(self._keep_saving(engine, pace, generation))
         try:
             await flight.load()
             until = engine.clock.now() / 1_000_000 + FLIGHT_SECONDS
-            return await flight.run(until, lambda: self.running and self.generation == generation)
+            return await flight.run(until, goes_on)
         finally:
             self._flight = None
             saving.cancel()
+            await asyncio.gather(saving, return_exceptions=True)
 
-    async def _keep_saving(self, pace: Pace) -> None:
+    async def _keep_saving(self, engine: Engine, pace: Pace, generation: int) -> None:
         """Now and then while it works, so that a crash costs seconds of what was learnt, and status is fresh."""
-        while True:
+        while self.generation == generation:
             await asyncio.sleep(SAVE_SECONDS)
-            self.pace = pace.saved()
-            await self._residence.save()
+            if self.generation == generation:
+                self.pace = pace.saved()
+                self.last_tick_at = engine.clock.now()
+                await self._residence.save_between()
 
     def _note_pace(self, engine: Engine, pace: Pace) -> None:
         self.pace = pace.saved()
@@ -152,7 +169,7 @@ class ControllerObject(Object):
     async def reset(self, *, keep_stopped: bool = False) -> None:
         """As if it had never run; what a tick under way learns is dropped. Items that were set aside may be picked again."""
         self.generation += 1
-        self.pace, self.tally, self.minutes, self.said = {}, Tally(), [], []
+        self.pace, self.tuned, self.tally, self.minutes, self.said = {}, {}, Tally(), [], []
         self.last_tick_at = self.last_work_at = self.idle_streak = 0
         engine = await type(self).opened()
         states = ("gone", "parked", "waiting")
@@ -167,7 +184,9 @@ class ControllerObject(Object):
         """Sets what the mode lets one set, within its rails, and at once."""
         engine = await type(self).opened()
         now = engine.clock.now() / 1_000_000
+        await self._residence.save()  # what cannot be tuned fails, and must not take along what a tick has counted
         self._changed(now, lambda pace: pace.tune(now, wanted))
+        self.tuned = self.tuned | wanted
         if self._flight is not None:
             self._flight.interrupt()
         elif self.running:
@@ -176,7 +195,10 @@ class ControllerObject(Object):
 
     def _changed(self, now: float, change: Callable[[Pace], None]) -> None:
         """On the pace that flies now, or on the one that is saved."""
-        pace = self._flight.pace if self._flight is not None else pace_of(self._definition, self.pace, now=now)
+        # Tried on a copy: what is refused half-way must not stay with the one that flies.
+        change(tuned_pace(self._definition, self.pace, self.tuned, now=now))
+        flight = self._flight
+        pace = tuned_pace(self._definition, self.pace, self.tuned, now=now) if flight is None else flight.pace
         change(pace)
         self.pace = pace.saved()
 
@@ -185,3 +207,11 @@ class ControllerObject(Object):
         if self._flight is None and self.running:
             self.idle_streak = 0
             self.set_alarm(after=0.0)
+
+
+def tuned_pace(definition: Definition, saved: dict[str, Any], tuned: dict[str, Any], *, now: float) -> Pace:
+    """The pace as it was saved. A pilot is put back on the rails of its definition, so what an operator set is set again."""
+    pace = pace_of(definition, saved, now=now)
+    if tuned and definition.mode == "pilot":
+        pace.tune(now, tuned)
+    return pace

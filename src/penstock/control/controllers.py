@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from penstock.contracts.ledger import Bindable
 from penstock.contracts.objects import ObjectRow
-from penstock.control.behind import ControllerObject
+from penstock.control.behind import ControllerObject, tuned_pace
 from penstock.control.controller import Controller, Definition
 from penstock.control.modes import MODES, pace_of
 from penstock.control.status import status
-from penstock.model.errors import BadApp, NoSuchController
-from penstock.objects.host import Host
+from penstock.model.errors import BadApp, NoSuchController, PenstockError
+from penstock.objects.host import Elsewhere, Host
 from penstock.objects.namespace import Namespace
+from penstock.runtime.unit import open_unit
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
 
+_log = logging.getLogger("penstock.control")
 WATCH_SECONDS = 300.0
+TOLD_SECONDS, TOLD_LOOKS = 30.0, 300  # what an operator waits for a controller that lives elsewhere
 AnyController = TypeVar("AnyController", bound=type[Controller[Any]])
 
 
@@ -76,14 +81,54 @@ class Controllers:
         state = {} if row is None else msgspec.json.decode(row.state)
         definition = self._definitions[name]
         now = engine.clock.now()
-        pace = pace_of(definition, state.get("pace", {}), now=now / 1_000_000)
+        pace = tuned_pace(definition, state.get("pace", {}), state.get("tuned", {}), now=now / 1_000_000)
         return status(name, definition.mode, state, pace, alarm=None if row is None else row.alarm, now=now)
+
+    async def operate(self, name: str, verb: str, **wanted: object) -> dict[str, Any]:
+        """Start, stop, reset, tune or wake it from whatever process, also in the middle of a tick somewhere else; its status
+        afterwards."""
+        self[name]
+        namespace = self._namespace
+        assert namespace is not None
+        namespace.event(verb)
+        if verb == "tune":
+            await self._check(name, wanted)
+        host = await self._host()
+        try:
+            await host.call(namespace.cls, name, verb, (), wanted, patient=False)
+        except Elsewhere:
+            await self._tell(namespace, name, verb, wanted)
+        return await self.status(name)
+
+    async def _check(self, name: str, wanted: dict[str, object]) -> None:
+        """What cannot be tuned is refused here: whoever does it elsewhere could not answer."""
+        now = (await self._opened()).clock.now() / 1_000_000
+        pace_of(self._definitions[name], {}, now=now).tune(now, wanted)
+
+    async def _tell(
+        self, namespace: Namespace[ControllerObject], name: str, verb: str, wanted: dict[str, object]
+    ) -> None:
+        engine = await self._opened()
+        async with open_unit(engine, None):
+            namespace.tell(name, verb, (), wanted)
+        bound: dict[str, Bindable] = {"queue": "object.Controller", "name": name}
+        for _ in range(TOLD_LOOKS):
+            if not (await engine.read("", TOLD, bound, rows_max=1)).values:
+                return
+            await asyncio.sleep(TOLD_SECONDS / TOLD_LOOKS)
+        raise Elsewhere(
+            f"{name} was told to {verb} where it lives and has not answered within {TOLD_SECONDS:.0f} s. It will, once its "
+            "worker gets to it."
+        )
 
     async def watch(self) -> None:
         """Sets every controller going that says it runs and has no alarm: at the start, and every five minutes."""
         while True:
             for name in self._definitions:
-                await self.arm(name)
+                try:
+                    await self.arm(name)
+                except PenstockError:
+                    _log.exception("Controller %s could not be looked after; it is tried again.", name)
             await asyncio.sleep(WATCH_SECONDS)
 
     async def arm(self, name: str) -> bool:
@@ -93,17 +138,27 @@ class Controllers:
         running = True if row is None else msgspec.json.decode(row.state).get("running", True)
         if not running or (row is not None and row.alarm is not None):
             return False
-        waiting = await engine.read("", WAITING, {"queue": "object.Controller", "name": f"%{name}%"}, rows_max=1)
+        bound: dict[str, Bindable] = {"queue": "object.Controller", "name": f"Controller/{name}"}
+        waiting = await engine.read("", WAITING, bound, rows_max=1)
         if waiting.values:
             return False  # its alarm is under way, or is being tried again
         await self[name].wake()
         return True
 
 
+TOLD = """
+select 1
+from penstock_messages
+where queue = :queue
+and type = 'object.told'
+and json_extract(cast(body as text), '$.name') = :name
+limit 1
+"""
 WAITING = """
 select 1
 from penstock_messages
 where queue = :queue
-and cast(body as text) like :name
+and type = 'object.alarm'
+and json_extract(cast(body as text), '$.name') = :name
 limit 1
 """

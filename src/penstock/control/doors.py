@@ -23,7 +23,7 @@ class Door(msgspec.Struct):
         self.row += 1
         if self.row == 1:
             self.row_since = now
-            self.pause = 2 / rate
+            self.pause = 1 / rate
         else:
             most = max(KNOCK_MOST, KNOCK_SHARE * (now - self.row_since))
             self.pause = min(most, max(1.0, 2 * self.pause))

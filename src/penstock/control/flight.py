@@ -29,6 +29,7 @@ AGAIN_SECONDS = 60.0  # a failed item waits so long, and twice as long each time
 THROTTLED_SECONDS = 5.0  # a refused one lets others go first
 AFTER_SECONDS = 2.0  # finished items wait at most so long for `after`
 AFTER_ITEMS = 200
+LOOK_SECONDS = 1.0  # nobody interrupts it when the process is to stop: it looks
 
 
 class Tally(msgspec.Struct):
@@ -47,7 +48,7 @@ class Flight:
         engine: Engine,
         controller: Controller[Any],
         pace: Pace,
-        tally: Tally,
+        tally: Callable[[], Tally],
         fence: Callable[[], SaveObject],
         *,
         timeout_seconds: float,
@@ -68,7 +69,7 @@ class Flight:
         self._done: dict[str, Any] = {}  # finished and noted, not yet handed to `after`
         self._after_at = 0.0
         self._changed = asyncio.Event()
-        self._lost: BaseException | None = None
+        self._lost: Exception | None = None
 
     async def load(self) -> None:
         """What was noted before: items to hand to `after`, items not to pick."""
@@ -92,6 +93,8 @@ class Flight:
         worked = False
         exhausted = False
         try:
+            if self._done:
+                await self._hand_over()  # of a flight before this one: nothing new while the old cannot be delivered
             while is_running() and self._now() < until and self._lost is None:
                 if not self._ready and not exhausted:
                     exhausted = not await self._pick()
@@ -108,6 +111,10 @@ class Flight:
                 if self._done and self._now() >= self._after_at:
                     await self._hand_over()
                 exhausted = exhausted and bool(self._flying)
+        except asyncio.CancelledError:
+            for flying in self._flying.values():
+                flying.cancel()
+            raise
         finally:
             await self._land()
         await self._hand_over()
@@ -120,11 +127,10 @@ class Flight:
     async def _pick(self) -> bool:
         """Asks for more than it wants by what it holds, so that held items never block the head."""
         now = self._engine.clock.now()
-        for key in [key for key, note in self._held.items() if note.state == WAITING and note.due <= now]:
-            del self._held[key]
-        out = len(self._held) + len(self._flying) + len(self._done)
-        wanted = min(PICKED_MAX, self._pace.next(self._now()).parallel * 4 + out)
-        seen = set(self._flying) | set(self._held) | set(self._done)
+        # One whose time has come may be picked, and its note is kept: it tells how often it has failed.
+        held = {key for key, note in self._held.items() if note.state != WAITING or note.due > now}
+        seen = held | set(self._flying) | set(self._done)
+        wanted = min(PICKED_MAX, self._pace.next(self._now()).parallel * 4 + len(seen))
         for item in await self._controller.pick(wanted):
             key = self._controller.key_of(item)
             if key not in seen:
@@ -140,14 +146,14 @@ class Flight:
         item = self._ready.popleft()
         key = self._controller.key_of(item)
         ticket = self._pace.started(now)
-        self._tally.dispatched += 1
+        self._tally().dispatched += 1
         self._flying[key] = self._loop.create_task(self._fly(item, key, ticket, now))
         return True, None
 
     async def _wait(self, again_at: float | None, until: float) -> None:
         """For an answer, for the pace, or for somebody who has changed something."""
         self._changed.clear()
-        wake = min(until, again_at if again_at is not None else until)
+        wake = min(until, self._now() + LOOK_SECONDS, again_at if again_at is not None else until)
         if self._done:
             wake = min(wake, self._after_at)
         try:
@@ -172,6 +178,7 @@ class Flight:
                 error = raised
                 unit.calls.clear()
                 unit.sends.clear()
+                unit.also.letters.clear()
             ended = self._now()
             error = await self._settle(unit, item, key, error)
             outcome = outcome_of(error)
@@ -180,9 +187,8 @@ class Flight:
                 self._now(), ticket, outcome, latency=ended - started, retry_after=retry_after, item=key
             )
             self._noted(outcome)
-        except BaseException as fatal:
-            self._lost = fatal
-            raise
+        except Exception as fatal:
+            self._lost = fatal  # told by `run`, which ends with it
         finally:
             unit.closed = True
             self._flying.pop(key, None)
@@ -217,7 +223,9 @@ class Flight:
             self._held[key] = note
         else:
             due = self._engine.clock.now() + int(THROTTLED_SECONDS * 1_000_000)
-            self._held[key] = NoteItem(self._name, key, WAITING, 0, due, None)
+            before = self._held.get(key)
+            attempts = 0 if before is None else before.attempts
+            self._held[key] = NoteItem(self._name, key, WAITING, attempts, due, None)
         return error
 
     def _fresh(self) -> AwaitedUnit:
@@ -245,7 +253,7 @@ class Flight:
         return NoteItem(self._name, key, WAITING, attempts, due, text)
 
     def _count(self, outcome: Outcome) -> None:
-        tally = self._tally
+        tally = self._tally()
         match outcome:
             case Outcome.OK:
                 tally.completed += 1

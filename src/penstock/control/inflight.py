@@ -95,11 +95,17 @@ class Flights(msgspec.Struct):
             self.base = mean if not self.base else min(self.base, mean)
             self.sum, self.count, self.block_since = 0.0, 0, now
 
-    def allowed(self, rate: float, most: int) -> int:
+    def allowed(self, now: float, rate: float, most: int) -> int:
+        """How many may be under way: what Little's law asks for at this pace, and a little more to find out."""
         if not self.base:
             return min(most, 4)
         flow = min(rate, max(self.throughput * 1.5, 1.0))
-        little = math.ceil(1.5 * flow * self.base + 3 * flow * self.failing) + 2
+        little = math.ceil(1.5 * flow * self.base) + 2
+        if self.failing and len(self.under_way) >= little:
+            # Those that will time out hold no place in the service's queue, as far as we can tell.
+            late = now - 3 * self.latency
+            stuck = sum(flight.at < late for flight in self.under_way.values())
+            little += min(stuck, math.ceil(3 * flow * self.failing) + 1)
         if self.limit is not None:
             little = min(little, self.limit + (self.probe_in <= 0))
         return max(1, min(most, little))

@@ -13,6 +13,9 @@ from penstock.control.quotas import Quota
 from penstock.control.suspicion import Suspects, Suspicion
 
 
+NOISY = 0.003  # a share of refusals that are not about the pace, from which on one alone is not believed
+
+
 class Outcome(StrEnum):
     OK = "ok"
     THROTTLED = "throttled"
@@ -39,8 +42,9 @@ class PilotState(msgspec.Struct):
     due: float = 0.0
     last_knock: float = 0.0
     waited: bool = False
-    unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 5.0, 0.002, 0.001))
+    unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 6.5, 0.002, 0.001))
     throttled: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.05, 4.0, 0.01, 0.0005))
+    refused_share: float = 0.0
     suspects: Suspects = msgspec.field(default_factory=Suspects)
     text: str = ""
 
@@ -52,7 +56,7 @@ class Pilot:
     def next(self, now: float) -> Decision:
         state = self.state
         flights, door = state.flights, state.door
-        parallel = flights.allowed(state.ceiling.rate, state.parallel)
+        parallel = flights.allowed(now, self.rate(now), state.parallel)
         if now < door.hold_until:
             return Decision(False, door.hold_until, parallel)
         if door.row >= 2 and any(flight.at >= door.cut_at for flight in flights.under_way.values()):
@@ -86,38 +90,47 @@ class Pilot:
         latency: float,
         retry_after: float | None = None,
         item: str | None = None,
-    ) -> None:
+    ) -> bool:
         state = self.state
         flight = state.flights.under_way.pop(ticket)
         good = outcome in (Outcome.OK, Outcome.GONE, Outcome.UNPARSABLE)
         state.flights.answered(now, latency, good)
         if good:
-            state.unavailable.passed(state.ceiling.phase == "cruise")
+            state.unavailable.passed(not state.door.row)
             state.throttled.passed(state.ceiling.innocent)
-            state.throttled.usual = max(0.0005, state.throttled.usual * 0.9998)
+            state.refused_share *= 0.998
+            state.throttled.usual = max(0.0005, min(state.throttled.usual * 0.9998, 1.2 * state.refused_share))
             if item is not None and state.suspects.refused:
                 state.suspects.passed(item)
             self._accepted(now, flight)
-        elif outcome is Outcome.THROTTLED:
+            return False
+        if outcome is Outcome.THROTTLED:
+            alone = not state.throttled.score
             if self._believed(item) or state.door.row:
                 self._refused(now, flight, retry_after)
-            else:
-                state.ceiling.noticed(state.flights.number, now)
-                if retry_after is not None:
-                    state.door.obey(now, retry_after)
-        elif flight.at < state.door.cut_at:
-            pass
-        elif state.unavailable.failed(state.ceiling.phase == "cruise" and not state.door.row) or state.door.closed:
+                return False
+            state.ceiling.noticed(state.flights.number, now)
+            if retry_after is not None:
+                state.door.obey(now, retry_after)
+            return alone
+        if flight.at < state.door.cut_at:
+            return False
+        if state.unavailable.failed(not state.door.row) or state.door.row:
             self._refused(now, flight, retry_after, True)
+            return False
+        return True
 
     def _believed(self, item: str | None) -> bool:
         state = self.state
         throttled = state.throttled
         times = state.suspects.again(item) if item is not None else 0
         if times:
-            if times == 1 and not throttled.score:  # alone among answers that passed: it is the item
+            if times == 1 and not throttled.score and state.suspects.guilty > 0.5:  # alone among answers that passed
                 throttled.usual = min(0.03, throttled.usual + 0.002)
-            return False
+            believed = throttled.failed(False, state.suspects.guilty)
+            state.suspects.guilty += 0.05 * (1 - state.suspects.guilty)
+            return believed
+        state.refused_share += 0.002 * (1 - state.refused_share)
         believed = throttled.failed(state.ceiling.innocent and not state.door.row)
         return believed or state.ceiling.phase in ("search", "probe")
 
@@ -136,6 +149,8 @@ class Pilot:
         if flight.at >= door.cut_at and door.row:
             quota.opened(state.last_knock, flight.at, door.row)
             length = door.opened(now)
+            if length is None and ceiling.dear:
+                ceiling.dear -= 1
             if length is not None:
                 state.unavailable.score = 0.0
                 if ceiling.known is not None:
@@ -143,8 +158,11 @@ class Pilot:
                     ceiling.rate = ceiling.known / (4 if ceiling.long_closed else 2)
                     ceiling.enter("return", flights.number, now)
                     state.due = now + 1 / ceiling.known
-                    if not door.down and 10 / ceiling.known < length < 600:
-                        ceiling.probe_after = now + 20 * length
+                    if not door.down and length >= 15:
+                        ceiling.closed(flight.number, flight.at)
+                    if not door.down and max(5.0, 20 / ceiling.known) < length < 600:
+                        ceiling.dear += 1
+                        ceiling.probe_after = now + min(20, 2**ceiling.dear) * length
                 else:
                     state.due = now + 1 / ceiling.rate
                 return
@@ -198,9 +216,9 @@ class Pilot:
                 if quota.broken > 2:
                     quota.forget()
             if not (down and (ceiling.known is None or flights.bad_row >= 3)):
-                ceiling.refused(flight.number, flight.at, flights.number, now)
+                ceiling.refused(flight.number, flight.at, flights.number, now, state.throttled.usual > NOISY)
         elif ceiling.doubt and not down:
-            ceiling.refused(flight.number, flight.at, flights.number, now)
+            ceiling.refused(flight.number, flight.at, flights.number, now, state.throttled.usual > NOISY)
         else:
             ceiling.spend()
             ceiling.mark(flight.number, flight.at)

@@ -55,7 +55,7 @@ def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int
     per_minute = completed / elapsed
     success = 100.0 if samples == 0 else 100.0 * completed / samples
     tally = state.get("tally", {})
-    last = state.get("last_tick_at", 0)
+    last, worked = state.get("last_tick_at", 0), state.get("last_work_at", 0)
     batch, interval = pace.batch_size, pace.interval_ms
     cooldown = max(0.0, pace.closed_until - now / 1_000_000) if pace.closed_until else 0.0
     ended = tally.get("completed", 0) + tally.get("failed", 0)
@@ -76,6 +76,7 @@ def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int
         "in_cooldown": cooldown > 0,
         "cooldown_remaining_s": round(cooldown),
         "last_tick_at": iso_z(last) if last else None,
+        "last_work_at": iso_z(worked) if worked else None,
         "next_tick_at": iso_z(alarm) if alarm else None,
         "projected_per_hour": round(per_minute * 60),
         "projected_per_day": round(per_minute * 60 * 24),

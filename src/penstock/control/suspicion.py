@@ -25,8 +25,9 @@ class Suspicion(msgspec.Struct):
         if learn:
             self.usual = max(self.least, self.usual * (1 - self.learning))
 
-    def failed(self, learn: bool) -> bool:
-        self.score += math.log((self.usual + self.more) / self.usual)
+    def failed(self, learn: bool, expected: float = 0.0) -> bool:
+        usual = max(self.usual, expected)
+        self.score += math.log((usual + (1 - usual) * self.more) / usual)
         if learn:
             self.usual = min(0.5, self.usual + self.learning * (1 - self.usual))
         if self.score > self.enough:
@@ -39,6 +40,7 @@ class Suspects(msgspec.Struct):
     """Items that were refused: one that is refused again, elsewhen, is refused for itself and not for the pace."""
 
     refused: dict[str, int] = {}
+    guilty: float = 0.5  # the share of them that is refused again
 
     def again(self, item: str) -> int:
         """How often it had been refused before."""
@@ -48,5 +50,6 @@ class Suspects(msgspec.Struct):
             del self.refused[next(iter(self.refused))]
         return times
 
-    def passed(self, item: str) -> bool:
-        return self.refused.pop(item, 0) > 0
+    def passed(self, item: str) -> None:
+        if self.refused.pop(item, 0):
+            self.guilty -= 0.05 * self.guilty

@@ -49,6 +49,7 @@ class Resident:
         self.lock = asyncio.Lock()
         self.used_at = host.time()
         self.events = 0  # under way
+        self.asked = False  # another process wants it
 
     @property
     def key(self) -> tuple[str, str]:
@@ -100,6 +101,10 @@ class Resident:
                 cancelled = error
         if cancelled is not None:
             raise cancelled
+
+    async def save(self) -> None:
+        """Saves the state as it is, in the middle of an event."""
+        await self._host.save_midway(self)
 
     async def save_between(self) -> None:
         """Saves the state while the event is released, when no other event is half done."""
@@ -180,6 +185,9 @@ class Host:
                 resident.events -= 1
                 resident.used_at = self.time()
                 self._watch_idle()
+                if not resident.events and (self._worker is None or resident.asked):
+                    # A process that does not run hears of nobody who asks: it keeps nothing.
+                    await self._let_go(resident)
 
     async def _event(
         self, resident: Resident, method: str, arguments: tuple[Any, ...], named: dict[str, Any], once: OnceKey | None
@@ -321,7 +329,9 @@ class Host:
                 resident = self._residents.get((class_name, name))
                 if resident is not None and not resident.events:
                     await self._let_go(resident)
-                elif resident is None and (class_name, name) not in self._arriving:
+                elif resident is not None:
+                    resident.asked = True  # let go after its event; a long one that is released may look and end
+                elif (class_name, name) not in self._arriving:
                     await self.engine.in_writer(partial(self.engine.writer.objects.disown, class_name, name))
                     self.engine.ring(())
         finally:

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from penstock.contracts.ledger import Also, Call, Exhumation, Line, OnceKey, SealedUnit
-from penstock.model.errors import NoUnit, UnitClosed, UnitTooLarge
+from penstock.model.errors import BadApp, NoUnit, UnitClosed, UnitTooLarge
 from penstock.model.ids import derived
 from penstock.model.message import Delivery, NewMessage
 
@@ -149,7 +149,11 @@ async def open_unit(engine: Engine, key: str | None) -> AsyncIterator[AwaitedUni
 def once_key(engine: Engine, key: str) -> OnceKey:
     """Keys belong to the message that is being handled; outside one they belong to the database."""
     unit = current_unit.get()
-    consumed = unit.delivery if unit is not None and unit.engine is engine else None
+    if unit is not None and unit.engine is not engine:
+        unit = None
+    consumed = None if unit is None else unit.delivery
+    if unit is not None and consumed is None and unit.also is not None and unit.also.settles:
+        raise BadApp(f"The key {key!r} belongs to a message, and this is a batch. Use it inside `async with message:`.")
     return OnceKey(b"" if consumed is None else consumed.origin + consumed.handler.encode(), key)
 
 

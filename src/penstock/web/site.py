@@ -15,6 +15,7 @@ from starlette.routing import Route
 from penstock.app import App
 from penstock.model.errors import PenstockError
 from penstock.runtime.clock import HostClock
+from penstock.web.controllers import CONTROLLERS_READ, CONTROLLERS_WRITE, VERBS, ControllerRoutes, paths
 from penstock.web.d1 import D1
 from penstock.web.health import Health
 from penstock.web.messages import Messages
@@ -47,6 +48,12 @@ def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[
         Route(ACCOUNT + path, _guarded(keyring, needed, answering), methods=["POST"])
         for path, answering, needed in posts
     ]
+    controllers = ControllerRoutes(app)
+    looking = _guarded(keyring, [CONTROLLERS_READ], controllers.status)
+    routes += [Route(path, looking, methods=["GET"]) for path in paths("status")]
+    for verb in VERBS:
+        answering = _guarded(keyring, [CONTROLLERS_WRITE], getattr(controllers, verb))
+        routes += [Route(path, answering, methods=["POST"]) for path in paths(verb)]
     routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
     return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
 

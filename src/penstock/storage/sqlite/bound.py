@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 PIVOTS_MAX = 400  # far above what programs need; a solution that takes longer is given up, not waited for
+WORK_MAX = 1_500_000  # arcs looked at for one answer, a fraction of a second; a statement that needs more is given up too
 ANSWERS_MAX = 16  # solved cases kept; one holds for all counters that are sums of the same cycles
 _NEVER = -(10**15)  # the worth of leaving one of a counter unexplained
 
@@ -27,6 +28,7 @@ class Bound:
         self._places = len(places)
         self._size = size
         self._answers: list[_Basis] = []
+        self._work = 0
 
     def most(self, counters: Vector) -> int | None:
         """The largest worth that fits the counters; None where no walk has them, or where there is no largest."""
@@ -44,10 +46,11 @@ class Bound:
     def _solve(self, counters: Vector) -> _Basis | None:
         """The simplex method: it begins with every counter unexplained and takes in one cycle after another."""
         basis = _Basis(self._size)
+        self._work = 0
         for _ in range(PIVOTS_MAX if self._arcs else 0):
             cycle = self._heavier(basis)
             if cycle is None:
-                return basis
+                return basis if self._work <= WORK_MAX else None
             worths, vectors = zip(*((self._arcs[arc][2], self._arcs[arc][3]) for arc in cycle), strict=True)
             if not basis.take_in(sum(worths), tuple(map(sum, zip(*vectors, strict=True))), counters):
                 return None
@@ -64,6 +67,9 @@ class Bound:
         by: list[int | None] = [None] * self._places
         for _ in range(self._places + 1):
             changed = False
+            self._work += len(arcs)
+            if self._work > WORK_MAX:
+                return None
             for number, source, target, weight in arcs:
                 if best[source] + weight > best[target]:
                     best[target] = best[source] + weight

@@ -44,13 +44,14 @@ class Claimer:
         self._claims: dict[str, int] = {}  # by queue, those that took something: looks in between must not be counted
 
     def claim(self, wants: Sequence[Want], committed: Committed, tally: Tally, now: int) -> None:
+        if any(want.lapsing for want in wants):
+            # First: what comes back here may have expired meanwhile.
+            committed.swept += self._take_back(PULLED, committed.number, now, tally)
         if self._expire(tally, now):
             committed.next_due |= {want.queue: now for want in wants}
             return
         rules = {name: Rule(*rest) for name, *rest in self._session.connection.execute(SQL["rules"])}
         for want in wants:
-            if want.lapsing:
-                committed.swept += self._take_back(PULLED, committed.number, now, tally)
             rule = rules.get(want.queue, FREE)
             if rule.parallel is not None:
                 committed.parallel[want.queue] = rule.parallel

@@ -128,7 +128,4 @@ where class = :class_name;
 -- name: introduce
 insert into penstock_classes (class, tag, applied_at)
 values (:class_name, :tag, :now)
-on conflict (class) do update
-set tag = excluded.tag,
-  applied_at = excluded.applied_at
-where tag is not excluded.tag;
+on conflict (class) do nothing;

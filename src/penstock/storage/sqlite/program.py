@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from penstock.storage.sqlite.bytecode import END, IGNORE, STEP, Counts, Instruction, Part, State, Unreadable
 
-PLACES_MAX = 20_000  # a program with more is not worked out: every step counts as a row
+PLACES_MAX = 6_000  # a program with more is not worked out: every step counts as a row
 
 
 class Arc(NamedTuple):
@@ -130,7 +130,8 @@ def connected(arcs: Sequence[Arc]) -> list[Arc]:
     """The arcs that lie on a closed walk from the start."""
     there = _reached(_by_source(arcs), {0}, until=set())
     back = _reached(_by_source([Arc(arc.target, arc.source, arc.counts) for arc in arcs]), {0}, until=set())
-    return [arc for arc in arcs if {arc.source, arc.target} <= there & back]
+    both = there & back
+    return [arc for arc in arcs if arc.source in both and arc.target in both]
 
 
 def _by_source(ways: Sequence[Arc]) -> defaultdict[int, list[Arc]]:

@@ -1,0 +1,81 @@
+"""Controllers over HTTP: what one does, and start, stop, reset and tune. Every path is matched whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from penstock.app import App
+from penstock.model.errors import BadMessage, BadParameter, NoSuchController, PenstockError
+from penstock.objects.host import Elsewhere
+from penstock.web.intake import BadField, read_json
+from penstock.web.reply import NotFound, Reply
+
+CONTROLLERS_READ, CONTROLLERS_WRITE = "controllers:read", "controllers:write"
+REQUEST_BYTES_MAX = 10_000  # a few numbers
+ALIAS = "enrichment"  # reached without being named, as in the articles
+VERBS = ("start", "stop", "reset", "tune")
+
+
+class BadTune(PenstockError):
+    """What is to be tuned does not fit."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of a reset."""
+
+    keep_stopped: bool = False
+
+
+class ControllerRoutes:
+    """The routes under `/v1/controllers/{name}` and `/v1/enrichment`."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def status(self, request: Request) -> Reply:
+        try:
+            return Reply(await self._app.controllers.status(_name(request)))
+        except NoSuchController as error:
+            raise NotFound(str(error)) from error
+
+    async def start(self, request: Request) -> Reply:
+        return await self._operate(request, "start", {})
+
+    async def stop(self, request: Request) -> Reply:
+        return await self._operate(request, "stop", {})
+
+    async def reset(self, request: Request) -> Reply:
+        wanted = await read_json(request, Wanted, REQUEST_BYTES_MAX, may_be_empty=True)
+        return await self._operate(request, "reset", {"keep_stopped": wanted.keep_stopped})
+
+    async def tune(self, request: Request) -> Reply:
+        try:
+            wanted = await read_json(request, dict[str, Any], REQUEST_BYTES_MAX, may_be_empty=True)
+        except BadField as error:
+            raise BadTune(str(error)) from error
+        if not wanted or None in wanted.values():
+            raise BadTune("Say what to tune: rate and parallel, or batch_size and interval_ms.")
+        return await self._operate(request, "tune", wanted)
+
+    async def _operate(self, request: Request, verb: str, wanted: dict[str, Any]) -> Reply:
+        controllers, name = self._app.controllers, _name(request)
+        try:
+            return Reply(await controllers.operate(name, verb, **wanted))
+        except NoSuchController as error:
+            raise NotFound(str(error)) from error
+        except (BadMessage, BadParameter) as error:
+            raise BadTune(error.message, **error.facts) from error
+        except Elsewhere as error:
+            return Reply(await controllers.status(name), [str(error)])
+
+
+def _name(request: Request) -> str:
+    return str(request.path_params.get("name", ALIAS))
+
+
+def paths(verb: str) -> Sequence[str]:
+    return f"/v1/controllers/{{name}}/{verb}", f"/v1/{ALIAS}/{verb}"

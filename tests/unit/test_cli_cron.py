@@ -1,0 +1,84 @@
+"""`penstock cron`: every task with its next and last run, and levers that do what they say or say why not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli.reference import load
+from tests.unit.cli import SHOP, Terminal, shop_in
+
+MORE = """
+
+@app.cron("0 6 * * *", why="charts change overnight")
+async def crawl() -> None:
+    app.db.write("insert into sold (item) values ('by cron')")
+
+
+@app.cron("0 * * * *", why="to see one fail", zone="Europe/Berlin")
+async def bad() -> None:
+    raise OSError("away")
+"""
+SHAPE = "name expression zone next_at fired paused why last_at last_status last_error".split()
+
+
+@pytest.fixture
+def clocked(empty_folder: Path) -> Path:
+    shop_in(empty_folder, SHOP + MORE)
+    asyncio.run(_opened(load("shop.py")))
+    return empty_folder
+
+
+async def _opened(app: Any) -> None:
+    async with app:
+        pass
+
+
+def listed(terminal: Terminal, *target: str) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in terminal("cron", "list", *target, "--json").told["crons"]}
+
+
+def test_every_task_is_listed_in_the_agreed_shape(clocked: Path, terminal: Terminal) -> None:
+    found = listed(terminal)
+    assert {name: list(each) for name, each in found.items()} == {"bad": SHAPE, "crawl": SHAPE}
+    assert found["crawl"]["expression"] == "0 6 * * *"
+    assert found["crawl"]["next_at"].endswith("T06:00:00.000Z")
+    assert (found["crawl"]["why"], found["bad"]["zone"]) == ("", "Europe/Berlin")
+    assert listed(terminal, "shop.py")["crawl"]["why"] == "charts change overnight"
+    assert "0 6 * * * UTC" in terminal("cron", "list").words
+
+
+def test_a_task_that_is_triggered_runs_and_its_end_is_shown(clocked: Path, terminal: Terminal) -> None:
+    for name in ("crawl", "bad"):
+        assert terminal("cron", "trigger", name, "--json").told == {"cron": name, "triggered": True}
+    asyncio.run(load("shop.py").run(until_idle=True))
+    found = listed(terminal)
+    assert found["crawl"]["last_status"] == "done"
+    assert (found["bad"]["last_status"], found["bad"]["last_error"]) == ("failed", "OSError: away")
+    assert "OSError: away" in terminal("cron", "list").words
+
+
+def test_a_task_rests_and_goes_on(clocked: Path, terminal: Terminal) -> None:
+    assert terminal("cron", "pause", "crawl", "--json").told == {"cron": "crawl", "paused": True}
+    assert (listed(terminal)["crawl"]["paused"], listed(terminal)["crawl"]["next_at"]) == (True, None)
+    assert "paused" in terminal("cron", "list").words
+    assert "goes on" in terminal("cron", "resume", "crawl", "shop.py").words
+    assert listed(terminal)["crawl"]["next_at"].endswith("T06:00:00.000Z")
+
+
+@pytest.mark.parametrize("verb", ["trigger", "pause", "resume"])
+def test_a_task_that_is_not_there_is_exit_code_4(clocked: Path, terminal: Terminal, verb: str) -> None:
+    said = terminal("cron", verb, "crowl", "shop.py", "--json")
+    assert (said.code, said.out, said.error["code"]) == (4, "", "no_such_schedule")
+    assert "crawl" in said.error["message"]
+
+
+def test_without_a_database_or_tasks_it_says_so(empty_folder: Path, terminal: Terminal) -> None:
+    assert terminal("cron", "list").code == 3
+    shop_in(empty_folder)
+    asyncio.run(_opened(load("shop.py")))
+    assert "No cron task" in terminal("cron", "list").words
+    assert terminal("cron", "--json").told == {"commands": ["list", "trigger", "pause", "resume"]}
