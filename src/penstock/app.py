@@ -284,6 +284,7 @@ class App:
         if self._objects:
             (await self.host()).serve(worker)
         alerts = Alerts(worker, engine, self.sinks)
+        await self.crons.forget_others(engine)
         served = [queue for queue in self.queues.values() if queue.is_served]
         consumers = [Consumer(worker, engine, queue, patient=not until_idle) for queue in served]
         if self._stop_asked:

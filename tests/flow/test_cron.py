@@ -21,7 +21,6 @@ from tests.flow.shop import EFFECT, effects
 
 START = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 EVERY_MINUTE = "* * * * *"
-ONE_EACH = "`parallel=1` of a queue holds in each worker: runs that wait may begin in two at once"
 RUNS = "select task, status, phase, missed, error, rows_written from pipeline_log where task = :task order by created_at, id"
 
 
@@ -171,8 +170,8 @@ async def test_runs_that_queue_follow_one_another() -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param("queue", marks=pytest.mark.xfail(reason=ONE_EACH, strict=True)),
-        pytest.param("catch up", marks=pytest.mark.xfail(reason=ONE_EACH, strict=True)),
+        "queue",
+        "catch up",
         "trigger",
     ],
 )

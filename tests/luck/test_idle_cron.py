@@ -35,7 +35,7 @@ def test_an_idle_minute_cron_reads_at_most_one_row_a_probe(tmp_path: Path) -> No
     async def work() -> None:
         async with TestApp(app) as shop:
             await shop.advance(minutes=30)
-            log = await app.db.rows("select status, rows_read from pipeline_log order by cron")
+            log = await app.db.rows("select status, rows_read from pipeline_log order by due_at")
 
             assert {row.status for row in log} == {"idle"}
             assert len(log) == 30

@@ -233,6 +233,7 @@ class Want(NamedTuple):
     lease_micros: int
     batch: int = 1
     wait_micros: int = 0
+    alone: bool = False  # no other row of the queue may be held by anybody meanwhile
     pull: bool = False
     lapsing: bool = False
     request: str | None = None

@@ -70,6 +70,10 @@ class Timers(Protocol):
         """These are the app's schedules now. One whose rule is as it was keeps its due time; others are left alone."""
         ...
 
+    def keep_only(self, schedules: Sequence[str]) -> None:
+        """Schedules of other names are gone from the app, and go."""
+        ...
+
     def pause(self, name: str, *, paused: bool, since: int | None = None, due: int | None = None) -> bool:
         """A schedule rests, or goes on with the fire that is then `due`. False if there is none."""
         ...

@@ -112,7 +112,7 @@ class Pilot:
             state.ceiling.noticed(state.flights.number, now)
             if retry_after is not None:
                 state.door.obey(now, retry_after)
-            return alone
+            return alone or state.suspects.hopeless(item)
         if flight.at < state.door.cut_at:
             return False
         if state.unavailable.failed(not state.door.row) or state.door.row:
@@ -225,5 +225,6 @@ class Pilot:
         self._clamp()
         door.down = down
         door.refused(now, ceiling.rate, retry_after)
+        ceiling.paused = door.hold_until - now
         if door.hold_until > state.due:
             state.due = door.hold_until

@@ -50,6 +50,10 @@ class Suspects(msgspec.Struct):
             del self.refused[next(iter(self.refused))]
         return times
 
+    def hopeless(self, item: str | None) -> bool:
+        """Whether it was refused three times, where items that are refused mostly stay so."""
+        return item is not None and self.refused.get(item, 0) >= 3 and self.guilty > 0.25
+
     def passed(self, item: str) -> None:
         if self.refused.pop(item, 0):
             self.guilty -= 0.05 * self.guilty

@@ -102,6 +102,7 @@ class Crons:
         settings = QueueSettings(
             task.queue,
             parallel=None if task.rule.overlap == "allow" else 1,
+            alone=task.rule.overlap != "allow",
             retry=Retry(0),
             wall_seconds=task.wall_seconds,
             accepts=("cron.tick",),
@@ -118,6 +119,10 @@ class Crons:
         await engine.in_writer(
             partial(engine.writer.timers.declare, [_declared(each, now) for each in self.tasks.values()])
         )
+
+    async def forget_others(self, engine: Engine) -> None:
+        """A task that is not in the code any more fires no more."""
+        await engine.in_writer(partial(engine.writer.timers.keep_only, list(self.tasks)))
 
     # -- what an operator does --------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ class QueueSettings:
     retention_seconds: float | None = None
     dead_retention_seconds: float | None = None
     accepts: tuple[str, ...] | None = None
+    alone: bool = False  # one at a time, over all workers
     watched: bool = False  # somebody handles its dead letters
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, Self, get_origin, get_type_hints
+from typing import Any, ClassVar, Protocol, get_origin, get_type_hints
 
 import msgspec
 
@@ -43,7 +43,7 @@ class Object:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        hints = get_type_hints(cls)
+        hints = get_type_hints(cls, localns={cls.__name__: cls})
         fields: list[Any] = []
         for name in _own_annotations(cls):
             if name.startswith("_") or name == "name" or get_origin(hints[name]) is ClassVar:
@@ -85,7 +85,7 @@ class Object:
         return self._residence.released()
 
     @property
-    def tell(self) -> Self:
+    def tell(self) -> Any:
         """`counters["main"].tell.add(1)` joins the caller's unit of work and is run once after it has committed."""
         raise BadApp("`tell` is for handles: `counters[name].tell.method(...)`.")
 

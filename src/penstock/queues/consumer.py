@@ -59,7 +59,8 @@ class Consumer:
         room = self.room()
         if room <= 0:
             return None
-        return Want(self.queue, room, self.lease_micros, self._settings.batch, self._wait_micros)
+        settings = self._settings
+        return Want(self.queue, room, self.lease_micros, settings.batch, self._wait_micros, settings.alone)
 
     def room(self) -> int:
         """Asks again once half of what it may hold is gone, so that claims stay large and never run dry."""

@@ -63,10 +63,11 @@ class TestApp:
         duplicated: bool = False,
         folder: Path | None = None,
     ) -> None:
-        """The database is kept in `folder`, or in one that goes with the test. `latency` is what the worker's store takes to begin and to answer, in virtual seconds. With `shuffled` what is
-        claimed together begins in any order, as the seed wants it. With `duplicated` each message that the test sends is
-        sent twice under one id, and each is delivered once more to a handler that has lost its lease, so that it runs and
-        can save nothing: `delivered` does not tell of that one."""
+        """The database is kept in `folder`, or in one that goes with the test. `latency` is what the worker's store takes to
+        begin and to answer, in virtual seconds. With `shuffled` what is claimed together begins in any order, as the seed
+        wants it. With `duplicated` each message that the test sends is sent twice under one id, and each is delivered once
+        more to a handler that has lost its lease, so that it runs and can save nothing: `delivered` does not tell of that
+        one."""
         self.app = app
         self.answers: Answers = deque()
         self.seed = seed

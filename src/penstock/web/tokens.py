@@ -13,7 +13,7 @@ from penstock.model.errors import BadConfig, PenstockError
 
 QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE = "queues:read", "queues:write", "d1:read", "d1:write"
 EVERYTHING = "*"
-SCOPES = (QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE, EVERYTHING)
+SCOPES = (QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE, "controllers:read", "controllers:write", EVERYTHING)
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 

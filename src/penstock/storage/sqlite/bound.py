@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 PIVOTS_MAX = 400  # far above what programs need; a solution that takes longer is given up, not waited for
-WORK_MAX = 1_500_000  # arcs looked at for one answer, a fraction of a second; a statement that needs more is given up too
+WORK_MAX = (
+    1_500_000  # arcs looked at for one answer, a fraction of a second; a statement that needs more is given up too
+)
 ANSWERS_MAX = 16  # solved cases kept; one holds for all counters that are sums of the same cycles
 _NEVER = -(10**15)  # the worth of leaving one of a counter unexplained
 

@@ -23,6 +23,7 @@ from penstock.storage.statements import load
 SQL = load("penstock.storage.sqlite", "claiming.sql")
 EXPIRING = load("penstock.storage.sqlite", "operations.sql")
 EXPIRED_AT_ONCE = 1_000  # rows that a claim removes before it takes any; usually they are gone by then
+ALONE_AGAIN_MICROS = 1_000_000  # when to look again for the turn of a queue that runs one at a time in all workers
 LOWEST_FIRST_EVERY = 10  # of a queue's claims one in ten starts at the lowest priority, so that it cannot starve
 
 
@@ -78,6 +79,11 @@ class Claimer:
 
     def _claim_for(self, want: Want, rule: Rule, committed: Committed, tally: Tally, now: int) -> None:
         limit = want.limit
+        if want.alone and limit:
+            if self._session.value(SQL["is_held"], {"queue": want.queue}) is not None:
+                committed.next_due[want.queue] = now + ALONE_AGAIN_MICROS
+                return
+            limit = 1
         if rule.rate:
             limit = min(limit, allowed(rule.rate, rule.next_start, now))
             if limit == 0:

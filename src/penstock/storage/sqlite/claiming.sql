@@ -102,3 +102,11 @@ and worker = :worker
 and token = :token
 order by due
 limit 1000;
+
+-- name: is_held
+select 1
+from penstock_messages
+where worker is not null
+and due > 0
+and queue = :queue
+limit 1;

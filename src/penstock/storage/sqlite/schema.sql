@@ -388,7 +388,13 @@ create view if not exists pipeline_log as
 select
   schedule || '@' || due as id,
   schedule as task,
-  strftime('%Y-%m-%dT%H:%M:%SZ', due / 1000000, 'unixepoch') as cron,
+  (
+    select json_extract(rule, '$.expression')
+    from penstock_timers
+    where kind = 'cron'
+    and penstock_timers.name = penstock_ticks.schedule
+  ) as cron,
+  strftime('%Y-%m-%dT%H:%M:%SZ', due / 1000000, 'unixepoch') as due_at,
   strftime('%Y-%m-%dT%H:%M:%SZ', fired_at / 1000000, 'unixepoch') as created_at,
   strftime('%Y-%m-%dT%H:%M:%SZ', started_at / 1000000, 'unixepoch') as started_at,
   strftime('%Y-%m-%dT%H:%M:%SZ', finished_at / 1000000, 'unixepoch') as finished_at,

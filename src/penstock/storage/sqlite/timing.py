@@ -122,6 +122,16 @@ class SqliteTimers:
         if schedules:
             self._session.transact(write)
 
+    def keep_only(self, schedules: Sequence[str]) -> None:
+        others = [row.name for row in self.listed(CRON) if row.name not in schedules]
+
+        def write() -> None:
+            for name in others:
+                self._session.connection.execute(SQL["clear_timer"], {"kind": CRON, "name": name})
+
+        if others:
+            self._session.transact(write)
+
     def pause(self, name: str, *, paused: bool, since: int | None = None, due: int | None = None) -> bool:
         def write() -> bool:
             bound = {"kind": CRON, "name": name, "paused": int(paused), "since": since, "due": due}
