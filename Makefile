@@ -18,7 +18,7 @@ UV_VERSION = 0.13.7
 # A relative path, so that a folder with a space in its name works.
 RUN = .venv/bin/python
 READY = .venv/.ready
-BENCHES = store meter history queues
+BENCHES = store meter history queues pace
 
 ##@ Start
 
@@ -81,6 +81,10 @@ bench-history: $(READY) ## What it costs to keep a history of every message
 .PHONY: bench-queues
 bench-queues: $(READY) ## Penstock beside Huey, DBOS, Celery and others: enqueue, drain, idle latency
 	@$(RUN) bench/queues.py
+
+.PHONY: bench-pace
+bench-pace: $(READY) ## Controllers against services whose limits are drawn from SEEDS=20 seeds
+	@$(RUN) bench/pace.py --seeds $(if $(filter command% environment%,$(origin SEEDS)),$(SEEDS),20)
 
 ##@ Keep
 

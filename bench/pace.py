@@ -205,7 +205,7 @@ def main() -> None:
     for bar in report.bars:
         say(str(bar))
     options.out.mkdir(parents=True, exist_ok=True)
-    draw_shares(trials, options.out / "pace.svg")
+    draw_shares(trials, options.out / "pace.svg", WORST_LEAST)
     draw_pace(trials, options.out / "pace-curves.svg")
     say(f"written: {report.write(options.out)}, pace.svg, pace-curves.svg")
 

@@ -12,49 +12,53 @@ if importlib.util.find_spec("penstock") is None:  # run by a Python that knows n
         site.addsitedir(str(packages))
 
 from penstock.control.pilot import Outcome
-from penstock.control.pilot import Pilot as RealPilot
+from penstock.control.piloting import PilotPace
 
-OUTCOMES = {
-    200: Outcome.OK,
-    404: Outcome.GONE,
-    -1: Outcome.UNPARSABLE,
-    429: Outcome.THROTTLED,
-    403: Outcome.THROTTLED,
-}
+OUTCOMES = {200: Outcome.OK, 404: Outcome.GONE, -1: Outcome.UNPARSABLE, 429: Outcome.THROTTLED, 403: Outcome.THROTTLED}
+REFUSALS = (429, 403, 503)  # what the simulator takes for one
+RATE, PARALLEL = (0.001, 1_000.0), 32  # the rails of a controller that names none; sockets of the simulated machine
 AT_ONCE = 1e-9  # the simulator takes a spacing of zero for "wait for an answer first"
+SOON = 0.05  # the simulator cannot be woken by an answer
 
 
 class Pilot:
+    """`decide` and `observe` are the simulator's; everything else is the object that a controller runs."""
+
     name = "pilot"
     execution = "pool"
     retry_position = "tail"
-    max_attempts = 5
+    max_attempts = 5  # of a controller's item
 
     def __init__(self) -> None:
-        self.pilot = RealPilot()
+        self.pace = PilotPace({}, rate=RATE, parallel=PARALLEL)
         self.tickets: dict[float, int] = {}
-        self.handing_over = False
+        self.next_slot = False
 
     def decide(self, now: float) -> tuple[float, ...]:
-        decision = self.pilot.next(now)
+        decision = self.pace.next(now)
         if decision.start:
-            self.tickets[now] = self.pilot.started(now)
+            self.tickets[now] = self.pace.started(now)
             return 1, decision.parallel, 0.0, AT_ONCE
         if decision.again_at is not None:
             return 0, decision.parallel, decision.again_at - now
-        if self.pilot.state.door.row >= 2:
-            return 0, decision.parallel, 0.05
-        self.handing_over = True
+        if not decision.next_slot:
+            return 0, decision.parallel, SOON
+        # One more as soon as one of those under way is answered, unless that is a refusal.
+        self.next_slot = True
         return 1, len(self.tickets), 0.0, AT_ONCE, 1
 
     def observe(self, now: float, outcomes: list[Any]) -> None:
-        for o in outcomes:
-            at = o.start + o.latency
-            outcome = OUTCOMES.get(o.status, Outcome.UNAVAILABLE)
-            self.pilot.finished(
-                at, self.tickets.pop(o.start), outcome, latency=o.latency, retry_after=o.retry_after, item=str(o.item)
+        for each in outcomes:
+            at = each.start + each.latency
+            self.pace.finished(
+                at,
+                self.tickets.pop(each.start),
+                OUTCOMES.get(each.status, Outcome.UNAVAILABLE),
+                latency=each.latency,
+                retry_after=each.retry_after,
+                item=str(each.item),
             )
-            if self.handing_over:
-                self.handing_over = False
-                if o.status not in (429, 403, 503):
-                    self.tickets[at] = self.pilot.started(at)
+            if self.next_slot:
+                self.next_slot = False
+                if each.status not in REFUSALS:
+                    self.tickets[at] = self.pace.started(at)

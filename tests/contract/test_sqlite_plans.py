@@ -26,7 +26,8 @@ STATEMENTS = {**LEDGER, **RETURNING}
 
 # A scan of these is a walk over something small by nature: the app's queues, the fence's own list of rows, leased rows.
 SMALL = re.compile(
-    r"SCAN (CONSTANT ROW|due_now|penstock_queues|carray .*|penstock_messages USING (COVERING )?INDEX penstock_messages_leased)"
+    r"SCAN (CONSTANT ROW|due_now|penstock_queues|carray .*"
+    r"|penstock_messages USING (COVERING )?INDEX penstock_messages_leased)"
 )
 PARAMETER = re.compile(r":([a-z_]+)")
 

@@ -75,7 +75,10 @@ class LedgerMachine(RuleBasedStateMachine):
     def send(self, desk: int, sent: list[tuple[int, str, int, int]]) -> None:
         messages = []
         for number, queue, priority, delay in sent:
-            id, due = queue.encode().ljust(8) + number.to_bytes(8, "big"), self.now + delay * SECOND - next(self.moments)
+            id, due = (
+                queue.encode().ljust(8) + number.to_bytes(8, "big"),
+                self.now + delay * SECOND - next(self.moments),
+            )
             messages.append(message(id=id, queue=queue, priority=priority, due=due))
             self.model.send(id, queue, priority, due)
         self.at(desk).send(*messages)

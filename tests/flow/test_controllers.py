@@ -132,7 +132,7 @@ async def test_tries_of_a_failing_item_are_counted_over_a_restart() -> None:
 @MODES
 @virtual
 async def test_a_refused_item_is_not_to_blame_and_one_that_is_gone_is_skipped(mode: str) -> None:
-    refusals = ["a"] * 7
+    refusals = ["a"] * 3
 
     async def work(item: str) -> None:
         if item in refusals:
@@ -149,8 +149,23 @@ async def test_a_refused_item_is_not_to_blame_and_one_that_is_gone_is_skipped(mo
         assert await shelf.notes() == {"b": "gone"}
         assert shelf.worked.count("b") == 1
         status = await shelf.status()
-        assert (status["total_skipped"], status["total_throttled"], status["total_failed"]) == (1, 7, 0)
-        assert status["total_dispatched"] == status["total_completed"] + 8
+        assert (status["total_skipped"], status["total_throttled"], status["total_failed"]) == (1, 3, 0)
+        assert status["total_dispatched"] == status["total_completed"] + 4
+
+
+@virtual
+async def test_an_item_that_is_refused_whenever_others_pass_is_parked_and_slows_nobody_down() -> None:
+    async def work(item: str) -> None:
+        await asyncio.sleep(3)
+        if item == "a poison":
+            raise ps.Throttled("403")
+
+    shelf = Shelf(work, mode="pilot", parallel=2)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, "a poison", *(f"good {number:04}" for number in range(950)))
+        await shop.advance(hours=1)
+        assert len(await effects(shelf.app)) == 950
+        assert await shelf.notes() == {"a poison": "parked"}
 
 
 @virtual

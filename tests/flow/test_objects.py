@@ -289,7 +289,7 @@ async def test_what_is_told_joins_the_unit_and_goes_with_it() -> None:
     fails = [True, False]
 
     async def handle(_listing: Listing) -> None:
-        counters["main"].tell.add(7)  # type: ignore[unused-coroutine]
+        counters["main"].tell.add(7)
         if fails.pop(0):
             raise OSError("again, please")
 
@@ -301,7 +301,7 @@ async def test_what_is_told_joins_the_unit_and_goes_with_it() -> None:
         await shop.advance(minutes=2)
         assert await counters["main"].value() == 7
         with pytest.raises(NoUnit):
-            counters["main"].tell.add(1)  # type: ignore[unused-coroutine]
+            counters["main"].tell.add(1)
 
 
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
@@ -312,7 +312,7 @@ async def test_what_is_told_happens_once_wherever_the_worker_dies(point: str) ->
         async with TestApp(app) as shop:
             await shop.crash(at=point, nth=nth)
             async with shop.unit():
-                counters["main"].tell.write("told")  # type: ignore[unused-coroutine]
+                counters["main"].tell.write("told")
             await shop.advance(minutes=2)
             assert await effects(app) == ["told"]
             assert await counters["main"].value() == 1

@@ -129,6 +129,7 @@ class Law:
 
     def starts(self, crew: Crew, row: Row) -> None:
         """What a worker has claimed begins as soon as it has a slot."""
+        self.look_for_slots(crew)  # it may just have heard that there are more of them
         idle = self._time() - max(row.claimed_at, crew.full_at.get(row.queue.name, 0.0))
         bound = self.patience(8)
         self.expect(idle <= bound, f"{crew.name} held {row.key} for {idle:.3f} s and had a slot for it")

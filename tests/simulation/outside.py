@@ -96,11 +96,10 @@ class Outside:
         request = f"request {self._requests}" if self._chance.random() < 0.5 else None
         lease = law.queue(queue).pull_lease
         pulled = await desk.pull(queue, limit=act.limit, lease_seconds=lease, request_id=request)
-        began = world.now()
         if request is not None and pulled and self._chance.random() < 0.5:
             again = await desk.pull(queue, limit=act.limit, lease_seconds=lease, request_id=request)
-            in_time = world.now() - began < lease / 2 and not world.plan.jumps
-            if in_time and {each.lease_id for each in again} != {each.lease_id for each in pulled}:
+            held = all(self._pull_of(each).lapses_at > world.now() for each in pulled) and not world.plan.jumps
+            if held and {each.lease_id for each in again} != {each.lease_id for each in pulled}:
                 world.break_(f"{request} was repeated and got other leases")
         if len(pulled) > act.limit:
             world.break_(f"{len(pulled)} of {queue} were pulled, and {act.limit} wanted")

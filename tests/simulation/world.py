@@ -131,7 +131,9 @@ class World:
         return self._loop.time() > last + 0.5 and not any(post.crew.process.paused for post in self.posts)
 
     def _is_drained(self) -> bool:
-        return self._nothing_planned() and not self.law.open_rows and not any(post.producing for post in self.posts)
+        # A batch whose messages have all settled in blocks may still run.
+        busy = any(post.producing or (post.crew.running and not post.crew.process.dead) for post in self.posts)
+        return self._nothing_planned() and not self.law.open_rows and not busy
 
     def _patience(self) -> float:
         """Two leases cover what was lost last and a clock that had jumped; then the work itself, one after the other."""

@@ -12,9 +12,9 @@ Phase = Literal["search", "cruise", "probe", "return", "test"]
 
 BELOW = 0.995  # cruise this far below the ceiling: what the bucket of a service gains by it, the next probe spends
 CRUISE_FIRST = 10  # answers until the first probe after the ceiling has moved
-CRUISE_MOST = 500  # and after it has proved steady: one refusal in so many answers
+CRUISE_MOST = 700  # and after it has proved steady: one refusal in so many answers
 CRUISE_SECONDS = 300.0  # a slow service is probed at least this often
-CRUISE_SLOW = 150  # but never with fewer answers than this in between
+CRUISE_SLOW = 200  # but never with fewer answers than this in between
 CRUISE_FALLEN = 40  # after a fall we look soon whether it was one
 CRUISE_LANDED = 100  # at a pace that was held before
 CREDIT_EACH = 0.005  # refusals we allow ourselves for each answer, in the long run

@@ -179,14 +179,12 @@ class Flight:
                 unit.calls.clear()
                 unit.sends.clear()
                 unit.also.letters.clear()
-            ended = self._now()
-            error = await self._settle(unit, item, key, error)
-            outcome = outcome_of(error)
-            retry_after = getattr(error, "retry_after", None)
-            self._pace.finished(
-                self._now(), ticket, outcome, latency=ended - started, retry_after=retry_after, item=key
+            ended, retry_after = self._now(), getattr(error, "retry_after", None)
+            is_its_own = self._pace.finished(
+                ended, ticket, outcome_of(error), latency=ended - started, retry_after=retry_after, item=key
             )
-            self._noted(outcome)
+            error = await self._settle(unit, item, key, error, charged=bool(is_its_own))
+            self._noted(outcome_of(error))
         except Exception as fatal:
             self._lost = fatal  # told by `run`, which ends with it
         finally:
@@ -195,10 +193,10 @@ class Flight:
             self._changed.set()
 
     async def _settle(
-        self, unit: AwaitedUnit, item: Any, key: str, error: BaseException | None
+        self, unit: AwaitedUnit, item: Any, key: str, error: BaseException | None, *, charged: bool
     ) -> BaseException | None:
         """Commits what was done with the item together with the note about it; a refused commit is the item's failure."""
-        note = self._note(key, error)
+        note = self._note(key, error, charged)
         assert unit.also is not None
         if note is not None:
             unit.also.items.append(note)
@@ -212,7 +210,7 @@ class Flight:
             except PenstockError as refused:
                 if error is not None:
                     raise
-                return await self._settle(self._fresh(), item, key, refused)
+                return await self._settle(self._fresh(), item, key, refused, charged=False)
         self._count(outcome_of(error))
         if error is None:
             if not self._done:
@@ -234,12 +232,12 @@ class Flight:
         unit.also.saves.append(self._fence())
         return unit
 
-    def _note(self, key: str, error: BaseException | None) -> NoteItem | None:
-        """What is to be remembered about an item. One that was refused is not to blame, and leaves no note."""
+    def _note(self, key: str, error: BaseException | None, charged: bool) -> NoteItem | None:
+        """What is to be remembered about an item. One that was refused for the pace is not to blame, and leaves no note."""
         outcome = outcome_of(error)
         if error is None:
             return NoteItem(self._name, key, DONE, 0, 0, None)
-        if outcome is Outcome.THROTTLED:
+        if outcome is Outcome.THROTTLED and not charged:
             return None
         told = describe(error)
         text = f"{told.error_class}: {told.message}"[:500]

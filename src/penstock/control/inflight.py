@@ -6,7 +6,13 @@ import math
 
 import msgspec
 
-BLOCK = 20  # answers whose mean latency is one measurement
+BLOCK, BLOCK_FIRST = 20, 3  # answers whose mean latency is one measurement
+UNKNOWN = 4  # under way at most, until the first measurement
+GAIN, SLACK = 1.5, 2  # times what Little's law asks for, and so many more: enough to find out whether more goes through
+LATE = 3  # times the usual latency: who is later will time out
+PEAK_ANSWERS = 100
+EVIDENCE = 4  # refusals above everything that was accepted, until we believe in a limit of requests at once
+PROBE_FIRST, PROBE_FOUND, PROBE_MOST = 500, 50, 2_000  # answers until one more than the limit is tried
 
 
 class Flight(msgspec.Struct, array_like=True):
@@ -18,94 +24,102 @@ class Flight(msgspec.Struct, array_like=True):
 class Flights(msgspec.Struct):
     under_way: dict[int, Flight] = {}
     number: int = 0
+    held: float = 0.0  # share of starts that had to wait for an answer
+
     latency: float = 0.0
-    base: float = 0.0
-    sum: float = 0.0
-    count: int = 0
+    base: float = 0.0  # latency without a queue: the lowest mean so far
+    block_latency: float = 0.0
+    block_count: int = 0
     block_since: float = 0.0
     throughput: float = 0.0
     failing: float = 0.0  # seconds a request spends failing, on average
-    held: float = 0.0  # share of starts that had to wait for an answer
-    limit: int | None = None
-    fresh: bool = False
+    bad_row: int = 0
+
+    limit: int | None = None  # requests at once, where that is what the service limits
+    doubts: int = 0
     refused_beside: list[int] = []
     peak: int = 0
     peak_before: int = 0
     peak_count: int = 0
-    doubts: int = 0
-    bad_row: int = 0
-    probe_in: int = 500
-    probe_every: int = 500
+    probe_in: int = PROBE_FIRST
+    probe_every: int = PROBE_FIRST
 
-    def note_accepted(self, beside: int) -> None:
-        self.peak = max(self.peak, beside)
-        self.peak_count += 1
-        if self.peak_count >= 100:
-            self.peak_before, self.peak, self.peak_count = self.peak, 0, 0
-        if self.limit is not None:
-            if beside > self.limit:
-                self.limit += 1
-                self.probe_in, self.probe_every = 50, 50
-            elif self.held > 0.3:
-                self.probe_in -= 1
-
-    def note_refused(self, number: int, beside: int) -> bool:
-        """Whether this refusal is about how many were under way, and not about the pace."""
-        for flight in self.under_way.values():  # the refused one took no place beside them
-            if flight.number > number:
-                flight.beside -= 1
-        if self.limit is not None:
-            if beside > self.limit:
-                self.probe_every = min(2000, self.probe_every * 2)
-                self.probe_in = self.probe_every
-                return True
-            self.doubts += 1
-            if self.doubts % 2 == 0:
-                self.limit = None
-            return False
-        if beside > max(self.peak, self.peak_before) and beside > 1:
-            self.refused_beside.append(beside)
-        else:
-            self.refused_beside.clear()
-        if len(self.refused_beside) >= 4 + self.doubts:
-            self.limit = min(self.refused_beside) - 1
-            self.refused_beside.clear()
-            self.fresh = True
-            return True
-        return False
-
-    def start(self, now: float) -> int:
+    def start(self, now: float, *, waited: bool) -> int:
+        self.held += 0.1 * (waited - self.held)
         self.number += 1
         self.under_way[self.number] = Flight(self.number, now, len(self.under_way) + 1)
         return self.number
 
-    def answered(self, now: float, latency: float, good: bool) -> None:
+    def answered(self, now: float, latency: float, *, good: bool) -> None:
         self.bad_row = 0 if good else self.bad_row + 1
         self.failing += 0.01 * ((0.0 if good else latency) - self.failing)
         if not good:
             return
         self.latency += (latency - self.latency) * (0.1 if self.latency else 1.0)
-        self.sum += latency
-        self.count += 1
-        if self.count >= BLOCK or (self.base == 0.0 and self.count >= 3):
-            mean = self.sum / self.count
-            took = now - self.block_since
-            if self.block_since and took > 0:
-                self.throughput = max(self.count / took, self.throughput * 0.9)
-            self.base = mean if not self.base else min(self.base, mean)
-            self.sum, self.count, self.block_since = 0.0, 0, now
+        self.block_latency += latency
+        self.block_count += 1
+        if self.block_count >= (BLOCK if self.base else BLOCK_FIRST):
+            self._measure(now)
+
+    def _measure(self, now: float) -> None:
+        mean, took = self.block_latency / self.block_count, now - self.block_since
+        if self.block_since and took > 0:
+            self.throughput = max(self.block_count / took, self.throughput * 0.9)
+        self.base = min(self.base, mean) if self.base else mean
+        self.block_latency, self.block_count, self.block_since = 0.0, 0, now
 
     def allowed(self, now: float, rate: float, most: int) -> int:
-        """How many may be under way: what Little's law asks for at this pace, and a little more to find out."""
+        """How many may be under way. A service that slows down before it refuses is asked no faster than it answers."""
         if not self.base:
-            return min(most, 4)
-        flow = min(rate, max(self.throughput * 1.5, 1.0))
-        little = math.ceil(1.5 * flow * self.base) + 2
+            return min(most, UNKNOWN)
+        flow = min(rate, max(1.5 * self.throughput, 1.0))
+        little = math.ceil(GAIN * flow * self.base) + SLACK
         if self.failing and len(self.under_way) >= little:
-            # Those that will time out hold no place in the service's queue, as far as we can tell.
-            late = now - 3 * self.latency
+            # Those that will time out hold no place in the queue of the service, as far as we can tell.
+            late = now - LATE * self.latency
             stuck = sum(flight.at < late for flight in self.under_way.values())
             little += min(stuck, math.ceil(3 * flow * self.failing) + 1)
         if self.limit is not None:
             little = min(little, self.limit + (self.probe_in <= 0))
         return max(1, min(most, little))
+
+    def accepted(self, beside: int) -> None:
+        self.peak = max(self.peak, beside)
+        self.peak_count += 1
+        if self.peak_count >= PEAK_ANSWERS:
+            self.peak_before, self.peak, self.peak_count = self.peak, 0, 0
+        if self.limit is None:
+            return
+        if beside > self.limit:
+            self.limit += 1
+            self.probe_in = self.probe_every = PROBE_FOUND
+        elif self.held > 0.3:
+            self.probe_in -= 1
+
+    def is_about_them(self, number: int, beside: int) -> bool:
+        """Whether a refusal is about how many were under way, and not about the pace."""
+        for flight in self.under_way.values():  # the refused one took no place beside them
+            if flight.number > number:
+                flight.beside -= 1
+        if self.limit is None:
+            return self._limit_found(beside)
+        if beside > self.limit:
+            self.probe_every = min(PROBE_MOST, 2 * self.probe_every)
+            self.probe_in = self.probe_every
+            return True
+        self.doubts += 1
+        if self.doubts % 2 == 0:
+            self.limit = None
+        return False
+
+    def _limit_found(self, beside: int) -> bool:
+        """Refusals come exactly when more are under way than were ever accepted."""
+        if beside <= max(1, self.peak, self.peak_before):
+            self.refused_beside.clear()
+            return False
+        self.refused_beside.append(beside)
+        if len(self.refused_beside) < EVIDENCE + self.doubts:
+            return False
+        self.limit = min(self.refused_beside) - 1
+        self.refused_beside.clear()
+        return True

@@ -24,7 +24,10 @@ class Pace(Protocol):
         latency: float,
         retry_after: float | None = None,
         item: str | None = None,
-    ) -> None: ...
+    ) -> bool | None:
+        """Whether a refusal is the item's own, which fails wherever it is tried: an attempt to charge it with."""
+        ...
+
     def explain(self) -> str:
         """Why the pace changed last, in words."""
         ...

@@ -2,83 +2,62 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from penstock.control.doors import LONG_CLOSED, LONG_REQUESTS, LONG_SECONDS, is_long
+from penstock.control.inflight import Flight
+from penstock.control.pilot_state import ANSWERED, Decision, Outcome, PilotState
+from penstock.control.refusals import refused
 
-import msgspec
-
-from penstock.control.ceiling import Ceiling
-from penstock.control.doors import SHORT, Door
-from penstock.control.inflight import Flight, Flights
-from penstock.control.quotas import Quota
-from penstock.control.suspicion import Suspects, Suspicion
-
+__all__ = ["Decision", "Outcome", "Pilot", "PilotState"]
 
 NOISY = 0.003  # a share of refusals that are not about the pace, from which on one alone is not believed
-
-
-class Outcome(StrEnum):
-    OK = "ok"
-    THROTTLED = "throttled"
-    UNAVAILABLE = "unavailable"
-    GONE = "gone"
-    UNPARSABLE = "unparsable"
-    FAILED = "failed"
-
-
-class Decision(msgspec.Struct, frozen=True):
-    start: bool
-    again_at: float | None
-    parallel: int
-
-
-class PilotState(msgspec.Struct):
-    rate_min: float = 0.001
-    rate_max: float = 1000.0
-    parallel: int = 32
-    ceiling: Ceiling = msgspec.field(default_factory=Ceiling)
-    door: Door = msgspec.field(default_factory=Door)
-    flights: Flights = msgspec.field(default_factory=Flights)
-    quota: Quota = msgspec.field(default_factory=Quota)
-    due: float = 0.0
-    last_knock: float = 0.0
-    waited: bool = False
-    unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 6.5, 0.002, 0.001))
-    throttled: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.05, 4.0, 0.01, 0.0005))
-    refused_share: float = 0.0
-    suspects: Suspects = msgspec.field(default_factory=Suspects)
-    text: str = ""
+CATCH_UP = 0.25  # of the distance between two starts: a late one may be made up for, but nothing comes in bursts
+HELD = 0.5  # share of starts that waited for an answer, from which on the pace is not what keeps us back
+DOWN_ROW = 3  # failures in a row: the service is down, which says nothing about its limit
+AVERAGE_SECONDS = 15.0  # closed for so long: what was taken from one such time to the next is worth knowing
+DEAR_SECONDS_MOST = 600.0  # a door that refusals close for longer is a ban or a quota; for less, probes are dear
+DEAR_TIMES_MOST = 20  # that time, until the next probe
 
 
 class Pilot:
+    """Ask `next` whether one may start; tell `started` when it does, and `finished` what came of it.
+
+    It goes faster until the service refuses, remembers what it took, stays a hair below that, and tries a little more
+    now and then. Time comes in as seconds; the pilot has no clock, does no I/O and rolls no dice.
+
+        decision = pilot.next(now)
+        if decision.start:
+            ticket = pilot.started(now)
+            ...
+            pilot.finished(later, ticket, Outcome.OK, latency=0.2, item="42")
+    """
+
     def __init__(self, state: PilotState | None = None) -> None:
         self.state = state or PilotState()
 
     def next(self, now: float) -> Decision:
         state = self.state
         flights, door = state.flights, state.door
-        parallel = flights.allowed(now, self.rate(now), state.parallel)
+        parallel = flights.allowed(now, self._rate(now), state.parallel)
         if now < door.hold_until:
             return Decision(False, door.hold_until, parallel)
         if door.row >= 2 and any(flight.at >= door.cut_at for flight in flights.under_way.values()):
-            return Decision(False, None, parallel)
+            return Decision(False, None, parallel)  # one knock at a time
         if now < state.due - 1e-9:
             return Decision(False, state.due, parallel)
         if len(flights.under_way) >= parallel:
             state.waited = True
-            return Decision(False, None, parallel)
+            return Decision(False, None, parallel, True)
         return Decision(True, now, parallel)
 
     def started(self, now: float) -> int:
+        """One has started. Says its ticket."""
         state = self.state
-        state.flights.held += 0.1 * (state.waited - state.flights.held)
-        state.waited = False
         state.quota.tick(now, state.flights.number)
-        gap = 1 / self.rate(now)
-        state.due = max(state.due, now - 0.25 * gap) + gap
-        if state.ceiling.mark_at is None:
-            state.ceiling.mark_at = now
-        ticket = state.flights.start(now)
-        state.ceiling.note(ticket, now)
+        gap = 1 / self._rate(now)
+        state.due = max(state.due, now - CATCH_UP * gap) + gap
+        ticket = state.flights.start(now, waited=state.waited)
+        state.waited = False
+        state.ceiling.trail.sent(ticket, now)
         return ticket
 
     def finished(
@@ -91,140 +70,166 @@ class Pilot:
         retry_after: float | None = None,
         item: str | None = None,
     ) -> bool:
+        """Says whether the failure is the item's own: an attempt to charge it with. A refusal for the pace is none."""
         state = self.state
-        flight = state.flights.under_way.pop(ticket)
-        good = outcome in (Outcome.OK, Outcome.GONE, Outcome.UNPARSABLE)
-        state.flights.answered(now, latency, good)
-        if good:
-            state.unavailable.passed(not state.door.row)
-            state.throttled.passed(state.ceiling.innocent)
-            state.refused_share *= 0.998
-            state.throttled.usual = max(0.0005, min(state.throttled.usual * 0.9998, 1.2 * state.refused_share))
-            if item is not None and state.suspects.refused:
-                state.suspects.passed(item)
-            self._accepted(now, flight)
+        flight = state.flights.under_way.pop(ticket, None)
+        if flight is None:  # started by somebody whose state was lost
             return False
-        if outcome is Outcome.THROTTLED:
-            alone = not state.throttled.score
-            if self._believed(item) or state.door.row:
-                self._refused(now, flight, retry_after)
-                return False
-            state.ceiling.noticed(state.flights.number, now)
-            if retry_after is not None:
-                state.door.obey(now, retry_after)
-            return alone or state.suspects.hopeless(item)
+        before = self.rate_per_second
+        state.flights.answered(now, latency, good=outcome in ANSWERED)
+        if outcome in ANSWERED:
+            own = self._passed(now, flight, item)
+        elif outcome is Outcome.THROTTLED:
+            own = self._throttled(now, flight, item, retry_after)
+        else:
+            own = self._failed(now, flight, retry_after)
+        self._clamp()
+        self._speak(now, before, outcome)
+        return own
+
+    @property
+    def rate_per_second(self) -> float:
+        quota = self.state.quota
+        return self._within(quota.even if quota.period else self.state.ceiling.rate)
+
+    def explain(self) -> str:
+        """The last change of pace, in words."""
+        return self.state.words
+
+    # -- what came of a request -------------------------------------------------------------------------------------
+
+    def _passed(self, now: float, flight: Flight, item: str | None) -> bool:
+        state = self.state
+        ceiling, quota, flights = state.ceiling, state.quota, state.flights
+        state.unavailable.passed(learn=not state.door.row)
+        state.throttling.passed(item, innocent=ceiling.phase == "test")
+        quota.answers += 1
+        flights.accepted(flight.beside)
+        if flight.at >= state.door.cut_at and state.door.row and self._opened(now, flight):
+            return False
+        if quota.period:
+            if quota.is_exceeded(flight.number, flight.at):
+                ceiling.known = ceiling.rate = quota.even
+                quota.forget()
+                ceiling.enter("probe", flights.number, now)
+            return False
+        held = flights.held > HELD
+        ceiling.accepted(flights.number, flight.number, now, flights.latency, held=held)
+        if held:
+            ceiling.rate = min(ceiling.rate, max((1.25 if flights.limit is None else 2.0) * flights.throughput, 1.0))
+        return False
+
+    def _opened(self, now: float, flight: Flight) -> bool:
+        """The first answer after refusals. Says whether the door had been closed."""
+        state = self.state
+        ceiling, door = state.ceiling, state.door
+        state.quota.opened(door.last_knock, flight.at, door.row)
+        length = door.opened(now)
+        if length is None:
+            ceiling.dear = max(0, ceiling.dear - 1)
+            return False
+        state.unavailable.score = 0.0
+        state.due = now + 1 / (ceiling.known or ceiling.rate)
+        if ceiling.known is None:
+            return True
+        ceiling.back(state.flights.number, now, long=length >= LONG_CLOSED)
+        if not door.down and length >= AVERAGE_SECONDS:
+            ceiling.door_closed(flight.number, flight.at)
+        if not door.down and max(LONG_SECONDS, LONG_REQUESTS / ceiling.known) < length < DEAR_SECONDS_MOST:
+            ceiling.dear += 1
+            ceiling.probe_after = now + min(DEAR_TIMES_MOST, 2**ceiling.dear) * length
+        return True
+
+    def _throttled(self, now: float, flight: Flight, item: str | None, retry_after: float | None) -> bool:
+        state = self.state
+        door, throttling, ceiling = state.door, state.throttling, state.ceiling
+        alone = not throttling.test.score
+        known_item = item is not None and item in throttling.suspects.refused
+        believed = throttling.believed(item, innocent=ceiling.phase == "test" and not door.row)
+        expected = not known_item and ceiling.phase in {"search", "probe"}
+        if believed or expected or door.row:
+            self._refused(now, flight, retry_after, down=False)
+            return False
+        ceiling.noticed(state.flights.number, now)
+        if retry_after is not None:
+            door.obey(now, retry_after)
+        return alone or throttling.suspects.hopeless(item)
+
+    def _failed(self, now: float, flight: Flight, retry_after: float | None) -> bool:
+        state = self.state
         if flight.at < state.door.cut_at:
             return False
-        if state.unavailable.failed(not state.door.row) or state.door.row:
-            self._refused(now, flight, retry_after, True)
+        if state.unavailable.failed(learn=not state.door.row) or state.door.row:
+            self._refused(now, flight, retry_after, down=True)
             return False
         return True
 
-    def _believed(self, item: str | None) -> bool:
+    def _refused(self, now: float, flight: Flight, retry_after: float | None, *, down: bool) -> None:
         state = self.state
-        throttled = state.throttled
-        times = state.suspects.again(item) if item is not None else 0
-        if times:
-            if times == 1 and not throttled.score and state.suspects.guilty > 0.5:  # alone among answers that passed
-                throttled.usual = min(0.03, throttled.usual + 0.002)
-            believed = throttled.failed(False, state.suspects.guilty)
-            state.suspects.guilty += 0.05 * (1 - state.suspects.guilty)
-            return believed
-        state.refused_share += 0.002 * (1 - state.refused_share)
-        believed = throttled.failed(state.ceiling.innocent and not state.door.row)
-        return believed or state.ceiling.phase in ("search", "probe")
-
-    def rate(self, now: float) -> float:
-        state = self.state
-        rate = state.ceiling.rate
-        if state.quota.period:
-            rate = state.quota.pace(now, state.flights.number)
-        return rate
-
-    def _accepted(self, now: float, flight: Flight) -> None:
-        state = self.state
-        ceiling, door, quota, flights = state.ceiling, state.door, state.quota, state.flights
-        quota.answers += 1
-        flights.note_accepted(flight.beside)
-        if flight.at >= door.cut_at and door.row:
-            quota.opened(state.last_knock, flight.at, door.row)
-            length = door.opened(now)
-            if length is None and ceiling.dear:
-                ceiling.dear -= 1
-            if length is not None:
-                state.unavailable.score = 0.0
-                if ceiling.known is not None:
-                    ceiling.long_closed = length >= SHORT
-                    ceiling.rate = ceiling.known / (4 if ceiling.long_closed else 2)
-                    ceiling.enter("return", flights.number, now)
-                    state.due = now + 1 / ceiling.known
-                    if not door.down and length >= 15:
-                        ceiling.closed(flight.number, flight.at)
-                    if not door.down and max(5.0, 20 / ceiling.known) < length < 600:
-                        ceiling.dear += 1
-                        ceiling.probe_after = now + min(20, 2**ceiling.dear) * length
-                else:
-                    state.due = now + 1 / ceiling.rate
-                return
-        held = flights.held > 0.5
-        if quota.period:
-            if quota.exceeded(flight.number) and flight.at // quota.period == quota.window_index:
-                quota.forget()
-                ceiling.known = ceiling.rate = quota.size / quota.seconds
-                ceiling.enter("probe", flights.number, now)
-            return
-        ceiling.accepted(flights.number, flight.number, now, flights.latency, held)
-        if held:
-            ceiling.rate = min(ceiling.rate, max((1.25 if flights.limit is None else 2.0) * flights.throughput, 1.0))
-        self._clamp()
-
-    def _clamp(self) -> None:
-        state = self.state
-        state.ceiling.rate = max(state.rate_min, min(state.rate_max, state.ceiling.rate))
-
-    def _refused(self, now: float, flight: Flight, retry_after: float | None, down: bool = False) -> None:
-        state = self.state
-        door, ceiling, quota, flights = state.door, state.ceiling, state.quota, state.flights
-        if flight.at < door.cut_at:
-            ceiling.mark(flight.number, flight.at)
+        door, ceiling, flights = state.door, state.ceiling, state.flights
+        if flight.at < door.cut_at:  # one cut per round trip
+            ceiling.trail.full(flight.number, flight.at)
             if retry_after is not None:
                 door.obey(now, retry_after)
             return
-        state.last_knock = flight.at
-        if not down and not door.row and flights.note_refused(flight.number, flight.beside):
-            if flights.fresh:
-                ceiling.known, ceiling.phase = None, "search"
-                ceiling.rate = max(ceiling.rate, flights.throughput)
-                ceiling.mark_at = None
-                ceiling.enter("search", flights.number, now)
-                flights.fresh = False
-            door.cut_at = now
+        door.last_knock = flight.at
+        if not down and not door.row and self._too_many_at_once(now, flight):
             return
-        if door.row == 0:
-            if not down:
-                quota.closed(flight.at, flight.number)
-            if quota.period and not down:
-                used = flight.number - quota.used_from - 1
-                if used >= 0.97 * quota.size or flight.at // quota.period != quota.window_index:
-                    if flight.at // quota.period == quota.window_index:
-                        quota.size = used
-                    door.row, door.row_since, door.cut_at = 1, now, now
-                    door.hold_until = quota.until_boundary(now) if retry_after is None else now + retry_after
-                    state.due = door.hold_until
-                    return
-                quota.broken += 1
-                if quota.broken > 2:
-                    quota.forget()
-            if not (down and (ceiling.known is None or flights.bad_row >= 3)):
-                ceiling.refused(flight.number, flight.at, flights.number, now, state.throttled.usual > NOISY)
-        elif ceiling.doubt and not down:
-            ceiling.refused(flight.number, flight.at, flights.number, now, state.throttled.usual > NOISY)
-        else:
+        if not down and not door.row and self._used_up(now, flight, retry_after):
+            return
+        if is_long(retry_after, ceiling.rate):
+            ceiling.doubt = max(1, ceiling.doubt)  # a door that is closed needs no second witness
+        noisy = state.throttling.test.usual > NOISY
+        told = not (down and (ceiling.known is None or flights.bad_row >= DOWN_ROW))
+        if (not door.row and told) or (door.row and ceiling.doubt and not down):
+            refused(ceiling, flight.number, flight.at, flights.number, now, noisy=noisy)
+        elif door.row:
             ceiling.spend()
-            ceiling.mark(flight.number, flight.at)
+            ceiling.trail.full(flight.number, flight.at)
         self._clamp()
         door.down = down
         door.refused(now, ceiling.rate, retry_after)
         ceiling.paused = door.hold_until - now
-        if door.hold_until > state.due:
-            state.due = door.hold_until
+        state.due = max(state.due, door.hold_until)
+
+    def _too_many_at_once(self, now: float, flight: Flight) -> bool:
+        ceiling, flights = self.state.ceiling, self.state.flights
+        fresh = flights.limit is None
+        if not flights.is_about_them(flight.number, flight.beside):
+            return False
+        if fresh:  # what was taken for a ceiling was none
+            ceiling.known, ceiling.rate, ceiling.trail.full_at = None, max(ceiling.rate, flights.throughput), None
+            ceiling.enter("search", flights.number, now)
+        self.state.door.cut_at = now
+        return True
+
+    def _used_up(self, now: float, flight: Flight, retry_after: float | None) -> bool:
+        """Whether a window that is known has been filled: then wait for the next one."""
+        state = self.state
+        quota = state.quota
+        quota.closed(flight.at, flight.number)
+        if not quota.period or not quota.is_filled(flight.number, flight.at):
+            return False
+        state.door.shut(now, quota.until_boundary(now) if retry_after is None else now + retry_after)
+        state.due = state.door.hold_until
+        return True
+
+    # -- rails and words --------------------------------------------------------------------------------------------
+
+    def _rate(self, now: float) -> float:
+        quota = self.state.quota
+        return self._within(quota.pace(now, self.state.flights.number) if quota.period else self.state.ceiling.rate)
+
+    def _within(self, rate: float) -> float:
+        return max(self.state.rate_min, min(self.state.rate_max, rate))
+
+    def _clamp(self) -> None:
+        self.state.ceiling.rate = self._within(self.state.ceiling.rate)
+
+    def _speak(self, now: float, before: float, outcome: Outcome) -> None:
+        after, closed = self.rate_per_second, self.state.door.hold_until - now
+        if outcome not in ANSWERED and closed > 5:
+            self.state.words = f"{outcome}: nothing for {closed:.0f} s"
+        elif abs(after - before) > 0.05 * before:
+            reason = "no resistance" if outcome in ANSWERED else str(outcome)
+            self.state.words = f"{reason}: {before:.3g} to {after:.3g} a second"

@@ -43,9 +43,10 @@ class PilotPace:
         latency: float,
         retry_after: float | None = None,
         item: str | None = None,
-    ) -> None:
-        self.pilot.finished(now, ticket, outcome, latency=latency, retry_after=retry_after, item=item)
+    ) -> bool:
+        own = self.pilot.finished(now, ticket, outcome, latency=latency, retry_after=retry_after, item=item)
         self._speak(now, outcome, retry_after)
+        return own
 
     def _speak(self, now: float, outcome: Outcome, retry_after: float | None) -> None:
         """Puts a change of pace into words; small ones go without."""
@@ -74,7 +75,7 @@ class PilotPace:
 
     @property
     def rate_per_second(self) -> float:
-        return self.pilot.state.ceiling.rate
+        return self.pilot.rate_per_second
 
     @property
     def batch_size(self) -> int:

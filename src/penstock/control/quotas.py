@@ -8,6 +8,7 @@ PERIODS = (10.0, 30.0, 60.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 21600.0, 86400
 COUNT_LEAST = 20  # a smaller count comes out the same by chance
 LONG = 1800.0  # a door that opens on such a boundary twice is no accident
 JUST_AFTER = 0.05  # seconds behind a boundary, for clocks that do not agree
+BROKEN_MOST = 2
 PROBE_EVERY = 600  # answers between two windows that are filled to the brim
 
 
@@ -19,15 +20,16 @@ class Window(msgspec.Struct):
     first: int = 0
     full_at: int = 0  # what it took the last time when it was full
     agreed: int = 0
-    pending: int = 0
+    pending: int = 0  # what it had taken when the door closed
     doubts: int = 0
 
 
 class Quota(msgspec.Struct):
+    """A window is believed in after the door closed at the same count, and opened on its boundary, several times."""
+
     windows: list[Window] = msgspec.field(default_factory=lambda: [Window(period) for period in PERIODS])
     boundary: float = -1.0
     period: float = 0.0  # of the window that is known to hold
-    seconds: float = 1.0
     size: int = 0
     used_from: int = 0
     window_index: int = -1
@@ -87,18 +89,34 @@ class Quota(msgspec.Struct):
         for window in self.windows:
             window.agreed, window.full_at = 0, 0
             window.doubts += window.period == self.period
-        self.seconds, self.period = self.period, 0.0
+        self.period = 0.0
+
+    @property
+    def even(self) -> float:
+        return self.size / self.period
 
     def until_boundary(self, now: float) -> float:
         return (now // self.period + 1) * self.period + JUST_AFTER
 
     def pace(self, now: float, number: int) -> float:
-        """What is left of the window, spread over what is left of its time."""
+        """What is left of the window, spread over what is left of its time. A probe goes on until it is full."""
         target = self.size * 1.04 + 4 if self.probing else self.size - max(1.0, 0.002 * self.size)
         left = target - (number - self.used_from)
         seconds = (now // self.period + 1) * self.period - now
-        even = self.size / self.period
-        return min(1.3 * even, max(left / max(seconds, 1e-3), 0.05 * even))
+        return min(1.3 * self.even, max(left / max(seconds, 1e-3), 0.05 * self.even))
 
-    def exceeded(self, number: int) -> bool:
-        return number - self.used_from > self.size * 1.01 + 2
+    def is_filled(self, number: int, at: float) -> bool:
+        """Refused: as it should be once the window is full. Three times earlier, and it is no such window."""
+        used, same = number - self.used_from - 1, at // self.period == self.window_index
+        if same and used < 0.97 * self.size:
+            self.broken += 1
+            if self.broken > BROKEN_MOST:
+                self.forget()
+            return False
+        if same:
+            self.size = used
+        return True
+
+    def is_exceeded(self, number: int, at: float) -> bool:
+        """It took more than it ought to hold: it has grown, or was none."""
+        return number - self.used_from > self.size * 1.01 + 2 and at // self.period == self.window_index

@@ -1,4 +1,4 @@
-"""Which failures are about the pace: those above their usual share, whatever that is for this service."""
+"""Which failures are about the pace: those above their usual share, and not those that belong to one item."""
 
 from __future__ import annotations
 
@@ -7,33 +7,37 @@ import math
 import msgspec
 
 SUSPECTS_MOST = 500
+USUAL_MOST = 0.03  # of refusals that are not about the pace; above that we would hear nothing any more
+HOPELESS = 3  # refusals of one item
+SHARE_WEIGHT, GUILT_WEIGHT, ITEM_WEIGHT = 0.002, 0.05, 0.002
 
 
 class Suspicion(msgspec.Struct):
-    """A running test of two explanations: the usual share of failures, or clearly more of them."""
+    """A running test of two explanations: the usual share of failures, or so much `more` of them. Each answer moves the
+    score towards the one that explains it better; when it has got far `enough`, the failures are believed."""
 
     usual: float
     more: float
     enough: float
-    learning: float
+    learning: float  # how fast the usual share follows what is seen
     least: float
     score: float = 0.0
 
-    def passed(self, learn: bool) -> None:
+    def passed(self, *, learn: bool) -> None:
         if self.score:
             self.score = max(0.0, self.score + math.log1p(-self.more / (1 - self.usual)))
         if learn:
             self.usual = max(self.least, self.usual * (1 - self.learning))
 
-    def failed(self, learn: bool, expected: float = 0.0) -> bool:
+    def failed(self, *, learn: bool, expected: float = 0.0) -> bool:
         usual = max(self.usual, expected)
         self.score += math.log((usual + (1 - usual) * self.more) / usual)
         if learn:
             self.usual = min(0.5, self.usual + self.learning * (1 - self.usual))
-        if self.score > self.enough:
-            self.score = 0.0
-            return True
-        return False
+        if self.score <= self.enough:
+            return False
+        self.score = 0.0
+        return True
 
 
 class Suspects(msgspec.Struct):
@@ -41,19 +45,51 @@ class Suspects(msgspec.Struct):
 
     refused: dict[str, int] = {}
     guilty: float = 0.5  # the share of them that is refused again
+    share: float = 0.0  # of requests that were an item's first refusal
 
-    def again(self, item: str) -> int:
+    def note(self, item: str | None) -> int:
         """How often it had been refused before."""
-        times = self.refused.pop(item, 0)
-        self.refused[item] = times + 1
-        if len(self.refused) > SUSPECTS_MOST:
-            del self.refused[next(iter(self.refused))]
+        times = 0
+        if item is not None:
+            times = self.refused.pop(item, 0)
+            self.refused[item] = times + 1
+            if len(self.refused) > SUSPECTS_MOST:
+                del self.refused[next(iter(self.refused))]
+        if not times:
+            self.share += SHARE_WEIGHT * (1 - self.share)
         return times
 
-    def hopeless(self, item: str | None) -> bool:
-        """Whether it was refused three times, where items that are refused mostly stay so."""
-        return item is not None and self.refused.get(item, 0) >= 3 and self.guilty > 0.25
+    def passed(self, item: str | None) -> None:
+        self.share *= 1 - SHARE_WEIGHT
+        if item is not None and self.refused.pop(item, 0):
+            self.guilty -= GUILT_WEIGHT * self.guilty
 
-    def passed(self, item: str) -> None:
-        if self.refused.pop(item, 0):
-            self.guilty -= 0.05 * self.guilty
+    def again(self) -> None:
+        self.guilty += GUILT_WEIGHT * (1 - self.guilty)
+
+    def hopeless(self, item: str | None) -> bool:
+        """Refused three times, where items that were refused often stay so."""
+        return item is not None and self.refused.get(item, 0) >= HOPELESS and self.guilty > 0.25
+
+
+class Throttling(msgspec.Struct):
+    """Whether a refusal is believed to be about the pace."""
+
+    test: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.05, 4.0, 0.01, 0.0005))
+    suspects: Suspects = msgspec.field(default_factory=Suspects)
+
+    def passed(self, item: str | None, *, innocent: bool) -> None:
+        self.test.passed(learn=innocent)
+        self.suspects.passed(item)
+        self.test.usual = max(self.test.least, min(self.test.usual * 0.9998, 1.2 * self.suspects.share))
+
+    def believed(self, item: str | None, *, innocent: bool) -> bool:
+        """`innocent`: we go so slowly that it cannot be about the pace."""
+        times = self.suspects.note(item)
+        if not times:
+            return self.test.failed(learn=innocent)
+        if times == 1 and not self.test.score and self.suspects.guilty > 0.5:  # alone among answers that passed
+            self.test.usual = min(USUAL_MOST, self.test.usual + ITEM_WEIGHT)
+        believed = self.test.failed(learn=False, expected=self.suspects.guilty)
+        self.suspects.again()
+        return believed

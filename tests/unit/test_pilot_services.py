@@ -1,0 +1,147 @@
+"""The pilot against small simulated services: how soon it is near the limit, and how few are refused on the way."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from bench.pace_services import KINDS
+from bench.pace_strangers import STRANGERS
+from penstock.control.pilot import Outcome, Pilot
+
+Service = Callable[[float], tuple[Outcome, float]]  # when it is asked: what it answers, and after how long
+SOON = 300.0
+ENOUGH = 0.8
+
+
+@dataclass
+class Run:
+    done: list[float] = field(default_factory=list)  # when those were sent that were done
+    refused: int = 0
+    requests: int = 0
+
+    def rate(self, since: float, until: float) -> float:
+        return sum(since <= at < until for at in self.done) / (until - since)
+
+
+def run(service: Service, seconds: float) -> Run:
+    pilot, found, now = Pilot(), Run(), 0.0
+    under_way: list[tuple[float, int, float, Outcome]] = []
+    while now < seconds:
+        decision = pilot.next(now)
+        if decision.start:
+            outcome, latency = service(now)
+            heapq.heappush(under_way, (now + latency, pilot.started(now), now, outcome))
+            found.requests += 1
+        elif under_way and (decision.again_at is None or under_way[0][0] <= decision.again_at):
+            now, ticket, at, outcome = heapq.heappop(under_way)
+            pilot.finished(now, ticket, outcome, latency=now - at, item=str(ticket))
+            found.refused += outcome is Outcome.THROTTLED
+            if outcome is Outcome.OK:
+                found.done.append(at)
+        else:
+            assert decision.again_at is not None
+            now = decision.again_at
+    return found
+
+
+def bucket(rate: float, depth: float, refusal: Outcome = Outcome.THROTTLED) -> Service:
+    tokens, last = depth, 0.0
+
+    def ask(now: float) -> tuple[Outcome, float]:
+        nonlocal tokens, last
+        tokens, last = min(depth, tokens + (now - last) * rate), now
+        if tokens < 1:
+            return refusal, 0.05
+        tokens -= 1
+        return Outcome.OK, 0.2
+
+    return ask
+
+
+def window(size: int, seconds: float) -> Service:
+    index, count = -1, 0
+
+    def ask(now: float) -> tuple[Outcome, float]:
+        nonlocal index, count
+        if now // seconds != index:
+            index, count = int(now // seconds), 0
+        count += 1
+        return (Outcome.OK, 0.2) if count <= size else (Outcome.THROTTLED, 0.05)
+
+    return ask
+
+
+def at_once(places: int, latency: float) -> Service:
+    ends: list[float] = []
+
+    def ask(now: float) -> tuple[Outcome, float]:
+        ends[:] = [end for end in ends if end > now]
+        if len(ends) >= places:
+            return Outcome.THROTTLED, 0.05
+        ends.append(now + latency)
+        return Outcome.OK, latency
+
+    return ask
+
+
+def closed(service: Service, since: float, until: float) -> Service:
+    return lambda now: (Outcome.UNAVAILABLE, 0.05) if since <= now < until else service(now)
+
+
+LIMITS: dict[str, tuple[Service, float]] = {
+    "a slow bucket": (bucket(0.3, 2), 0.3),
+    "a bucket": (bucket(4, 20), 4.0),
+    "a fast bucket": (bucket(60, 60), 60.0),
+    "a window of a minute": (window(240, 60), 4.0),
+    "five at once": (at_once(5, 0.5), 10.0),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_it_reaches_80_percent_of_the_limit_within_5_minutes(name: str) -> None:
+    service, limit = LIMITS[name]
+
+    found = run(service, 2 * SOON)
+
+    assert found.rate(SOON, 2 * SOON) >= ENOUGH * limit
+    assert found.refused < 20 + 0.005 * found.requests
+
+
+@pytest.mark.parametrize("minutes", [5, 20, 60])
+def test_it_is_back_within_5_minutes_after_an_outage(minutes: int) -> None:
+    begins, ends = 600.0, 600.0 + 60 * minutes
+
+    found = run(closed(bucket(6, 20), begins, ends), ends + 2 * SOON)
+
+    assert found.rate(ends + SOON, ends + 2 * SOON) >= ENOUGH * 6
+
+
+def test_a_service_that_is_down_at_first_is_found_within_5_minutes_after() -> None:
+    found = run(closed(bucket(6, 20), 0.0, 1_200.0), 1_800.0)
+
+    assert found.rate(1_500.0, 1_800.0) >= ENOUGH * 6
+
+
+def test_once_it_knows_the_limit_few_are_refused() -> None:
+    found = run(bucket(5, 20), 7_200.0)
+
+    assert found.rate(600.0, 7_200.0) > 0.99 * 5
+    assert found.refused / found.requests < 0.005
+
+
+def test_a_limit_of_requests_at_once_is_kept_full_and_not_overrun() -> None:
+    found = run(at_once(4, 0.5), 3_600.0)
+
+    assert found.rate(600.0, 3_600.0) > 0.95 * 8
+    assert found.refused < 30
+
+
+def test_the_bench_draws_at_least_four_kinds_that_are_not_of_the_usual_ones() -> None:
+    usual, strange = {draw.__name__ for draw in KINDS}, {draw.__name__ for draw in STRANGERS}
+
+    assert len(usual) >= 11
+    assert len(strange - usual) >= 4
