@@ -12,7 +12,6 @@ import heapq
 import math
 import statistics
 import sys
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,10 +26,10 @@ from bench.report import ROOT, Bar, Report, Row, table
 from penstock.control.pilot import Outcome, Pilot
 
 ATTEMPTS_MOST = 5  # an item that failed so often is given up, as a controller does
-RETRY_SECONDS = 60.0
+RETRY_SECONDS, RETRY_DOUBLED = 60.0, 7  # the distance between two tries of an item doubles, up to two hours
 SOON = 300.0  # seconds in which 80 % of the limit have to be reached
 ENOUGH = 0.8
-PUBLISHED_MEAN = 98.0  # per cent, of the suite everybody can run; the mean here may be two points lower
+PUBLISHED_MEAN = 99.2  # per cent, what the pilot gets in the published suite; the mean here may be two points lower
 MEAN_LEAST, WORST_LEAST = PUBLISHED_MEAN - 2.0, 85.0
 
 
@@ -65,7 +64,8 @@ class Sent:
     ends: float
     ticket: int
     item: int = field(compare=False)
-    attempt: int = field(compare=False)
+    attempt: int = field(compare=False)  # that was charged
+    tries: int = field(compare=False)
     at: float = field(compare=False)
     answer: Answer = field(compare=False)
 
@@ -76,7 +76,7 @@ def tried(draw: Callable[[Random], Service], seed: int) -> Trial:
     trial = Trial(service.kind, seed, service.seconds)
     pilot = Pilot()
     fresh = 0
-    again: deque[tuple[float, int, int]] = deque()
+    again: list[tuple[float, int, int, int]] = []
     under_way: list[Sent] = []
     bins = [0] * (int(service.seconds / 60) + 1)
     now = 0.0
@@ -84,13 +84,13 @@ def tried(draw: Callable[[Random], Service], seed: int) -> Trial:
         decision = pilot.next(now)
         if decision.start:
             if again and again[0][0] <= now:
-                _, item, attempt = again.popleft()
+                _, item, attempt, tries = heapq.heappop(again)
             else:
                 fresh += 1
-                item, attempt = fresh, 0
+                item, attempt, tries = fresh, 0, 0
             ticket = pilot.started(now)
             answer = service.ask(now, item)
-            heapq.heappush(under_way, Sent(now + answer.latency, ticket, item, attempt, now, answer))
+            heapq.heappush(under_way, Sent(now + answer.latency, ticket, item, attempt, tries, now, answer))
             trial.requests += 1
             continue
         if under_way and (decision.again_at is None or under_way[0].ends <= decision.again_at):
@@ -112,8 +112,9 @@ def tried(draw: Callable[[Random], Service], seed: int) -> Trial:
             elif answer.outcome is not Outcome.GONE:
                 attempts = sent.attempt + charged
                 if attempts < ATTEMPTS_MOST:
-                    again.append((now + RETRY_SECONDS, sent.item, attempts))
-                elif answer.about_the_pace:
+                    later = now + RETRY_SECONDS * 2 ** min(sent.tries, RETRY_DOUBLED)
+                    heapq.heappush(again, (later, sent.item, attempts, sent.tries + 1))
+                elif service.is_good(sent.item):
                     trial.given_up_good += 1
         else:
             assert decision.again_at is not None, "nothing is under way, and the pilot waits for an answer"

@@ -60,6 +60,10 @@ class Service:
             return Answer(Outcome.GONE, took)
         return Answer(Outcome.OK, took)
 
+    def is_good(self, item: int) -> bool:
+        """Whether the item can be done at all."""
+        return True
+
     def refuse(self, after: float | None = None) -> Answer:
         told = math.ceil(after) if after is not None and self.tells else None
         return Answer(Outcome.THROTTLED, 0.3 * self.latency, told, True)
@@ -335,8 +339,11 @@ class Poison(TokenBucket):
         super().__init__(random)
         self.poison = random.uniform(0.002, 0.015)
 
+    def is_good(self, item: int) -> bool:
+        return hashed(item + 7_919) >= self.poison
+
     def serve(self, item: int, latency: float | None = None) -> Answer:
-        if hashed(item + 7_919) < self.poison:
+        if not self.is_good(item):
             return Answer(Outcome.THROTTLED, self.latency)
         return super().serve(item, latency)
 

@@ -57,7 +57,6 @@ class SimulatedApp(ps.App):
         limits = {
             "retry_first_seconds": plan.retry_first,
             "retry_longest_seconds": plan.retry_first * 4,
-            "delay_seconds_max": 86_400.0,  # or no record of an id would outlive a message that expires
             "hops_max": 1_000,  # what a batch sends follows from its deepest message, and batches mix all the time
         }
         super().__init__(
