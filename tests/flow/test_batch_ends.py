@@ -347,3 +347,26 @@ async def test_a_key_in_a_batch_needs_the_message_it_belongs_to() -> None:
 
     assert "async with message" in told[0]
     assert sorted(charged) == sorted(ids)
+
+
+@pytest.mark.spec("A2-20")
+@virtual
+async def test_messages_that_only_meet_in_batches_do_not_look_like_one_long_chain() -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], batch=5, wait=1, parallel=1)
+
+    @listings.on_batch
+    async def handle(batch: ps.Batch) -> None:
+        await asyncio.sleep(0.1)
+        for message in batch:
+            if message.body.name.startswith("first"):
+                listings.send(Listing(name="second"))
+
+    async with TestApp(app) as shop:
+        for number in range(40):
+            await shop.send(listings, Listing(name=f"first {number}"))
+            await shop.advance(seconds=0.7)
+        await shop.advance(minutes=2)
+
+        assert (await shop.counts(listings)).acked == 80
+        assert await shop.dead(listings) == []

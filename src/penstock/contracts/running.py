@@ -49,7 +49,8 @@ def _slots(cells: memoryview) -> list[tuple[int, int]]:
 def rows_of(cells: memoryview, handler: RunningHandler) -> list[int]:
     """The rows that a handler runs: one, or a batch."""
     members = (at for _, at in _slots(cells) if cells[at] == KIND_MEMBER and cells[at + 2] == handler.slot)
-    return [handler.row, *(cells[at + 1] for at in members)]
+    rows = (handler.row, *(cells[at + 1] for at in members))
+    return [row for row in rows if row]  # 0 where a row of the batch is done already
 
 
 def blamed(cells: memoryview) -> list[int]:

@@ -90,9 +90,11 @@ class BatchRunner:
         assert handler is not None
         unit = BatchUnit(self._engine, None, handler.task, None)
         unit.settler = self._settler
-        unit.origin = max((message.delivery for message in messages), key=lambda each: each.depth)
+        # Of the shallowest: with the deepest, messages that only met in a batch would soon look like one long chain.
+        unit.origin = min((message.delivery for message in messages), key=lambda each: each.depth)
         unit.also = Also()
         unit.also.settles = [(message.delivery, None) for message in messages]
+        unit.slot = slot
         slot.unit = unit
         slot.outside = current_unit.set(unit)
         self._engine.gate.running += 1
@@ -189,19 +191,22 @@ class BatchRunner:
         self._settler.decide_unit(unit, worded(message.word, raised, held_nothing=not unit.grows), raised)
         outer.also.settles = [pair for pair in outer.also.settles if pair[0] is not message.delivery]
         self._engine.committer.put(unit)
+        cancelled: asyncio.CancelledError | None = None
         refused: BaseException | None = None
         try:
             await unit.settled()
-        except asyncio.CancelledError:
-            refused = unit.outcome.exception()
-            raise
+        except asyncio.CancelledError as error:
+            cancelled, refused = error, unit.outcome.exception()
         except Exception as error:
             refused = error
-        finally:
-            if isinstance(refused, Exception):
-                self._settler.refused(message.delivery, unit.task, refused)
-            elif unit.settlement is not None:
+        if isinstance(refused, Exception):
+            self._settler.refused(message.delivery, unit.task, refused)
+        else:
+            self._slots.settled(outer.slot, message.delivery.seq)
+            if unit.settlement is not None:
                 self._settler.told(message.delivery, unit.settlement, began, self._loop.time())
+        if cancelled is not None:
+            raise cancelled
 
 
 def _check_open(batch: BatchUnit, message: Message) -> None:

@@ -8,6 +8,7 @@ from penstock.model.errors import BadMessage, LeaseLost, PenstockError, StoreErr
 from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, describe, settle
 from penstock.model.retry import Retry
+from penstock.runtime.slots import Slot
 from penstock.runtime.unit import Unit
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ class MessageUnit(Unit):
 class BatchUnit(Unit):
     """The unit of a batch: settles all its messages that did not settle in a unit of their own."""
 
-    __slots__ = ("ended", "settler", "started")
+    __slots__ = ("ended", "settler", "slot", "started")
     settler: Settler
+    slot: Slot
     started: float
     ended: float
 

@@ -111,6 +111,13 @@ class SlotPool:
             slot.members.append(number)
         self.begin(slot, rows[0])
 
+    def settled(self, slot: Slot, row: int) -> None:
+        """One row of a batch is done before the others: whoever gets its number next is not to blame for a death."""
+        for number in (slot.number, *slot.members):
+            at = running.HEADER_CELLS + number * running.SLOT_CELLS
+            if self._cells[at + 1] == row:
+                self._cells[at + 1] = 0
+
     def end_batch(self, slot: Slot) -> None:
         self.end(slot)
         for number in slot.members:
