@@ -14,7 +14,7 @@ import apsw
 from bench.load import Listing
 from bench.watch import WatchedApp
 
-SETTLING_SECONDS = 2.0  # after the start, so that registering and the first look are over
+SETTLING_SECONDS = 12.0  # after the start, so that registering, the first look and saving what was used are over
 DELAYED = 1_000  # messages that wait for tomorrow: an idle app is not an empty one
 HEADER_ONLY = 'pragma "data_version"'  # looks at the first page's header, once each time it runs
 
