@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.app import App
+from penstock.control.chunks import in_chunks
 from penstock.control.controller import Controller
 from penstock.cron.task import Tick
 from penstock.data import chunks, cut, first_by
@@ -72,6 +73,7 @@ __all__ = [
     "chunks",
     "cut",
     "first_by",
+    "in_chunks",
     "in_thread",
     "rows",
     "usd",

@@ -13,11 +13,10 @@ import pytest
 import penstock as ps
 from penstock.testing import TestApp, virtual
 from penstock.web.site import make_site
-from penstock.web.tokens import SCOPES, KnownToken, hashed
+from penstock.web.tokens import KnownToken, hashed
 from tests.web.outside import Answer, answer, shop_app
 
 VERBS = ("start", "stop", "reset", "tune")
-UNLISTED = "web/tokens.py does not list the scopes of controllers among SCOPES"
 
 
 def controlled_app() -> ps.App:
@@ -140,7 +139,7 @@ async def test_without_a_token_or_its_scope_nothing_is_told_or_done() -> None:
         assert (await client.ask("GET", "/v1/enrichment/status")).result["running"] is True
 
 
-@pytest.mark.xfail("controllers:read" not in SCOPES, reason=UNLISTED, strict=True)
+@pytest.mark.spec("A6-35")
 @virtual
 async def test_who_may_look_may_not_operate_and_the_other_way_round() -> None:
     scopes = {"reader": ("controllers:read",), "writer": ("controllers:write",)}

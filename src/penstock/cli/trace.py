@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeVar
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from penstock.cli import target as targets
+from penstock.cli.history_reading import OnlyRead
 from penstock.cli.output import NotFound, Output, age_shown, plain, printable
-from penstock.contracts.history import HistoryReader
 from penstock.data import tracing
 from penstock.data.tracing import Trace, Traced
 from penstock.model.ids import as_text
@@ -62,19 +62,9 @@ def trace(output: Output, id: str, target: str | None, database: str | None) -> 
     output.show(traced.told(), lambda console: draw(traced, console, now))
 
 
-class _OnlyRead:
-    """Asks a history that only this command reads."""
-
-    def __init__(self, file: HistoryReader) -> None:
-        self._file = file
-
-    async def ask(self, question: Callable[[HistoryReader], T]) -> T:
-        return question(self._file)
-
-
 async def _look(found: targets.Target, id: bytes, now: int) -> Trace | None:
     with targets.reading(found) as reading, closing(SqliteHistory(found.database, read_only=True)) as history:
-        return await tracing.trace(reading, _OnlyRead(history), id, now=now)
+        return await tracing.trace(reading, OnlyRead(history), id, now=now)
 
 
 # -- drawing ----------------------------------------------------------------------------------------------

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from penstock.cli import target as targets
+from penstock.cli.history_reading import OnlyRead
 from penstock.cli.one_queue import facts
 from penstock.cli.output import NotFound, Output, age_shown, fill, plain
 from penstock.contracts import running
-from penstock.contracts.history import HistoryReader
 from penstock.data import tracing
 from penstock.data.ended import ended
 from penstock.data.why import NOT_BEGUN, Answer, waiting
@@ -71,16 +70,6 @@ def why(output: Output, id: str, target: str | None, database: str | None) -> No
     output.show(told, lambda console: _draw(console, answers, now))
 
 
-class _OnlyRead:
-    """Asks a history that only this command reads."""
-
-    def __init__(self, file: HistoryReader) -> None:
-        self._file = file
-
-    async def ask(self, question: Callable[[HistoryReader], T]) -> T:
-        return question(self._file)
-
-
 async def _look(found: targets.Target, id: bytes, now: int) -> list[Answer]:
     def began(worker: int, row: int) -> int | None:
         return _began(found, worker, row, now)
@@ -91,7 +80,7 @@ async def _look(found: targets.Target, id: bytes, now: int) -> list[Answer]:
         )
         # Where it waits, its past in that queue is told by its row; a dead letter of another handler is not.
         there = {answer.queue for answer in still}
-        past = await ended(reading, _OnlyRead(history), id)
+        past = await ended(reading, OnlyRead(history), id)
         return still + [answer for answer in past if answer.finding.state == "dead" or answer.queue not in there]
 
 

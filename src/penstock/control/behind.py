@@ -40,6 +40,7 @@ class ControllerObject(Object):
     said: list[tuple[int, str]] = []  # noqa: RUF012
     last_tick_at: int = 0
     last_work_at: int = 0
+    counting_since: int = 0
     idle_streak: int = 0
 
     async def loaded(self) -> None:
@@ -61,6 +62,7 @@ class ControllerObject(Object):
         """One tick. The next alarm is set whatever happens, in a unit without anything of the user's."""
         engine = await type(self).opened()
         self.last_tick_at = engine.clock.now()
+        self.counting_since = self.counting_since or self.last_tick_at
         if not self.running:
             return
         if self._flight is not None:
@@ -170,7 +172,7 @@ class ControllerObject(Object):
         """As if it had never run; what a tick under way learns is dropped. Items that were set aside may be picked again."""
         self.generation += 1
         self.pace, self.tuned, self.tally, self.minutes, self.said = {}, {}, Tally(), [], []
-        self.last_tick_at = self.last_work_at = self.idle_streak = 0
+        self.last_tick_at = self.last_work_at = self.counting_since = self.idle_streak = 0
         engine = await type(self).opened()
         states = ("gone", "parked", "waiting")
         await engine.in_writer(lambda: engine.writer.items.forget(self.name, states=states))

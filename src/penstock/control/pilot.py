@@ -15,6 +15,13 @@ HELD = 0.5  # share of starts that waited for an answer, from which on the pace 
 DOWN_ROW = 3  # failures in a row: the service is down, which says nothing about its limit
 AVERAGE_SECONDS = 15.0  # closed for so long: what was taken from one such time to the next is worth knowing
 DEAR_SECONDS_MOST = 600.0  # a door that refusals close for longer is a ban or a quota; for less, probes are dear
+CHANGE_TOLD = 0.2  # a change of pace by less than this is not put into words
+CLOSED_TOLD_SECONDS = 5.0
+REASONS = {
+    Outcome.THROTTLED: "refused by the service",
+    Outcome.UNAVAILABLE: "the service is unavailable",
+    Outcome.FAILED: "it fails",
+}
 DEAR_TIMES_MOST = 20  # that time, until the next probe
 
 
@@ -75,7 +82,6 @@ class Pilot:
         flight = state.flights.under_way.pop(ticket, None)
         if flight is None:  # started by somebody whose state was lost
             return False
-        before = self.rate_per_second
         state.flights.answered(now, latency, good=outcome in ANSWERED)
         if outcome in ANSWERED:
             own = self._passed(now, flight, item)
@@ -84,7 +90,7 @@ class Pilot:
         else:
             own = self._failed(now, flight, retry_after)
         self._clamp()
-        self._speak(now, before, outcome)
+        self._speak(now, outcome, retry_after)
         return own
 
     @property
@@ -226,10 +232,19 @@ class Pilot:
     def _clamp(self) -> None:
         self.state.ceiling.rate = self._within(self.state.ceiling.rate)
 
-    def _speak(self, now: float, before: float, outcome: Outcome) -> None:
-        after, closed = self.rate_per_second, self.state.door.hold_until - now
-        if outcome not in ANSWERED and closed > 5:
-            self.state.words = f"{outcome}: nothing for {closed:.0f} s"
-        elif abs(after - before) > 0.05 * before:
-            reason = "no resistance" if outcome in ANSWERED else str(outcome)
-            self.state.words = f"{reason}: {before:.3g} to {after:.3g} a second"
+    def _speak(self, now: float, outcome: Outcome, retry_after: float | None) -> None:
+        """Puts a change of pace into words; small ones go without."""
+        state = self.state
+        rate, closed = self.rate_per_second, state.door.hold_until - now
+        reason = REASONS.get(outcome, "no resistance" if rate > state.spoken else "it grows slow")
+        if outcome in REASONS and closed > CLOSED_TOLD_SECONDS:
+            asked = "" if retry_after is None else f", which asked for {retry_after:.0f} s"
+            state.words, state.spoken = f"{reason}{asked}: nothing for {closed:.0f} s", 0.0
+        elif not state.spoken:
+            state.words, state.spoken = f"begins at {_told(rate)}", rate
+        elif abs(rate - state.spoken) >= CHANGE_TOLD * state.spoken:
+            state.words, state.spoken = f"{reason}: {_told(state.spoken)} to {_told(rate)}", rate
+
+
+def _told(rate: float) -> str:
+    return f"{rate:.1f} a second" if rate >= 1 else f"{rate * 60:.1f} a minute"

@@ -54,3 +54,4 @@ class PilotState(msgspec.Struct):
     throttling: Throttling = msgspec.field(default_factory=Throttling)
     unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 6.5, 0.002, 0.001))
     words: str = "nothing is known of the service yet"
+    spoken: float = 0.0  # the pace that the words told of last

@@ -1,4 +1,4 @@
-"""The pilot as a controller runs it: loaded from saved state, within its rails, and able to say what it does."""
+"""The pilot as a controller runs it: loaded from saved state, and within its rails."""
 
 from __future__ import annotations
 
@@ -10,20 +10,10 @@ import msgspec
 from penstock.control.pilot import Decision, Outcome, Pilot, PilotState
 from penstock.model.errors import BadMessage
 
-CHANGE_TOLD = 0.2  # a change of pace by less than this is not put into words
-CLOSED_TOLD_SECONDS = 5.0
-REASONS = {
-    Outcome.THROTTLED: "refused by the service",
-    Outcome.UNAVAILABLE: "the service is unavailable",
-    Outcome.FAILED: "it fails",
-}
-
 
 class PilotPace:
     def __init__(self, saved: dict[str, Any], *, rate: tuple[float, float], parallel: int) -> None:
-        self.pilot = Pilot(_loaded(saved.get("pilot", {})))
-        self._words = str(saved.get("words", ""))
-        self._spoken = float(saved.get("spoken", 0.0))  # the pace that was told of last
+        self.pilot = Pilot(_loaded(saved))
         state = self.pilot.state
         state.rate_min, state.rate_max = rate
         state.parallel = parallel
@@ -44,34 +34,13 @@ class PilotPace:
         retry_after: float | None = None,
         item: str | None = None,
     ) -> bool:
-        own = self.pilot.finished(now, ticket, outcome, latency=latency, retry_after=retry_after, item=item)
-        self._speak(now, outcome, retry_after)
-        return own
-
-    def _speak(self, now: float, outcome: Outcome, retry_after: float | None) -> None:
-        """Puts a change of pace into words; small ones go without."""
-        rate, closed = self.rate_per_second, self.closed_until - now
-        if closed > CLOSED_TOLD_SECONDS and outcome in REASONS:
-            asked = "" if retry_after is None else f", which asked for {retry_after:.0f} s"
-            self._words = f"{REASONS[outcome]}{asked}: nothing for {closed:.0f} s"
-            self._spoken = 0.0
-        elif self._spoken and abs(rate - self._spoken) < CHANGE_TOLD * self._spoken:
-            return
-        elif rate < self._spoken:
-            self._words = f"{REASONS.get(outcome, 'it grows slow')}: {_told(self._spoken)} to {_told(rate)}"
-            self._spoken = rate
-        elif not self._spoken:
-            self._words = f"begins at {_told(rate)}"
-            self._spoken = rate
-        else:
-            self._words = f"no resistance: {_told(self._spoken)} to {_told(rate)}"
-            self._spoken = rate
+        return self.pilot.finished(now, ticket, outcome, latency=latency, retry_after=retry_after, item=item)
 
     def none_left(self, now: float) -> None:
         """Nothing to start is no reason to change the pace."""
 
     def explain(self) -> str:
-        return self._words
+        return self.pilot.explain()
 
     @property
     def rate_per_second(self) -> float:
@@ -106,12 +75,8 @@ class PilotPace:
         self.pilot.state.due = min(self.pilot.state.due, now)
 
     def saved(self) -> dict[str, Any]:
-        plain = msgspec.to_builtins(self.pilot.state, str_keys=True)
-        return {"pilot": plain, "words": self._words, "spoken": self._spoken}
-
-
-def _told(rate: float) -> str:
-    return f"{rate:.1f} a second" if rate >= 1 else f"{rate * 60:.1f} a minute"
+        plain: dict[str, Any] = msgspec.to_builtins(self.pilot.state, str_keys=True)
+        return plain
 
 
 def _number(name: str, value: object) -> float:

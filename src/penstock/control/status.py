@@ -44,6 +44,13 @@ def confidence(samples: int) -> str:
     return "none" if samples == 0 else "low" if samples < 5 else "medium" if samples < 20 else "high"
 
 
+def human(interval_ms: int) -> str:
+    """`10s`, `1m 30s`, `2m`"""
+    minutes, seconds = divmod(interval_ms / 1_000, 60)
+    parts = [f"{minutes:.0f}m" if minutes else "", f"{seconds:.3f}".rstrip("0").rstrip(".") + "s" if seconds else ""]
+    return " ".join(part for part in parts if part) or "0s"
+
+
 def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int | None, now: int) -> dict[str, Any]:
     """The fields that scripts rely on, and those that people read."""
     minutes = [Minute(*each) for each in state.get("minutes", [])]
@@ -51,8 +58,9 @@ def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int
     completed = sum(each.completed for each in recent)
     failed = sum(each.failed for each in recent)
     samples = completed + failed
-    elapsed = max(1.0, min(WINDOW_MINUTES, (now - recent[0].at) / MINUTE)) if recent else 1.0
-    per_minute = completed / elapsed
+    # Over what the window covers, or since counting began, but a minute at least: no bucket is finer.
+    begin = max((now - WINDOW_MINUTES * MINUTE) // MINUTE * MINUTE, state.get("counting_since", 0))
+    per_minute = completed / max(1.0, (now - begin) / MINUTE)
     success = 100.0 if samples == 0 else 100.0 * completed / samples
     tally = state.get("tally", {})
     last, worked = state.get("last_tick_at", 0), state.get("last_work_at", 0)
@@ -82,7 +90,7 @@ def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int
         "projected_per_day": round(per_minute * 60 * 24),
         "seconds_since_last_tick": round((now - last) / 1_000_000) if last else None,
         "rate_per_second": round(pace.rate_per_second, 4),
-        "params": {"batch_size": batch, "interval_ms": interval, "interval_human": f"{interval / 1000:g} s"},
+        "params": {"batch_size": batch, "interval_ms": interval, "interval_human": human(interval)},
         "lifetime": {
             "dispatched": tally.get("dispatched", 0),
             "completed": tally.get("completed", 0),

@@ -1,0 +1,72 @@
+"""What a running controller says about itself, from saved state alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.control.pilot import Outcome
+from penstock.control.piloting import PilotPace
+from penstock.control.status import MINUTE, Minute, confidence, human, noted, pruned, status
+
+NOON = 1_772_366_400_000_000 // MINUTE * MINUTE
+
+
+def shown(**state: Any) -> dict[str, Any]:
+    pace = PilotPace({}, rate=(0.01, 10.0), parallel=4)
+    return status("enrichment", "pilot", state, pace, alarm=None, now=NOON)
+
+
+@pytest.mark.spec("G5-20")
+def test_a_slow_pace_is_not_rounded_to_nothing() -> None:
+    slow = shown(minutes=[Minute(NOON - 2 * MINUTE, 2, 0)])
+
+    assert (slow["completions_per_minute"], slow["projected_per_day"], slow["projected_per_hour"]) == (0.4, 576, 24)
+
+
+@pytest.mark.spec("G5-20")
+def test_a_young_one_divides_by_its_age_and_projects_from_what_was_not_rounded() -> None:
+    young = shown(minutes=[Minute(NOON, 1, 0)], counting_since=NOON - 90_000_000)
+    newborn = shown(minutes=[Minute(NOON, 3, 0)], counting_since=NOON)
+
+    assert (young["completions_per_minute"], young["projected_per_day"]) == (0.7, 960)
+    assert newborn["completions_per_minute"] == 3.0
+
+
+@pytest.mark.spec("A6-30", "G5-19")
+def test_the_lifetime_rate_is_of_those_that_ended() -> None:
+    tally = {"dispatched": 100, "completed": 60, "failed": 20, "skipped": 15}
+    busy = shown(tally=tally, last_tick_at=NOON - 61_000_000)
+
+    assert busy["lifetime"]["success_rate_pct"] == 75.0
+    assert busy["seconds_since_last_tick"] == 61
+
+
+@pytest.mark.spec("A6-12")
+@pytest.mark.parametrize(
+    "size, word", [(0, "none"), (1, "low"), (4, "low"), (5, "medium"), (19, "medium"), (20, "high"), (1_000, "high")]
+)
+def test_a_rate_says_how_far_to_trust_it(size: int, word: str) -> None:
+    rolling = shown(minutes=[Minute(NOON, size, 0)] if size else [])["rolling"]
+
+    assert confidence(size) == word
+    assert (rolling["success_rate_pct"], rolling["sample_size"], rolling["confidence"]) == (100.0, size, word)
+
+
+@pytest.mark.spec("G5-24", "A6-10")
+def test_an_outcome_of_four_minutes_and_59_seconds_ago_counts_and_old_minutes_go() -> None:
+    minutes: list[Minute] = []
+    for at in (NOON - 20 * MINUTE, NOON - 299_000_000):
+        noted(minutes, at, Outcome.OK)
+
+    assert shown(minutes=minutes)["rolling"]["sample_size"] == 1
+    assert pruned(minutes, NOON) == 1
+
+
+@pytest.mark.parametrize(
+    "interval, words",
+    [(10_000, "10s"), (28_500, "28.5s"), (60_000, "1m"), (90_000, "1m 30s"), (120_000, "2m"), (0, "0s")],
+)
+def test_an_interval_is_shown_as_people_say_it(interval: int, words: str) -> None:
+    assert human(interval) == words
