@@ -108,23 +108,25 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(payload: object) -> bytes:
+    payload_class = type(payload)
+    check = _CHECKS.get(payload_class)  # known are only classes that are written as JSON: the usual case comes first
     try:
-        match payload:
-            case Encoded():
-                return payload.body
-            case bytes():
-                return payload
-            case str():
-                return payload.encode()
-            case Tagged(value):
-                return encode_tagged(value)
+        if check is None:
+            match payload:
+                case Encoded():
+                    return payload.body
+                case bytes():
+                    return payload
+                case str():
+                    return payload.encode()
+                case Tagged(value):
+                    return encode_tagged(value)
+            check = _check_of(payload_class)
         body = _encode(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadMessage(
             f"A {type(payload).__qualname__} cannot be turned into JSON: {error}. Send plain values.", payload=payload
         ) from error
-    payload_class = type(payload)
-    check = _CHECKS.get(payload_class) or _check_of(payload_class)
     try:
         check(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -96,34 +96,35 @@ class Queue:
                 messages=len(drafts),
                 messages_max=limits.send_messages_max,
             )
-        size = sum(self.size_of(draft.payload) for draft in drafts)
-        if size > limits.send_bytes_max:
-            raise TooLarge(
-                f"A batch of {size:,} bytes is too large for queue {self.name!r}: at most {limits.send_bytes_max:,}. "
-                "Nothing was sent. Use `send_all`, which takes any number.",
-                bytes=size,
-                bytes_max=limits.send_bytes_max,
-            )
-        return self._send_drafts(drafts, delay)
+        with joined(self._home).sending_all() as sent:
+            ids = [self._send(draft, delay) for draft in drafts]
+            size = sum(len(message.body) + limits.body_overhead_bytes for message in sent())
+            if size > limits.send_bytes_max:
+                raise TooLarge(
+                    f"A batch of {size:,} bytes is too large for queue {self.name!r}: at most {limits.send_bytes_max:,}. "
+                    "Nothing was sent. Use `send_all`, which takes any number.",
+                    bytes=size,
+                    bytes_max=limits.send_bytes_max,
+                )
+        return ids
 
     def send_all(
         self, items: Iterable[object], *, delay: float = 0.0, every: float | None = None, rate: int | None = None
     ) -> list[str]:
-        """Sends any number, in batches of legal size. `every` staggers them by so many seconds each; `rate` lets that many
-        begin in a second. A unit of work holds 4 MB: for more, open several."""
+        """Sends any number, all or nothing. `every` staggers them by so many seconds each; `rate` lets that many begin in a
+        second. A unit of work holds 4 MB: for more, open one for each of `chunks`."""
         if every is not None and rate is not None:
             raise BadMessage("Give `every` or `rate`, not both.")
         if every is not None:
             items = staggered(items, every=every, delay=delay)
         elif rate is not None:
             items = staggered(items, every=1.0, delay=delay, group=rate)
-        unit = joined(self._home)
-        before = len(unit.sends)
-        try:
-            return [id for chunk in self.chunks(items) for id in self._send_drafts(chunk, delay)]
-        except BaseException:
-            del unit.sends[before:]
-            raise
+        with joined(self._home).sending_all():
+            return [self._send(drafted(item), delay) for item in items]
+
+    def _send(self, draft: Draft, delay: float) -> str:
+        after = delay if draft.delay is None else draft.delay
+        return self.send(draft.payload, delay=after, priority=draft.priority, id=draft.id, unique=draft.unique)
 
     def chunks(self, items: Iterable[object]) -> Iterator[list[Draft]]:
         """Splits any number of messages into batches that one send may hold, by count and by bytes."""
@@ -144,31 +145,6 @@ class Queue:
     def size_of(self, payload: object) -> int:
         """What a message counts as: its body, and what the envelope adds."""
         return len(encode(payload)) + self._limits.body_overhead_bytes
-
-    def _send_drafts(self, drafts: Sequence[Draft], delay: float) -> list[str]:
-        """The last of them is checked before the first is sent, so that a refusal leaves nothing in the unit."""
-        unit = joined(self._home)
-        for draft in drafts:
-            name = self._types.get(type(draft.payload)) or self._accepted(draft.payload)
-            self._check(delay if draft.delay is None else draft.delay, draft.priority)
-            self._check_size(unit, name, encode(draft.payload))
-            if draft.id is not None or draft.unique is not None:
-                self._key(draft.id, draft.unique)
-        before = len(unit.sends)
-        try:
-            return [
-                self.send(
-                    draft.payload,
-                    delay=delay if draft.delay is None else draft.delay,
-                    priority=draft.priority,
-                    id=draft.id,
-                    unique=draft.unique,
-                )
-                for draft in drafts
-            ]
-        except BaseException:  # the unit is full, or a chain too long: not a part of them either
-            del unit.sends[before:]
-            raise
 
     def _accepted(self, payload: object) -> str:
         if isinstance(payload, Encoded):

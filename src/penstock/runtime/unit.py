@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,17 @@ class Unit(SealedUnit):
     def send(self, message: NewMessage) -> None:
         self._grow(len(message.body))
         self.sends.append(message)
+
+    @contextmanager
+    def sending_all(self) -> Iterator[Callable[[], list[NewMessage]]]:
+        """What is sent inside stays only if all of it can be; calling what it gives tells what that is so far."""
+        before = len(self.sends)
+        try:
+            yield lambda: self.sends[before:]
+        except BaseException:
+            self._bytes -= sum(len(message.body) for message in self.sends[before:])
+            del self.sends[before:]
+            raise
 
     def _grow(self, size_bytes: int) -> None:
         if self.closed:
