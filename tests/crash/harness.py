@@ -96,8 +96,11 @@ class Victim:
         """SIGKILL, and the moment of it. Returns when the process is gone."""
         at = time.monotonic()
         os.kill(self.pid, signal.SIGKILL)
-        assert self.wait() == -signal.SIGKILL
+        assert self.wait() == -signal.SIGKILL, f"the {self.role} had already ended with {self.code}: {self._said()}"
         return at
+
+    def _said(self) -> str:
+        return (self._database.parent / "output.log").read_text(errors="replace")[-3_000:]
 
 
 class SupervisedVictim(Victim):

@@ -37,14 +37,15 @@ class Entry(msgspec.Struct, omit_defaults=True):
 
 
 class Journal:
-    """The writing end. One write a line, so lines of different processes never mix and a kill tears none."""
+    """The writing end. One write a line, so lines of different processes never mix. A kill can tear a line where a page
+    of the file ends, so every line also begins with a line's end: what follows a torn one is whole."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def note(self, what: str, **facts: Any) -> None:
         entry = {"what": what, "at": time.monotonic(), "pid": facts.pop("pid", os.getpid()), **facts}
-        os.write(self._file, msgspec.json.encode(entry, enc_hook=str) + b"\n")
+        os.write(self._file, b"\n" + msgspec.json.encode(entry, enc_hook=str) + b"\n")
 
 
 class JournalReader:
@@ -64,7 +65,7 @@ class JournalReader:
             text = file.read()
         self._read_to += len(text)
         *lines, self._rest = (self._rest + text).split(b"\n")
-        for line in lines:
+        for line in filter(_is_whole, lines):
             entry = self._decode(line)
             self._entries.setdefault(entry.what, []).append(entry)
 
@@ -86,6 +87,11 @@ class JournalReader:
 
         wait_until(there, f"{count} × {what} with {facts}", seconds)
         return found[count - 1]
+
+
+def _is_whole(line: bytes) -> bool:
+    """Its writer was not killed in the middle of it. No entry holds an object, so a brace at the end is the end."""
+    return line.endswith(b"}")
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:

@@ -31,6 +31,7 @@ DEAD = "select queue, count(*) from penstock_dead where resolution is null group
 HELD = "select lower(hex(id)) from penstock_messages where worker = :worker"
 EFFECTS = "select queue, number, count(*) from effects group by queue, number"
 SETTLED_BY = "select queue, number, pid from effects"
+WHOLE = "."  # the end of a line of the producer's log: one without it was torn by a kill
 BURIED = "select queue, reason, attempts, crashes, error_class, body from penstock_dead order by seq"
 
 
@@ -169,11 +170,11 @@ class Oracle:
 
 
 def read_ids(path: Path) -> tuple[set[int], set[int]]:
-    """What the producer's own log says was sent, and what it had at least begun to send. A torn last line is no line."""
+    """What the producer's own log says was sent, and what it had at least begun to send. A torn line is no line."""
     sent: set[int] = set()
     begun: set[int] = set()
-    *lines, _ = path.read_text().split("\n")
-    for line in lines:
-        word, *numbers = line.split()
-        (sent if word == "sent" else begun).update(map(int, numbers))
+    for line in path.read_text().split("\n"):
+        if line.endswith(f" {WHOLE}"):
+            word, *numbers, _ = line.split()
+            (sent if word == "sent" else begun).update(map(int, numbers))
     return sent, begun

@@ -13,6 +13,7 @@ import apsw
 import msgspec
 
 from penstock.cli import worker as cli_worker
+from tests.crash.oracle import WHOLE
 from tests.crash.victim import Task, app, effect, first, journal
 
 UNIT_MESSAGES = 5
@@ -38,11 +39,11 @@ async def _produce(number: int, ledger: Path) -> None:
         journal.note("ready")
         while not stop.is_set():
             numbers = " ".join(str(number + each) for each in range(UNIT_MESSAGES))
-            _note(descriptor, f"begun {numbers}\n")
+            _note(descriptor, f"begun {numbers}")
             async with app.unit():
                 for each in range(UNIT_MESSAGES):
                     first.send(Task(number=number + each, seconds=0.001 * ((number + each) % 7)))
-            _note(descriptor, f"sent {numbers}\n")
+            _note(descriptor, f"sent {numbers}")
             number += UNIT_MESSAGES
             await _pause(stop)
     os.close(descriptor)
@@ -57,7 +58,7 @@ async def _pause(stop: asyncio.Event) -> None:
 
 
 def _note(descriptor: int, line: str) -> None:
-    os.write(descriptor, line.encode())
+    os.write(descriptor, f"\n{line} {WHOLE}\n".encode())
     os.fsync(descriptor)
 
 

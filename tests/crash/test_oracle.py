@@ -52,9 +52,9 @@ def test_a_queue_that_does_not_add_up_is_found(damage: str, site: Site, oracle: 
 
 def test_what_a_killed_producer_had_only_begun_is_allowed_but_not_expected(tmp_path: Path) -> None:
     log = tmp_path / "sent.log"
-    log.write_text("begun 1 2\nsent 1 2\nbegun 3 4\nsent 3")
+    log.write_text("begun 1 2 .\nsent 1 2 .\nbegun 3 4 .\nsent 3\nbegun 5 .")
 
-    assert read_ids(log) == ({1, 2}, {1, 2, 3, 4})
+    assert read_ids(log) == ({1, 2}, {1, 2, 3, 4, 5})
 
 
 def do_ten(site: Site, oracle: Oracle) -> None:
