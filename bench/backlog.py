@@ -19,7 +19,7 @@ from penstock.contracts.store import Writer
 from penstock.model.envelope import encode
 from penstock.model.message import PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.outcome import HANDED_BACK
-from penstock.storage.sqlite.sending import SEND_ONE
+from penstock.storage.sqlite.session import SEND_ONE
 from penstock.storage.sqlite.store import SqliteStore
 
 CLAIMED = 100

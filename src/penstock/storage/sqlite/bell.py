@@ -53,11 +53,11 @@ class SocketBell:
     def _neighbours(self) -> list[str]:
         try:
             changed_at = os.stat(self._folder).st_mtime_ns
+            if changed_at != self._seen_at:
+                self._others = [entry.path for entry in os.scandir(self._folder) if entry.name != self._own.name]
+                self._seen_at = changed_at
         except FileNotFoundError:
             return []  # the last listener took the folder away
-        if changed_at != self._seen_at:
-            self._seen_at = changed_at
-            self._others = [entry.path for entry in os.scandir(self._folder) if entry.name != self._own.name]
         return self._others
 
     def listen(self, heard: Callable[[set[str]], None]) -> None:

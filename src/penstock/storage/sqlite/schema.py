@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.model.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt
 from penstock.storage.sqlite import connection
-from penstock.storage.sqlite.session import Session
+from penstock.storage.sqlite.session import SqliteSession
 from penstock.storage.statements import load
 
 VERSION = 1
@@ -14,7 +14,7 @@ SQL = load("penstock.storage.sqlite", "schema.sql")
 APPLICATION_ID = connection.APPLICATION_ID
 
 
-def ensure(session: Session) -> None:
+def ensure(session: SqliteSession) -> None:
     with session.turn, session.errors():
         found = int(session.connection.pragma("user_version"))
         check(found, str(session.settings.path))
@@ -47,7 +47,7 @@ def check(found: int, location: str) -> None:
         )
 
 
-def quick_check(session: Session) -> None:
+def quick_check(session: SqliteSession) -> None:
     """A damaged file is refused before anything is written to it."""
     answer = session.connection.execute("pragma quick_check(1)").fetchall()
     if answer != [("ok",)]:

@@ -148,7 +148,7 @@ create table if not exists penstock_queues (
 -- name: index_queues_held
 create index if not exists penstock_queues_held
 on penstock_queues (name)
-where paused
+where paused = 1
 or rate is not null
 or rate_tuned is not null
 or parallel_tuned is not null;
@@ -199,7 +199,7 @@ create table if not exists penstock_timers (
 -- name: index_timers
 create index if not exists penstock_timers_due
 on penstock_timers (due)
-where not paused;
+where paused = 0;
 
 -- One row a run of a cron task, made in the commit that fires it.
 -- name: create_ticks

@@ -1,4 +1,4 @@
--- Sends: in bulk where ids are ours, one by one where they can come back.
+-- Sends.
 
 -- name: send
 insert into penstock_messages (
@@ -7,37 +7,3 @@ insert into penstock_messages (
 )
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id, queue, handler) do nothing;
-
--- name: note_seen
-insert into penstock_seen (id, queue, type, source, seen_at)
-values (:id, :queue, :type, :source, :now)
-on conflict (id, queue) do nothing;
-
--- name: load
-select
-  coalesce((
-    select sum(sent - acked - dead - purged - expired)
-    from penstock_counters
-    where queue = :queue
-  ), 0),
-  coalesce((
-    select sum(bytes)
-    from penstock_counters
-    where queue = :queue
-  ), 0),
-  coalesce((
-    select second
-    from penstock_queues
-    where name = :queue
-  ), 0),
-  coalesce((
-    select second_sent
-    from penstock_queues
-    where name = :queue
-  ), 0);
-
--- name: note_second
-update penstock_queues
-set second = :second,
-  second_sent = :sent
-where name = :queue;

@@ -9,39 +9,39 @@ from pathlib import Path
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
 from penstock.model.errors import BadConfig
+from penstock.storage.items import StoredItems
+from penstock.storage.operations import StoredOperations
+from penstock.storage.owning import StoredObjects
 from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
 from penstock.storage.sqlite.connection import SYNCHRONOUS
 from penstock.storage.sqlite.history import SqliteHistory
-from penstock.storage.sqlite.items import SqliteItems
 from penstock.storage.sqlite.ledger import SqliteLedger
-from penstock.storage.sqlite.operations import SqliteOperations
-from penstock.storage.sqlite.owning import SqliteObjects
 from penstock.storage.sqlite.presence import SqlitePresence, started_in
 from penstock.storage.sqlite.reader import SqliteReader
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, free_on_disk
-from penstock.storage.sqlite.session import Session, Settings
-from penstock.storage.sqlite.timing import SqliteTimers
+from penstock.storage.sqlite.session import Settings, SqliteSession
 from penstock.storage.sqlite.upkeep import SqliteUpkeep
-from penstock.storage.sqlite.workers import SqliteWorkers
+from penstock.storage.timing import StoredTimers
+from penstock.storage.workers import StoredWorkers
 
 CHECKED_AT_OPEN_BYTES = 50_000_000  # a larger file is not read through at every start; `penstock doctor` does it
 
 
 class SqliteWriter:
     def __init__(self, settings: Settings, faults: Faults, *, now: int) -> None:
-        self._session = Session(settings, partial(started_in, settings.path))
+        self._session = SqliteSession(settings, partial(started_in, settings.path))
         try:
             if settings.path.stat().st_size < CHECKED_AT_OPEN_BYTES:
                 with self._session.errors():
                     schema.quick_check(self._session)
             schema.ensure(self._session)
             self.ledger = SqliteLedger(self._session, faults)
-            self.workers = SqliteWorkers(self._session, faults, now=now)
-            self.operations = SqliteOperations(self._session)
-            self.timers = SqliteTimers(self._session)
-            self.objects = SqliteObjects(self._session)
-            self.items = SqliteItems(self._session)
+            self.workers = StoredWorkers(self._session, faults, now=now)
+            self.operations = StoredOperations(self._session)
+            self.timers = StoredTimers(self._session)
+            self.objects = StoredObjects(self._session)
+            self.items = StoredItems(self._session)
             self.upkeep = SqliteUpkeep(self._session)
         except BaseException:
             self._session.close()

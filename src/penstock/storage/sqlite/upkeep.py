@@ -14,10 +14,7 @@ from penstock.model.statement import one_line
 from penstock.model.times import day_of, month_of
 from penstock.model.upsert import quoted
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.session import Session
-from penstock.storage.statements import load
-
-SQL = load("penstock.storage.sqlite", "upkeep.sql")
+from penstock.storage.sqlite.session import SQL, SqliteSession
 
 ONCE_KEPT_DAYS = 15
 RESOLVED_KEPT_DAYS = 90  # dead letters that were dealt with
@@ -27,7 +24,7 @@ DAY_MICROS = 86_400_000_000
 
 
 class SqliteUpkeep:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqliteSession) -> None:
         self._session = session
         self._version = int(session.connection.pragma("data_version"))
 
@@ -48,7 +45,7 @@ class SqliteUpkeep:
     # -- migrations -------------------------------------------------------------------------------
 
     def applied(self) -> list[tuple[str, str]]:
-        return list(self._session.connection.execute(SQL["applied"]))
+        return list(self._session.connection.execute(SQL["upkeep.applied"]))
 
     def migrate(self, migrations: Sequence[Migration], *, now: int) -> list[str]:
         """Each file is one transaction; somebody who migrates at the same time waits, then finds nothing to do."""
@@ -57,12 +54,12 @@ class SqliteUpkeep:
     def _apply(self, migration: Migration, now: int) -> bool:
         try:
             with self._transaction() as connection:
-                if migration.name in dict(connection.execute(SQL["applied"])):
+                if migration.name in dict(connection.execute(SQL["upkeep.applied"])):
                     return False
                 for statement in migration.statements:
                     self._run(migration, statement)
                 note = {"name": migration.name, "checksum": migration.checksum, "now": now}
-                connection.execute(SQL["note_migration"], note)
+                connection.execute(SQL["upkeep.note_migration"], note)
         except apsw.ConstraintError as error:
             raise BadMigration(
                 f"{migration.name}: {error}, found when all of it had run. Nothing of this file was applied.",
@@ -94,7 +91,7 @@ class SqliteUpkeep:
                 if self._count_is_kept(table):
                     continue
                 try:
-                    connection.execute(SQL["start_count"], {"name": table})
+                    connection.execute(SQL["upkeep.start_count"], {"name": table})
                     for statement in kept_count_statements(table, checked):
                         connection.execute(statement)
                 except apsw.SQLError as error:
@@ -106,7 +103,7 @@ class SqliteUpkeep:
 
     def _count_is_kept(self, table: str) -> bool:
         names = {"name": table, "added": f"penstock_count_{table}_added", "removed": f"penstock_count_{table}_removed"}
-        return bool(self._session.value(SQL["count_is_kept"], names))
+        return bool(self._session.value("upkeep.count_is_kept", names))
 
     # -- usage and size -----------------------------------------------------------------------------
 
@@ -124,16 +121,16 @@ class SqliteUpkeep:
                     "steps": measure.steps,
                     "micros": int(measure.seconds * 1_000_000),
                 }
-                connection.execute(SQL["add_usage"], added)
+                connection.execute(SQL["upkeep.add_usage"], added)
 
     def size_bytes(self) -> int:
-        return int(self._session.value(SQL["page_count"])) + self._session.checkpointer.log_bytes()
+        return int(self._session.value("upkeep.page_count")) + self._session.checkpointer.log_bytes()
 
     def sample_size(self, *, now: int) -> list[Sample]:
         size = self.size_bytes()
         with self._transaction() as connection:
-            connection.execute(SQL["note_size"], {"day": day_of(now), "at": now, "bytes": size})
-            return [Sample(*row) for row in connection.execute(SQL["sizes"])]
+            connection.execute(SQL["upkeep.note_size"], {"day": day_of(now), "at": now, "bytes": size})
+            return [Sample(*row) for row in connection.execute(SQL["upkeep.sizes"])]
 
     # -- bounded retention --------------------------------------------------------------------------
 
@@ -148,7 +145,7 @@ class SqliteUpkeep:
         removed = 0
         with self._transaction() as connection:
             for statement, before in oldest_kept:
-                connection.execute(SQL[statement], {"before": before, "limit": limit - removed})
+                connection.execute(SQL[f"upkeep.{statement}"], {"before": before, "limit": limit - removed})
                 removed += connection.changes()
         return removed
 

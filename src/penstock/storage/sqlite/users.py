@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -14,7 +14,9 @@ from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line, readable, writable
 from penstock.model.usage import Measure
 from penstock.storage.sqlite.connection import at_most, countable, query
-from penstock.storage.sqlite.session import Session
+
+if TYPE_CHECKING:
+    from penstock.storage.sqlite.session import SqliteSession
 
 # What the file system did is nobody's statement's fault; the session translates these for the whole group.
 _OF_THE_STORE = (
@@ -29,7 +31,7 @@ _OF_THE_STORE = (
 )
 
 
-def run_calls(session: Session, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
+def run_calls(session: SqliteSession, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
     """Runs every call in order. Equal statements in a row are measured together, since measuring has a price."""
     calls = [(unit.task, call) for unit in units for call in unit.calls]
     if not calls:
@@ -63,7 +65,7 @@ def _alike(calls: Sequence[tuple[str, Call]], start: int) -> list[Write | WriteM
 
 
 class _Run:
-    def __init__(self, session: Session, measures: list[tuple[str, Measure]]) -> None:
+    def __init__(self, session: SqliteSession, measures: list[tuple[str, Measure]]) -> None:
         self._session = session
         self._execute = session.cursor.execute
         self._changes = session.connection.changes
@@ -133,7 +135,7 @@ def located(error: Exception, call: Write | WriteMany | Atomic) -> Exception:
 class SqliteTransaction:
     """What a function given to `atomically` sees: the commit itself, with everything its unit wrote before it."""
 
-    def __init__(self, session: Session, measures: list[tuple[str, Measure]], task: str) -> None:
+    def __init__(self, session: SqliteSession, measures: list[tuple[str, Measure]], task: str) -> None:
         self._session = session
         self._measures = measures
         self._task = task

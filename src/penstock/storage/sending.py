@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from operator import attrgetter
-from typing import Any
 
 from penstock.contracts.ledger import Also, RefusedUnits, SealedUnit
 from penstock.model.errors import QueueFull, TooLarge
 from penstock.model.message import KEYED, NewMessage
 from penstock.model.queue import QueueSettings
-from penstock.storage.sqlite.session import Session
-from penstock.storage.sqlite.tally import NOTHING, SENT, Tally
-from penstock.storage.statements import load
+from penstock.storage.session import Session
+from penstock.storage.tally import NOTHING, SENT, Tally
 
-SQL = load("penstock.storage.sqlite", "sending.sql")
-
-ROWS_A_STATEMENT = 50  # one insert of 50 rows costs a tenth less than 50 inserts; more gain nothing
-SEND_ONE = SQL["send"]
-_VALUES = "(" + ", ".join("?" * len(NewMessage._fields)) + ")"
-SEND_MANY = SEND_ONE.replace(_VALUES, ", ".join([_VALUES] * ROWS_A_STATEMENT))
 FULL_SECONDS = 1.0  # when to ask a full queue again
 
 _body_of = attrgetter("body")
@@ -45,34 +36,24 @@ def send(session: Session, units: Sequence[SealedUnit], tally: Tally, *, careful
         for unit in units:
             _send_one_by_one(session, unit, tally, now)
         return
-    connection = session.connection
-    before = connection.total_changes()
-    whole = len(rows) - len(rows) % ROWS_A_STATEMENT
-    for start in range(0, whole, ROWS_A_STATEMENT):
-        connection.execute(SEND_MANY, tuple(chain.from_iterable(rows[start : start + ROWS_A_STATEMENT])))
-    if whole < len(rows):
-        connection.executemany(SEND_ONE, rows[whole:])
-    if connection.total_changes() - before != len(rows):
+    if session.insert_messages(rows) != len(rows):
         session.rollback()
         raise Conflicts
     tally.bulk(rows, SENT)
 
 
 def _send_one_by_one(session: Session, unit: SealedUnit, tally: Tally, now: int) -> None:
-    connection = session.connection
     if unit.also is not None:
         unit.also.duplicates.clear()  # of a try that was rolled back
     for row in unit.sends:
         if row.flags & KEYED:
             seen = {"id": row.id, "queue": row.queue, "type": row.type, "source": row.source, "now": now}
-            connection.execute(SQL["note_seen"], seen)
-            if not connection.changes():
+            if not session.change("sending.note_seen", seen):
                 if unit.also is None:
                     unit.also = Also()
                 unit.also.duplicates.add(row.id)
                 continue
-        connection.execute(SEND_ONE, row)
-        if connection.changes():
+        if session.insert_messages([row]):
             tally.bulk([row], SENT)
 
 
@@ -81,6 +62,8 @@ def _send_one_by_one(session: Session, unit: SealedUnit, tally: Tally, now: int)
 
 def _guard(session: Session, units: Sequence[SealedUnit], tally: Tally, now: int) -> None:
     """Names the units whose sends would fill a queue beyond what it holds, or faster than it may be fed."""
+    for queue in sorted({row.queue for unit in units for row in unit.sends} & session.guarded.keys()):
+        session.lock_queue(queue)
     loads: dict[str, _Load] = {}
     refused: list[tuple[SealedUnit, Exception]] = []
     for unit in units:
@@ -110,8 +93,7 @@ class _Load:
     """What a queue with a bound holds, this commit included."""
 
     def __init__(self, session: Session, settings: QueueSettings, tally: Tally, now: int) -> None:
-        rows: list[Any] = session.connection.execute(SQL["load"], {"queue": settings.name}).fetchall()
-        messages, size, second, second_sent = rows[0]
+        ((messages, size, second, second_sent),) = session.rows("sending.load", {"queue": settings.name})
         sent, acked, dead, purged, expired, more, _ = tally.by_queue.get(settings.name, NOTHING)
         self._settings = settings
         self._now = now
@@ -151,4 +133,4 @@ class _Load:
     def save(self, session: Session) -> None:
         if self._settings.per_second_max is not None:
             counted = {"queue": self._settings.name, "second": self._second, "sent": self._second_sent}
-            session.connection.execute(SQL["note_second"], counted)
+            session.change("sending.note_second", counted)

@@ -11,23 +11,19 @@ from penstock.contracts.ledger import Also, Edit, Replay, Resolve
 from penstock.model.envelope import replay_id
 from penstock.model.ids import derived
 from penstock.model.message import KEYED, checksum
-from penstock.storage.sqlite.sending import SQL as SENDING
-from penstock.storage.sqlite.session import Session
-from penstock.storage.sqlite.tally import DEAD, PURGED, SENT, Tally
-from penstock.storage.statements import load
+from penstock.storage.session import Session
+from penstock.storage.tally import DEAD, PURGED, SENT, Tally
 
-SQL = load("penstock.storage.sqlite", "dead.sql")
 NOTICE_TYPE = "message.died"
 
 
 def bury(session: Session, facts: dict[str, Any], tally: Tally, *, now: int) -> bool:
     """Makes a dead letter of a row that is still held under its token; false if it is not."""
-    execute = session.connection.execute
-    buried: list[Any] = execute(SQL["bury"], facts).fetchall()
+    buried = session.rows("dead.bury", facts)
     if not buried:
         return False
     ((letter, id, queue, correlation_id, hops, depth, body_bytes, type_, source, attempts, reason, error),) = buried
-    execute(SQL["remove"], {"seq": facts["seq"], "token": facts["token"]})
+    session.change("dead.remove", {"seq": facts["seq"], "token": facts["token"]})
     tally.left(queue, DEAD, body_bytes)
     tally.deaths.append(Death(queue, id, type_, source, attempts, reason, error, correlation_id))
     _give_notice(session, letter, id, queue, (correlation_id, hops, depth), tally, now)
@@ -54,8 +50,7 @@ def _give_notice(
         "checksum": checksum(notice_id, body),
         "body": body,
     }
-    session.connection.execute(SQL["give_notice"], notice)
-    if session.connection.changes():
+    if session.change("dead.give_notice", notice):
         tally.entered(f"{queue}-dlq", len(body), now)
 
 
@@ -74,8 +69,7 @@ def exhume(session: Session, also: Also, tally: Tally, *, now: int) -> None:
 
 
 def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:
-    execute = session.connection.execute
-    found: list[Any] = execute(SQL["letter"], {"letter": wanted.letter}).fetchall()
+    found = session.rows("dead.letter", {"letter": wanted.letter})
     if not found:
         return False
     ((id, queue, type, source, replay_of, replay_count, body),) = found
@@ -91,21 +85,22 @@ def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:
         "due": wanted.due,
         "flags": wanted.flags | KEYED,
     }
-    execute(SENDING["note_seen"], {"id": new_id, "queue": queue, "type": type, "source": source, "now": now})
-    execute(SQL["replay"], facts)
-    execute(SQL["resolve"], {"letter": wanted.letter, "resolution": wanted.resolution, "note": None, "now": now})
+    session.change("sending.note_seen", {"id": new_id, "queue": queue, "type": type, "source": source, "now": now})
+    session.change("dead.replay", facts)
+    resolved = {"letter": wanted.letter, "resolution": wanted.resolution, "note": None, "now": now}
+    session.change("dead.resolve", resolved)
     tally.entered(queue, len(body), wanted.due, sent=0)
     tally.of(queue)[DEAD] -= 1
     return True
 
 
 def _resolve(session: Session, wanted: Resolve, tally: Tally, now: int) -> bool:
-    found: list[Any] = session.connection.execute(SQL["letter"], {"letter": wanted.letter}).fetchall()
+    found = session.rows("dead.letter", {"letter": wanted.letter})
     if not found:
         return False
     queue = found[0][1]
     resolved = {"letter": wanted.letter, "resolution": wanted.resolution, "note": wanted.note, "now": now}
-    session.connection.execute(SQL["resolve"], resolved)
+    session.change("dead.resolve", resolved)
     counts = tally.of(queue)
     counts[DEAD] -= 1
     counts[PURGED] += 1
@@ -113,26 +108,24 @@ def _resolve(session: Session, wanted: Resolve, tally: Tally, now: int) -> bool:
 
 
 def _edit(session: Session, wanted: Edit, now: int) -> bool:
-    found: list[Any] = session.connection.execute(SQL["letter"], {"letter": wanted.letter}).fetchall()
+    found = session.rows("dead.letter", {"letter": wanted.letter})
     if not found:
         return False
     edited = {"letter": wanted.letter, "body": wanted.body, "now": now, "checksum": checksum(found[0][0], wanted.body)}
-    session.connection.execute(SQL["edit"], edited)
+    session.change("dead.edit", edited)
     return True
 
 
 def split(session: Session, seq: int, token: int, handlers: tuple[str, ...], tally: Tally, *, now: int) -> bool:
     """One row becomes one per handler, all of them waiting; false if the row is not held any more."""
-    execute = session.connection.execute
-    found: list[Any] = execute(SQL["splitting"], {"seq": seq, "token": token}).fetchall()
+    found = session.rows("dead.splitting", {"seq": seq, "token": token})
     if not found:
         return False
     ((queue, body_bytes),) = found
     for handler in handlers:
-        execute(SQL["split"], {"seq": seq, "token": token, "handler": handler, "now": now})
-        if session.connection.changes():
+        if session.change("dead.split", {"seq": seq, "token": token, "handler": handler, "now": now}):
             tally.entered(queue, body_bytes, now)
-    execute(SQL["remove"], {"seq": seq, "token": token})
+    session.change("dead.remove", {"seq": seq, "token": token})
     tally.entered(queue, -body_bytes, now, sent=0)
     tally.of(queue)[SENT] -= 1
     return True

@@ -7,29 +7,26 @@ from functools import partial
 from typing import Any
 
 from penstock.contracts.items import DropItems, ItemChange, NoteItem
-from penstock.storage.sqlite.session import Session
-from penstock.storage.statements import load
-
-SQL = load("penstock.storage.sqlite", "items.sql")
+from penstock.storage.session import Session
 
 
 def change_items(session: Session, changes: Sequence[ItemChange]) -> None:
     for change in changes:
         match change:
             case NoteItem():
-                session.connection.execute(SQL["note"], change._asdict())
+                session.change("items.note", change._asdict())
             case DropItems(controller, items):
                 rows = [{"controller": controller, "item": item} for item in items]
-                session.connection.executemany(SQL["drop"], rows)
+                session.change_many("items.drop", rows)
 
 
-class SqliteItems:
+class StoredItems:
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def held(self, controller: str, *, limit: int) -> list[NoteItem]:
         bound = {"controller": controller, "limit": limit}
-        rows: list[Any] = self._session.connection.execute(SQL["held"], bound).fetchall()
+        rows: list[Any] = self._session.rows("items.held", bound)
         return [NoteItem(*row) for row in rows]
 
     def forget(self, controller: str, *, states: tuple[str, ...]) -> int:
@@ -38,6 +35,5 @@ class SqliteItems:
     def _forget(self, controller: str, states: tuple[str, ...]) -> int:
         forgotten = 0
         for state in states:
-            self._session.connection.execute(SQL["forget"], {"controller": controller, "state": state})
-            forgotten += self._session.connection.changes()
+            forgotten += self._session.change("items.forget", {"controller": controller, "state": state})
         return forgotten

@@ -12,24 +12,21 @@ from penstock.contracts.timers import ALARM, CRON, ClearTimer, Declared, SetTime
 from penstock.model.firing import Rule, fired_id
 from penstock.model.message import checksum
 from penstock.model.schedule import WAITING_MAX, Fire, decide, meet
-from penstock.storage.sqlite.session import Session
-from penstock.storage.sqlite.tally import Tally
-from penstock.storage.statements import load
+from penstock.storage.session import Session
+from penstock.storage.tally import Tally
 
-SQL = load("penstock.storage.sqlite", "timing.sql")
 FIRED_AT_ONCE = 500  # timers of one commit; the rest follows at once
 
 
 def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
-    execute = session.connection.execute
-    due: list[Any] = execute(SQL["due_timers"], {"now": now, "limit": FIRED_AT_ONCE}).fetchall()
+    due = session.rows("timing.due_timers", {"now": now, "limit": FIRED_AT_ONCE})
     for seq, kind, name, due_at, scheduled, queue, type_, rule in due:
         tally.of(queue)  # a commit that only moves a timer, or notes a skipped run, is not an empty one
         if rule is None:
             # Its number tells it from an alarm that was set for the same moment while this one is being tried again.
             id = fired_id(kind, name, number, at=now)
             _send(session, tally, id, queue, type_, {"name": name, "due": due_at}, now)
-            execute(SQL["remove_timer"], {"seq": seq})
+            session.change("timing.remove_timer", {"seq": seq})
             continue
         parsed = Rule.parse(rule)
         decided = decide(parsed.schedule(), name, last=scheduled, now=now)
@@ -42,14 +39,14 @@ def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
         known = min(scheduled, decided.next_due - 1)
         last = max((each.due for each in decided.fires), default=now if decided.missed else known)
         moved = {"seq": seq, "due": decided.next_start, "scheduled": last, "fired": len(decided.fires)}
-        execute(SQL["move_timer"], moved)
+        session.change("timing.move_timer", moved)
 
 
 def _busy(session: Session, rule: Rule, queue: str) -> int:
     """How many runs of a schedule have not ended, if that matters to it."""
     if rule.overlap == "allow":
         return 0
-    return int(session.value(SQL["runs"], {"queue": queue, "most": WAITING_MAX}))
+    return int(session.value("timing.runs", {"queue": queue, "most": WAITING_MAX}))
 
 
 def _tick(
@@ -68,8 +65,8 @@ def _tick(
     """One run of a schedule, unless the one before it still runs and may not be overlapped."""
     skipped = meet(rule.overlap, running=0, waiting=busy) == "skip"
     noted = {"schedule": name, "due": each.due, "now": now, "missed": missed}
-    session.connection.execute(SQL["note_tick"], noted | {"status": "skipped" if skipped else "due"})
-    if session.connection.changes() and not skipped:
+    is_new = session.change("timing.note_tick", noted | {"status": "skipped" if skipped else "due"})
+    if is_new and not skipped:
         body = {"name": name, "due": each.due, "expression": rule.expression, "missed": missed}
         id = fired_id(CRON, name, each.due, at=each.due)
         _send(session, tally, id, queue, type_, body, max(now, each.start))
@@ -85,39 +82,44 @@ def _send(session: Session, tally: Tally, id: bytes, queue: str, type_: str, bod
         "checksum": checksum(id, encoded),
         "body": encoded,
     }
-    session.connection.execute(SQL["send_fired"], message)
-    if session.connection.changes():
+    if session.change("timing.send_fired", message):
         tally.entered(queue, len(encoded), now)
 
 
 def next_timer(session: Session) -> int | None:
-    due: int | None = session.value(SQL["next_timer"])
+    due: int | None = session.value("timing.next_timer")
     return due
 
 
-def change(session: Session, changes: Sequence[TimerChange], *, rows_written: int) -> None:
+def change_timers(session: Session, changes: Sequence[TimerChange], *, rows_written: int) -> None:
     """What a unit wants of timers, in order."""
-    execute = session.connection.execute
+    execute = session.change
     for wanted in changes:
         match wanted:
             case SetTimer():
-                execute(SQL["set_timer"], wanted._asdict())
+                execute("timing.set_timer", wanted._asdict())
                 if wanted.kind == ALARM:
-                    execute(SQL["found_alarm"], {"name": wanted.name})
+                    execute("timing.found_alarm", _object_of(wanted.name))
             case ClearTimer():
-                execute(SQL["clear_timer"], wanted._asdict())
+                execute("timing.clear_timer", wanted._asdict())
             case TickNote():
-                execute(SQL["end_tick"], wanted._asdict() | {"rows_written": rows_written})
+                execute("timing.end_tick", wanted._asdict() | {"rows_written": rows_written})
 
 
-class SqliteTimers:
+def _object_of(alarm: str) -> dict[str, str]:
+    """Whose alarm it is: the name of one is its object's class and name."""
+    class_name, _, name = alarm.partition("/")
+    return {"class_name": class_name, "name": name}
+
+
+class StoredTimers:
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def declare(self, schedules: Sequence[Declared]) -> None:
         def write() -> None:
             for schedule in schedules:
-                self._session.connection.execute(SQL["declare"], schedule._asdict())
+                self._session.change("timing.declare", schedule._asdict())
 
         if schedules:
             self._session.transact(write)
@@ -127,7 +129,7 @@ class SqliteTimers:
 
         def write() -> None:
             for name in others:
-                self._session.connection.execute(SQL["clear_timer"], {"kind": CRON, "name": name})
+                self._session.change("timing.clear_timer", {"kind": CRON, "name": name})
 
         if others:
             self._session.transact(write)
@@ -135,8 +137,7 @@ class SqliteTimers:
     def pause(self, name: str, *, paused: bool, since: int | None = None, due: int | None = None) -> bool:
         def write() -> bool:
             bound = {"kind": CRON, "name": name, "paused": int(paused), "since": since, "due": due}
-            self._session.connection.execute(SQL["pause_timer"], bound)
-            return self._session.connection.changes() == 1
+            return self._session.change("timing.pause_timer", bound) == 1
 
         return self._session.transact(write)
 
@@ -145,7 +146,7 @@ class SqliteTimers:
 
     def _trigger(self, name: str, now: int) -> bool:
         session = self._session
-        rows: list[Any] = session.connection.execute(SQL["schedule"], {"name": name}).fetchall()
+        rows: list[Any] = session.rows("timing.schedule", {"name": name})
         if not rows:
             return False
         ((queue, type_, rule),) = rows
@@ -156,5 +157,5 @@ class SqliteTimers:
         return True
 
     def listed(self, kind: str) -> list[TimerRow]:
-        rows: list[Any] = self._session.connection.execute(SQL["timers"], {"kind": kind}).fetchall()
+        rows: list[Any] = self._session.rows("timing.timers", {"kind": kind})
         return [TimerRow(*row) for row in rows]

@@ -11,19 +11,17 @@ from typing import Any
 from penstock.contracts.faults import Faults
 from penstock.contracts.workers import HandlerRow, Returned, WorkerRow
 from penstock.model.queue import QueueSettings
-from penstock.storage.sqlite.owning import SQL as OWNING
-from penstock.storage.sqlite.returning import SQL, return_rows
-from penstock.storage.sqlite.session import Session
-from penstock.storage.sqlite.tally import SQL as LEDGER
-from penstock.storage.sqlite.tally import Tally
+from penstock.storage.returning import return_rows
+from penstock.storage.session import Session
+from penstock.storage.tally import Tally
 
 
-class SqliteWorkers:
+class StoredWorkers:
     def __init__(self, session: Session, faults: Faults, *, now: int) -> None:
         self._session = session
         self._at = faults.at
         who = {"host": socket.gethostname(), "pid": os.getpid(), "now": now}
-        session.worker = session.transact(partial(session.value, SQL["enrol"], who))
+        session.worker = session.transact(partial(session.value, "workers.enrol", who))
 
     @property
     def me(self) -> int:
@@ -31,19 +29,19 @@ class SqliteWorkers:
 
     def register_queues(self, queues: Sequence[QueueSettings]) -> None:
         self._session.guarded = {queue.name: queue for queue in queues if queue.is_bounded}
-        self._session.transact(partial(self._register, "register_queue", [queue.as_row() for queue in queues]))
+        self._session.transact(partial(self._register, "workers.register_queue", [queue.as_row() for queue in queues]))
 
     def register_handlers(self, handlers: Sequence[HandlerRow]) -> None:
         rows = [handler._asdict() | {"worker": self.me} for handler in handlers]
-        self._session.transact(partial(self._register, "register_handler", rows))
+        self._session.transact(partial(self._register, "workers.register_handler", rows))
 
     def _register(self, statement: str, rows: Sequence[dict[str, Any]]) -> None:
         for row in rows:
-            self._session.connection.execute(SQL[statement], row)
+            self._session.change(statement, row)
 
     def knows(self, handler: HandlerRow) -> bool:
         """Whether another worker that is there runs this."""
-        return self._session.value(SQL["knows"], handler._asdict() | {"worker": self.me}) is not None
+        return self._session.value("workers.knows", handler._asdict() | {"worker": self.me}) is not None
 
     def return_rows(
         self, worker: int, *, started: Collection[int] | None, charged: Collection[int] = (), now: int
@@ -58,7 +56,7 @@ class SqliteWorkers:
 
     def _return(self, worker: int, started: Collection[int] | None, charged: Collection[int], now: int) -> Returned:
         session = self._session
-        number = session.value(LEDGER["next_number"])
+        number = session.value("ledger.next_number")
         tally = Tally()
         returned = return_rows(session, worker, tally, started=started, charged=charged, now=now, number=number)
         tally.save(session)
@@ -66,9 +64,9 @@ class SqliteWorkers:
         return returned.counts(tally)
 
     def _remove(self, worker: int) -> None:
-        self._session.connection.execute(OWNING["let_go_all"], {"worker": worker})
+        self._session.change("owning.let_go_all", {"worker": worker})
         for statement in ("keep_counts", "drop_counts", "forget_handlers", "leave"):
-            self._session.connection.execute(SQL[statement], {"worker": worker})
+            self._session.change(f"workers.{statement}", {"worker": worker})
 
     def listed(self) -> list[WorkerRow]:
-        return [WorkerRow(*row) for row in self._session.connection.execute(SQL["listed"])]
+        return [WorkerRow(*row) for row in self._session.rows("workers.listed")]

@@ -33,7 +33,7 @@ set retries = excluded.retries,
   wait_seconds = excluded.wait_seconds,
   parallel = excluded.parallel,
   rate = excluded.rate,
-  next_start = case when rate is excluded.rate then next_start else 0 end,
+  next_start = case when penstock_queues.rate is not distinct from excluded.rate then penstock_queues.next_start else 0 end,
   messages_max = excluded.messages_max,
   bytes_max = excluded.bytes_max,
   per_second_max = excluded.per_second_max,
@@ -42,10 +42,12 @@ set retries = excluded.retries,
   accepts = excluded.accepts,
   watched = excluded.watched
 where (
-  retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max, batch, wait_seconds,
-  parallel, rate, messages_max, bytes_max, per_second_max, retention_seconds, dead_retention_seconds, accepts,
-  watched
-) is not (
+  penstock_queues.retries, penstock_queues.retry_first_seconds, penstock_queues.retry_longest_seconds,
+  penstock_queues.wall_seconds, penstock_queues.crashes_max, penstock_queues.batch, penstock_queues.wait_seconds,
+  penstock_queues.parallel, penstock_queues.rate, penstock_queues.messages_max, penstock_queues.bytes_max,
+  penstock_queues.per_second_max, penstock_queues.retention_seconds, penstock_queues.dead_retention_seconds,
+  penstock_queues.accepts, penstock_queues.watched
+) is distinct from (
   excluded.retries, excluded.retry_first_seconds, excluded.retry_longest_seconds, excluded.wall_seconds,
   excluded.crashes_max, excluded.batch, excluded.wait_seconds, excluded.parallel, excluded.rate,
   excluded.messages_max, excluded.bytes_max, excluded.per_second_max, excluded.retention_seconds,
@@ -82,7 +84,9 @@ where worker is not null
 and due <= :lapsed_by
 and worker = :worker
 order by due
-limit 10000;
+limit 10000
+--postgres for update
+;
 
 -- name: put_back
 update penstock_messages
@@ -91,8 +95,8 @@ set worker = null,
   due = :due,
   attempts = attempts + :charged,
   crashes = crashes + :crashed,
-  first_failed_at = case when :failed then coalesce(first_failed_at, :now) else first_failed_at end,
-  last_failed_at = case when :failed then :now else last_failed_at end,
+  first_failed_at = case when :failed = 1 then coalesce(first_failed_at, :now) else first_failed_at end,
+  last_failed_at = case when :failed = 1 then :now else last_failed_at end,
   error_class = coalesce(:error_class, error_class),
   error_message = coalesce(:error_message, error_message)
 where seq = :seq
@@ -104,12 +108,12 @@ select queue, 0, sent, acked, dead, purged, expired, bytes
 from penstock_counters
 where worker = :worker
 on conflict (queue, worker) do update
-set sent = sent + excluded.sent,
-  acked = acked + excluded.acked,
-  dead = dead + excluded.dead,
-  purged = purged + excluded.purged,
-  expired = expired + excluded.expired,
-  bytes = bytes + excluded.bytes;
+set sent = penstock_counters.sent + excluded.sent,
+  acked = penstock_counters.acked + excluded.acked,
+  dead = penstock_counters.dead + excluded.dead,
+  purged = penstock_counters.purged + excluded.purged,
+  expired = penstock_counters.expired + excluded.expired,
+  bytes = penstock_counters.bytes + excluded.bytes;
 
 -- name: drop_counts
 delete from penstock_counters

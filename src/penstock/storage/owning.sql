@@ -82,7 +82,9 @@ from penstock_objects
 where class = :class_name
 and name = :name
 and epoch = :epoch
-and owner = :me;
+and owner = :me
+--postgres for update
+;
 
 -- name: look
 select
@@ -109,7 +111,7 @@ select
   ),
   alarm_lost, saved_at
 from penstock_objects
-where :class_name is null
+where cast(:class_name as text) is null
 or class = :class_name
 order by class, name
 limit :limit;

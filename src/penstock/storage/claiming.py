@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import apsw
 import msgspec
 
 from penstock.contracts.ledger import Committed, Want
 from penstock.model.message import PRIORITIES, Delivery
 from penstock.model.pacing import allowed, moved
 from penstock.model.prices import OPERATION_BYTES
-from penstock.storage.sqlite.connection import damaged
-from penstock.storage.sqlite.returning import return_rows
-from penstock.storage.sqlite.session import PULLED, Session
-from penstock.storage.sqlite.tally import EXPIRED, OPERATIONS, Tally
-from penstock.storage.statements import load
+from penstock.storage.returning import return_rows
+from penstock.storage.session import PULLED, Session
+from penstock.storage.tally import EXPIRED, OPERATIONS, Tally
 
-SQL = load("penstock.storage.sqlite", "claiming.sql")
-EXPIRING = load("penstock.storage.sqlite", "operations.sql")
 EXPIRED_AT_ONCE = 1_000  # rows that a claim removes before it takes any; usually they are gone by then
 ALONE_AGAIN_MICROS = 1_000_000  # when to look again for the turn of a queue that runs one at a time in all workers
 LOWEST_FIRST_EVERY = 10  # of a queue's claims one in ten starts at the lowest priority, so that it cannot starve
@@ -32,7 +26,6 @@ class Rule(NamedTuple):
 
     paused: bool = False
     rate: float | None = None
-    next_start: int = 0
     parallel: int | None = None
 
 
@@ -51,7 +44,7 @@ class Claimer:
         if self._expire(tally, now):
             committed.next_due |= {want.queue: now for want in wants}
             return
-        rules = {name: Rule(*rest) for name, *rest in self._session.connection.execute(SQL["rules"])}
+        rules = {name: Rule(*rest) for name, *rest in self._session.rows("claiming.rules")}
         for want in wants:
             rule = rules.get(want.queue, FREE)
             if rule.parallel is not None:
@@ -68,26 +61,29 @@ class Claimer:
         if not self._has_expired(now):
             return False
         probe = {"now": now, "limit": EXPIRED_AT_ONCE}
-        rows: list[Any] = self._session.connection.execute(EXPIRING["expire"], probe).fetchall()
+        rows: list[Any] = self._session.rows("operations.expire", probe)
         for queue, body_bytes in rows:
             tally.left(queue, EXPIRED, body_bytes)
         return self._has_expired(now)
 
     def _has_expired(self, now: int) -> bool:
-        first = self._session.value(EXPIRING["next_expiry"])
+        first = self._session.value("operations.next_expiry")
         return first is not None and first <= now
 
     def _claim_for(self, want: Want, rule: Rule, committed: Committed, tally: Tally, now: int) -> None:
         limit = want.limit
         if want.alone and limit:
-            if self._session.value(SQL["is_held"], {"queue": want.queue}) is not None:
+            self._session.lock_queue(want.queue)
+            if self._session.value("claiming.is_held", {"queue": want.queue}) is not None:
                 committed.next_due[want.queue] = now + ALONE_AGAIN_MICROS
                 return
             limit = 1
         if rule.rate:
-            limit = min(limit, allowed(rule.rate, rule.next_start, now))
+            self._session.lock_queue(want.queue)
+            next_start: int = self._session.value("claiming.next_start", {"queue": want.queue})
+            limit = min(limit, allowed(rule.rate, next_start, now))
             if limit == 0:
-                committed.next_due[want.queue] = rule.next_start
+                committed.next_due[want.queue] = next_start
                 return
         if want.wait_micros:
             limit = self._whole_batches(want, limit, now)
@@ -96,8 +92,8 @@ class Claimer:
             extra = sum(max(len(each.body) - 1, 0) // OPERATION_BYTES for each in committed.claimed[-taken:])
             tally.of(want.queue)[OPERATIONS] += taken + extra
         if rule.rate and taken:
-            start = moved(rule.rate, rule.next_start, now, taken)
-            self._session.connection.execute(SQL["note_start"], {"queue": want.queue, "start": start})
+            start = moved(rule.rate, next_start, now, taken)
+            self._session.change("claiming.note_start", {"queue": want.queue, "start": start})
             if taken < want.limit:
                 first = self._next_due(want.queue)
                 committed.next_due[want.queue] = None if first is None else max(first, start)
@@ -110,29 +106,16 @@ class Claimer:
             self._note_request(want, committed.number, now)
 
     def _take(self, want: Want, limit: int, committed: Committed, now: int) -> int:
-        left = limit
         claims = self._claims.get(want.queue, 0) + 1
         priorities = PRIORITIES if claims % LOWEST_FIRST_EVERY else PRIORITIES[::-1]
         holder = PULLED if want.pull else self._session.worker
-        for priority in priorities:
-            probe = {
-                "number": committed.number,
-                "queue": want.queue,
-                "priority": priority,
-                "now": now,
-                "limit": left,
-            }
-            rows = self._due(probe)
-            if rows:
-                lease = {"worker": holder, "number": committed.number, "seqs": seqs([row[0] for row in rows])}
-                self._session.connection.execute(SQL["take"], lease | {"lease_end": now + want.lease_micros})
-                committed.claimed += map(_delivery, rows)
-                left -= len(rows)
-                if left <= 0:
-                    break
-        if left < limit:
+        rows = self._session.take(want, limit, priorities, holder=holder, number=committed.number, now=now)
+        if rows:
             self._claims[want.queue] = claims
-        return limit - left
+            taken = [*map(_delivery, rows)]
+            committed.number = committed.number or taken[0].token
+            committed.claimed += taken
+        return len(rows)
 
     def _whole_batches(self, want: Want, limit: int, now: int) -> int:
         """How many rows may be taken now: whole batches, and the rest once its oldest has waited long enough."""
@@ -140,7 +123,7 @@ class Claimer:
         oldest = now
         for priority in PRIORITIES:
             probe = {"queue": want.queue, "priority": priority, "now": now, "limit": max(limit, want.batch)}
-            found: list[Any] = self._session.connection.execute(SQL["ready"], probe).fetchall()
+            found: list[Any] = self._session.rows("claiming.ready", probe)
             ((count, first),) = found
             ready += count
             oldest = oldest if first is None else min(oldest, first)
@@ -154,41 +137,35 @@ class Claimer:
         dues: list[int] = []
         for priority in PRIORITIES:
             probe = {"queue": want.queue, "priority": priority, "limit": want.batch}
-            dues += [due for (due,) in self._session.connection.execute(SQL["next_dues"], probe)]
+            dues += [due for (due,) in self._session.rows("claiming.next_dues", probe)]
         dues.sort()
         waited = dues[0] + want.wait_micros
         return waited if len(dues) < want.batch else min(waited, dues[want.batch - 1])
 
-    def _due(self, probe: dict[str, Any]) -> list[Any]:
-        try:
-            return self._session.connection.execute(SQL["due"], probe).fetchall()
-        except UnicodeDecodeError as error:
-            raise damaged(self._session.settings.path, error) from error
-
     def _next_due(self, queue: str) -> int | None:
-        dues = (self._session.value(SQL["next_due"], {"queue": queue, "priority": each}) for each in PRIORITIES)
-        return min((due for due in dues if due is not None), default=None)
+        due: int | None = self._session.value("claiming.next_due", {"queue": queue})
+        return due
 
     # -- pulls that are asked for again ------------------------------------------------------------------
 
     def _claimed_before(self, want: Want, committed: Committed) -> bool:
         """An answer that never arrived is given again: the same rows under the same leases, as far as they are held."""
-        saved = self._session.value(SQL["find_request"], {"scope": _scope(want), "key": want.request})
+        saved = self._session.value("claiming.find_request", {"scope": _scope(want), "key": want.request})
         if saved is None:
             return False
         held = {"token": msgspec.json.decode(bytes(saved)), "worker": PULLED}
-        committed.claimed += map(_delivery, self._session.connection.execute(SQL["pulled"], held).fetchall())
+        committed.claimed += map(_delivery, self._session.rows("claiming.pulled", held))
         return True
 
     def _note_request(self, want: Want, number: int, now: int) -> None:
         noted = {"scope": _scope(want), "key": want.request, "result": msgspec.json.encode(number), "now": now}
-        self._session.connection.execute(SQL["note_request"], noted)
+        self._session.change("claiming.note_request", noted)
 
     # -- leases that have lapsed -------------------------------------------------------------------------
 
     def sweep(self, number: int, now: int, tally: Tally) -> int:
         """Returns rows whose lease has lapsed: their worker is stopped, cut off, or on another host and dead."""
-        lapsed: list[Any] = self._session.connection.execute(SQL["lapsed"], {"now": now}).fetchall()
+        lapsed: list[Any] = self._session.rows("claiming.lapsed", {"now": now})
         return sum(self._take_back(worker, number, now, tally) for (worker,) in lapsed)
 
     def _take_back(self, worker: int, number: int, now: int, tally: Tally) -> int:
@@ -197,15 +174,11 @@ class Claimer:
         return returned.released + returned.suspected + returned.charged + returned.dead
 
     def next_lapse(self) -> int | None:
-        lapse: int | None = self._session.value(SQL["next_lapse"])
+        lapse: int | None = self._session.value("claiming.next_lapse")
         return lapse
 
 
 _delivery = partial(tuple.__new__, Delivery)  # what `Delivery._make` does, without its checks
-
-
-def seqs(numbers: list[int]) -> Any:
-    return apsw.carray(array("q", numbers))
 
 
 def _scope(want: Want) -> bytes:

@@ -6,26 +6,22 @@ from functools import partial
 from typing import Any
 
 from penstock.contracts.objects import Acquired, ObjectRow, SaveObject
-from penstock.storage.sqlite.session import Session
-from penstock.storage.statements import load
-
-SQL = load("penstock.storage.sqlite", "owning.sql")
+from penstock.storage.session import Session
 
 
 def save(session: Session, wanted: SaveObject, now: int) -> bool:
     """False if the object is not ours any more."""
     if wanted.state is None:
         return is_owned(session, wanted)
-    session.connection.execute(SQL["save"], wanted._asdict() | {"me": session.worker, "now": now})
-    return session.connection.changes() == 1
+    return session.change("owning.save", wanted._asdict() | {"me": session.worker, "now": now}) == 1
 
 
 def is_owned(session: Session, wanted: SaveObject) -> bool:
     owned = {"class_name": wanted.class_name, "name": wanted.name, "epoch": wanted.epoch, "me": session.worker}
-    return session.value(SQL["is_owned"], owned) is not None
+    return session.value("owning.is_owned", owned) is not None
 
 
-class SqliteObjects:
+class StoredObjects:
     def __init__(self, session: Session) -> None:
         self._session = session
 
@@ -34,46 +30,46 @@ class SqliteObjects:
         return self._session.transact(partial(self._acquire, facts | {"me": self._session.worker}))
 
     def _acquire(self, facts: dict[str, Any]) -> Acquired:
-        execute = self._session.connection.execute
-        execute(SQL["create"], facts)
-        taken: list[Any] = execute(SQL["acquire"], facts).fetchall()
+        session = self._session
+        session.change("owning.create", facts)
+        taken = session.rows("owning.acquire", facts)
         if taken:
             ((epoch, state),) = taken
             return Acquired(None, epoch, bytes(state))
-        execute(SQL["ask"], facts)
-        return Acquired(self._session.value(SQL["owner"], facts), 0, b"")
+        session.change("owning.ask", facts)
+        return Acquired(session.value("owning.owner", facts), 0, b"")
 
     def release(self, class_name: str, name: str, epoch: int) -> None:
         facts = {"class_name": class_name, "name": name, "epoch": epoch, "me": self._session.worker}
-        self._session.transact(partial(self._session.connection.execute, SQL["release"], facts))
+        self._session.transact(partial(self._session.change, "owning.release", facts))
 
     def disown(self, class_name: str, name: str) -> None:
         facts = {"class_name": class_name, "name": name, "me": self._session.worker}
-        self._session.transact(partial(self._session.connection.execute, SQL["disown"], facts))
+        self._session.transact(partial(self._session.change, "owning.disown", facts))
 
     def wanted(self) -> list[tuple[str, str]]:
-        rows: list[Any] = self._session.connection.execute(SQL["wanted"], {"me": self._session.worker}).fetchall()
+        rows: list[Any] = self._session.rows("owning.wanted", {"me": self._session.worker})
         return rows
 
     def look(self, class_name: str, name: str) -> ObjectRow | None:
         facts = {"class_name": class_name, "name": name}
-        rows: list[Any] = self._session.connection.execute(SQL["look"], facts).fetchall()
+        rows: list[Any] = self._session.rows("owning.look", facts)
         return ObjectRow(*rows[0]) if rows else None
 
     def listed(self, class_name: str | None, *, limit: int) -> list[ObjectRow]:
         facts = {"class_name": class_name, "limit": limit}
-        rows: list[Any] = self._session.connection.execute(SQL["listed"], facts).fetchall()
+        rows: list[Any] = self._session.rows("owning.listed", facts)
         return [ObjectRow(*row) for row in rows]
 
     def lost_alarm(self, class_name: str, name: str, *, lost: bool) -> None:
         facts = {"class_name": class_name, "name": name, "lost": int(lost)}
-        self._session.transact(partial(self._session.connection.execute, SQL["lost_alarm"], facts))
+        self._session.transact(partial(self._session.change, "owning.lost_alarm", facts))
 
     def introduce(self, class_name: str, tag: str, *, now: int) -> str | None:
         def write() -> str | None:
             facts = {"class_name": class_name, "tag": tag, "now": now}
-            before: str | None = self._session.value(SQL["tag"], facts)
-            self._session.connection.execute(SQL["introduce"], facts)
+            before: str | None = self._session.value("owning.tag", facts)
+            self._session.change("owning.introduce", facts)
             return before
 
         return self._session.transact(write)

@@ -11,10 +11,8 @@ from penstock.contracts.ledger import Committed
 from penstock.model.message import Delivery, NewMessage
 from penstock.model.prices import OPERATION_BYTES
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.session import Session
-from penstock.storage.statements import load
+from penstock.storage.session import Session
 
-SQL = load("penstock.storage.sqlite", "ledger.sql")
 SENT, ACKED, DEAD, PURGED, EXPIRED, BYTES, OPERATIONS = range(7)
 NAMES = ("sent", "acked", "dead", "purged", "expired", "bytes")
 NOTHING = [0] * 7
@@ -67,7 +65,7 @@ class Tally:
         for queue, counts in self.by_queue.items():
             if any(counts[:OPERATIONS]):  # nothing, if all that was sent was there already
                 added = dict(zip(NAMES, counts, strict=False)) | {"queue": queue, "worker": session.worker}
-                session.connection.execute(SQL["count"], added)
+                session.change("ledger.count", added)
 
     def tell(self, committed: Committed) -> None:
         committed.waiting = self.waiting

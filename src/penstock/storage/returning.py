@@ -11,12 +11,10 @@ from penstock.model.crash import HeldRow, Verdict, lapsed_pull, verdict
 from penstock.model.outcome import Dead
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
-from penstock.storage.sqlite.burial import bury
-from penstock.storage.sqlite.session import PULLED, Session
-from penstock.storage.sqlite.tally import Tally
-from penstock.storage.statements import load
+from penstock.storage.burial import bury
+from penstock.storage.session import PULLED, Session
+from penstock.storage.tally import Tally
 
-SQL = load("penstock.storage.sqlite", "workers.sql")
 FOREVER = 2**62
 
 
@@ -64,7 +62,7 @@ def return_rows(
 
 def _held(session: Session, worker: int, lapsed_by: int) -> Iterator[HeldRow]:
     """In pages: each page is empty of the rows before it, because they were given back."""
-    while page := session.connection.execute(SQL["held"], {"worker": worker, "lapsed_by": lapsed_by}).fetchall():
+    while page := session.rows("workers.held", {"worker": worker, "lapsed_by": lapsed_by}):
         yield from map(HeldRow._make, page)
 
 
@@ -85,12 +83,12 @@ def _carry_out(session: Session, row: HeldRow, judged: Verdict, tally: Tally, no
     else:
         due = now + int(settlement.seconds * 1_000_000)
         again = {"number": number, "due": due, "failed": int(settlement.charged)}
-        session.connection.execute(SQL["put_back"], facts | again)
+        session.change("workers.put_back", facts | again)
 
 
 _DEFAULT_RULES = (QueueSettings("default").crashes_max, Retry())
 
 
 def _rules(session: Session) -> dict[str, tuple[int, Retry]]:
-    rows: list[Any] = session.connection.execute(SQL["queue_rules"]).fetchall()
+    rows: list[Any] = session.rows("workers.queue_rules")
     return {name: (crashes_max, Retry(retries, first, longest)) for name, crashes_max, retries, first, longest in rows}

@@ -3,15 +3,17 @@
 -- name: due_timers
 select seq, kind, name, due, scheduled, queue, type, rule
 from penstock_timers
-where not paused
+where paused = 0
 and due <= :now
 order by due
-limit :limit;
+limit :limit
+--postgres for update skip locked
+;
 
 -- name: next_timer
 select due
 from penstock_timers
-where not paused
+where paused = 0
 order by due
 limit 1;
 
@@ -37,9 +39,9 @@ set due = excluded.due,
 -- name: found_alarm
 update penstock_objects
 set alarm_lost = 0
-where class = substr(:name, 1, instr(:name, '/') - 1)
-and name = substr(:name, instr(:name, '/') + 1)
-and alarm_lost;
+where class = :class_name
+and name = :name
+and alarm_lost = 1;
 
 -- name: clear_timer
 delete from penstock_timers
@@ -96,13 +98,20 @@ on conflict (id, queue, handler) do nothing;
 insert into penstock_timers (kind, name, due, scheduled, queue, type, rule)
 values ('cron', :name, :due, :since, :queue, 'cron.tick', :rule)
 on conflict (kind, name) do update
-set due = case when rule is excluded.rule then min(due, excluded.due) else excluded.due end,
-  scheduled = case when rule is excluded.rule then scheduled else excluded.scheduled end,
+set due = case
+    when penstock_timers.rule is not distinct from excluded.rule and penstock_timers.due < excluded.due
+    then penstock_timers.due
+    else excluded.due
+  end,
+  scheduled = case
+    when penstock_timers.rule is not distinct from excluded.rule then penstock_timers.scheduled
+    else excluded.scheduled
+  end,
   rule = excluded.rule,
   queue = excluded.queue
-where rule is not excluded.rule
-or queue is not excluded.queue
-or due > excluded.due;
+where penstock_timers.rule is distinct from excluded.rule
+or penstock_timers.queue is distinct from excluded.queue
+or penstock_timers.due > excluded.due;
 
 -- name: pause_timer
 update penstock_timers

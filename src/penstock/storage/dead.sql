@@ -12,6 +12,7 @@ select
 from penstock_messages
 where seq = :seq
 and token = :token
+--postgres for update
 returning
   seq, id, queue, correlation_id, hops, depth, length(body), type, source, attempts, reason,
   error_class || ': ' || error_message;
@@ -30,14 +31,16 @@ select
   :checksum, :body
 from penstock_queues
 where name = :queue
-and watched
+and watched = 1
 on conflict (id, queue, handler) do nothing;
 
 -- name: letter
 select id, queue, type, source, replay_of, replay_count, body
 from penstock_dead
 where seq = :letter
-and resolution is null;
+and resolution is null
+--postgres for update
+;
 
 -- A replay begins anew: no attempt, no crash. It does not expire, because somebody wants it.
 -- name: replay
@@ -57,8 +60,8 @@ update penstock_dead
 set resolution = :resolution,
   note = :note,
   resolved_at = :now,
-  replayed_at = case when :note is null then :now else replayed_at end,
-  replay_count = replay_count + case when :note is null then 1 else 0 end
+  replayed_at = case when cast(:note as text) is null then :now else replayed_at end,
+  replay_count = replay_count + case when cast(:note as text) is null then 1 else 0 end
 where seq = :letter
 and resolution is null;
 
@@ -74,7 +77,9 @@ and resolution is null;
 select queue, length(body)
 from penstock_messages
 where seq = :seq
-and token = :token;
+and token = :token
+--postgres for update
+;
 
 -- name: split
 insert into penstock_messages (

@@ -15,7 +15,7 @@ where name = :queue;
 -- name: tune
 update penstock_queues
 set parallel_tuned = :parallel,
-  next_start = case when coalesce(rate_tuned, rate) is coalesce(:rate, rate) then next_start else 0 end,
+  next_start = case when coalesce(rate_tuned, rate) is not distinct from coalesce(:rate, rate) then next_start else 0 end,
   rate_tuned = :rate
 where name = :queue;
 
@@ -30,7 +30,16 @@ where seq in (
   and worker is null
   order by due
   limit :limit
+  --postgres for update skip locked
 )
+returning queue, length(body);
+
+-- One message has a row for each of its handlers: no more than a few.
+-- name: purge_one
+delete from penstock_messages
+where id = :id
+and queue = :queue
+and worker is null
 returning queue, length(body);
 
 -- name: expire
@@ -43,6 +52,7 @@ where seq in (
   and expires <= :now
   order by expires
   limit :limit
+  --postgres for update skip locked
 )
 returning queue, length(body);
 
@@ -62,11 +72,12 @@ where seq in (
   from penstock_queues
   join penstock_dead on penstock_dead.queue = penstock_queues.name
   where penstock_queues.dead_retention_seconds is not null
-  and not penstock_queues.watched
+  and penstock_queues.watched = 0
   and penstock_dead.resolution is null
-  and penstock_dead.failed_at <= :now - cast(penstock_queues.dead_retention_seconds * 1000000 as integer)
+  and penstock_dead.failed_at <= :now - cast(penstock_queues.dead_retention_seconds * 1000000 as bigint)
   order by penstock_dead.failed_at
   limit :limit
+  --postgres for update of penstock_dead skip locked
 )
 returning queue;
 
@@ -78,10 +89,10 @@ select min((
   and resolution is null
   order by failed_at
   limit 1
-) + cast(dead_retention_seconds * 1000000 as integer))
+) + cast(dead_retention_seconds * 1000000 as bigint))
 from penstock_queues
 where dead_retention_seconds is not null
-and not watched;
+and watched = 0;
 
 -- name: aging
 update penstock_dead
@@ -91,11 +102,12 @@ where seq in (
   from penstock_queues
   join penstock_dead on penstock_dead.queue = penstock_queues.name
   where penstock_queues.dead_retention_seconds is not null
-  and not penstock_queues.watched
+  and penstock_queues.watched = 0
   and penstock_dead.resolution is null
   and penstock_dead.warned_at is null
   and penstock_dead.failed_at <= :before
   limit :limit
+  --postgres for update of penstock_dead skip locked
 )
 returning queue;
 
@@ -121,13 +133,13 @@ limit :limit;
 
 -- name: backlog
 select
-  coalesce(sum(sent - acked - dead - purged - expired), 0),
-  coalesce(sum(bytes), 0)
+  cast(coalesce(sum(sent - acked - dead - purged - expired), 0) as bigint),
+  cast(coalesce(sum(bytes), 0) as bigint)
 from penstock_counters
 where queue = :queue;
 
 -- name: dead
-select queue, sum(dead)
+select queue, cast(sum(dead) as bigint)
 from penstock_counters
 group by queue
 having sum(dead) > 0

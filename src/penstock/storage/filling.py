@@ -1,0 +1,174 @@
+"""What one group commit does, from its fence to its claims, inside a transaction that is already open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.contracts.chores import Chores
+from penstock.contracts.faults import Faults
+from penstock.contracts.ledger import Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits, Want
+from penstock.model.errors import StoreError
+from penstock.model.message import KEYED, Delivery
+from penstock.model.outcome import DONE, Again, Dead, Settlement, Split
+from penstock.storage.burial import bury, exhume, split
+from penstock.storage.claiming import Claimer
+from penstock.storage.items import change_items
+from penstock.storage.owning import is_owned, save
+from penstock.storage.sending import send
+from penstock.storage.session import Session
+from penstock.storage.tally import ACKED, Tally
+from penstock.storage.timing import change_timers, fire_due, next_timer
+
+
+class Filler:
+    def __init__(self, session: Session, faults: Faults) -> None:
+        self._session = session
+        self._at = faults.at
+        self._claimer = Claimer(session)
+
+    def find_once(self, once: OnceKey) -> bytes | None:
+        saved = self._session.value("ledger.find_once", once._asdict())
+        return None if saved is None else bytes(saved)
+
+    def fill(
+        self, units: Sequence[SealedUnit], wants: Sequence[Want], chores: Chores, *, now: int, careful: bool
+    ) -> Committed:
+        """Does everything but the commit. A look that found nothing is marked as empty."""
+        session = self._session
+        # A mere look leaves no trace for others to look at: where a number would be one, it is drawn by what is found.
+        looks = session.numbers_last and not (units or any(chores) or any(want.lapsing for want in wants))
+        number = 0 if looks else session.value("ledger.next_number")
+        committed = Committed(number)
+        self._at("commit.begun")
+        tally = Tally()
+        self._settle(units, tally, number, now)
+        self._at("commit.settled")
+        session.run_calls(units, committed.measures)
+        self._at("commit.written")
+        send(session, units, tally, careful=careful, now=now)
+        self._change_timers(units, committed)
+        self._at("commit.sent")
+        if chores.sweep:
+            committed.swept = self._claimer.sweep(number, now, tally)
+        if chores.fire:
+            fire_due(session, tally, number=number, now=now)
+            committed.next_timer = next_timer(session)
+            self._at("commit.fired")
+        if wants:
+            self._claimer.claim(wants, committed, tally, now)
+            self._at("commit.claimed")
+        if wants or chores.sweep:
+            committed.next_lapse = self._claimer.next_lapse()
+        committed.is_empty = not (committed.claimed or committed.swept or tally.by_queue)
+        tally.save(session)
+        tally.tell(committed)
+        if committed.is_empty and not units:
+            return committed
+        committed.number = committed.number or session.value("ledger.next_number")
+        noted = {"number": committed.number, "worker": session.worker}
+        if session.change("ledger.note_number", noted) != 1:
+            raise StoreError("This process's own row is gone: somebody took it for dead. Start it again.")
+        return committed
+
+    def _change_timers(self, units: Sequence[SealedUnit], committed: Committed) -> None:
+        for unit in units:
+            if unit.also is not None and unit.also.items:
+                change_items(self._session, unit.also.items)
+            if unit.also is not None and unit.also.timers:
+                written = sum(measure.rows_written for task, measure in committed.measures if task == unit.task)
+                change_timers(self._session, unit.also.timers, rows_written=written)
+
+    # -- the fence and the settlements ------------------------------------------------------------
+
+    def _settle(self, units: Sequence[SealedUnit], tally: Tally, number: int, now: int) -> None:
+        done: dict[int, list[Delivery]] = {}
+        kept: dict[int, list[int]] = {}
+        others: list[tuple[Delivery, Settlement, int]] = []
+        keyed: list[SealedUnit] = []
+        for unit in units:
+            if unit.once is not None:
+                keyed.append(unit)
+            if unit.delivery is not None and unit.settlement is DONE and unit.also is None:
+                done.setdefault(unit.delivery.token, []).append(unit.delivery)
+            elif unit.delivery is not None or unit.also is not None:
+                for delivery, settlement in unit.fence():
+                    if settlement is DONE:
+                        done.setdefault(delivery.token, []).append(delivery)
+                    elif settlement is None:
+                        kept.setdefault(delivery.token, []).append(delivery.seq)
+                    else:
+                        # A message that asked for time and kept what it did: what its next round sends is new.
+                        rounds = int(unit.grows and delivery is unit.delivery)
+                        others.append((delivery, settlement, rounds))
+            if unit.also is not None and unit.also.letters:
+                exhume(self._session, unit.also, tally, now=now)
+        held = all(save(self._session, wanted, now) for unit in units if unit.also for wanted in unit.also.saves)
+        if keyed:
+            self._save_once(keyed, now)
+        session = self._session
+        held = held and all(
+            session.value("ledger.still_held", self._fence(token, rows)) == len(set(rows))
+            for token, rows in kept.items()
+        )
+        for token, deliveries in done.items():
+            rows = [delivery.seq for delivery in deliveries]
+            if any(delivery.flags for delivery in deliveries):
+                came_back = [delivery.seq for delivery in deliveries if delivery.flags & KEYED]
+                if came_back:
+                    session.change("ledger.note_processed", {"seqs": session.numbers(came_back), "now": now})
+            held = session.change("ledger.settle_done", self._fence(token, rows)) == len(rows) and held
+            tally.bulk(deliveries, ACKED)
+        for delivery, settlement, rounds in others:
+            held = held and self._settle_one(delivery, settlement, rounds, tally, number, now)
+        if not held:
+            self._name_the_stale(units)
+
+    def _settle_one(
+        self, delivery: Delivery, settlement: Settlement, rounds: int, tally: Tally, number: int, now: int
+    ) -> bool:
+        session = self._session
+        if isinstance(settlement, Split):
+            return split(session, delivery.seq, delivery.token, settlement.handlers, tally, now=now)
+        assert isinstance(settlement, Again | Dead)
+        failure = settlement.failure
+        facts: dict[str, Any] = {
+            "seq": delivery.seq,
+            "token": delivery.token,
+            "now": now,
+            "charged": int(settlement.charged),
+            "error_class": failure.error_class if failure else None,
+            "error_message": failure.message if failure else None,
+        }
+        if isinstance(settlement, Again):
+            due = now + int(settlement.seconds * 1_000_000)
+            again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": rounds}
+            return session.change("ledger.settle_again", facts | again) == 1
+        return bury(session, facts | {"reason": settlement.reason, "crashed": 0}, tally, now=now)
+
+    def _name_the_stale(self, units: Sequence[SealedUnit]) -> None:
+        """Rolls back first: what the group deleted must be there again to be told from what others took."""
+        self._session.rollback()
+        stale = [
+            unit
+            for unit in units
+            if not all(self._is_held(delivery) for delivery, _ in unit.fence())
+            or not all(is_owned(self._session, wanted) for wanted in (unit.also.saves if unit.also else ()))
+        ]
+        assert stale, "a fence failed although every row is still held: one delivery was settled twice"
+        raise StaleUnits(stale=stale)
+
+    def _is_held(self, delivery: Delivery) -> bool:
+        return self._session.value("ledger.held_one", {"seq": delivery.seq, "token": delivery.token}) is not None
+
+    def _save_once(self, keyed: Sequence[SealedUnit], now: int) -> None:
+        repeated = [unit for unit in keyed if unit.once is not None and self.find_once(unit.once) is not None]
+        if repeated:
+            raise RepeatedUnits(repeated=repeated)
+        for unit in keyed:
+            assert unit.once is not None
+            saved = {"scope": unit.once.scope, "key": unit.once.key, "result": unit.once_result, "now": now}
+            self._session.change("ledger.save_once", saved)
+
+    def _fence(self, token: int, rows: list[int]) -> dict[str, Any]:
+        return {"token": token, "seqs": self._session.numbers(rows)}
