@@ -54,7 +54,7 @@ types: $(READY) ## Mypy, strict, over src, tests, bench and examples
 	@$(RUN) -m mypy --strict
 
 .PHONY: crash
-crash: $(READY) ## Kill workers at random moments, KILLS=2000 times, and count what was lost or done twice
+crash: $(READY) ## Kill workers KILLS=2000 times on each store, restart the server for a minute, fail every statement once
 	@PENSTOCK_KILLS=$(KILLS) $(RUN) -m pytest tests/crash
 
 .PHONY: simulate

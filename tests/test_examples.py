@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres import server
+
 EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
 SAYS = {
     "batches.py": "9 scored, 1 waits for its second try",
@@ -20,10 +22,15 @@ SAYS = {
 }
 
 
+BOTH = pytest.mark.parametrize("store", ["sqlite", "postgres"])
+
+
+@BOTH
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_does_what_it_says(example: Path, tmp_path: Path) -> None:
+def test_an_example_does_what_it_says(example: Path, store: str, tmp_path: Path) -> None:
     shutil.copytree(example.parent, tmp_path / "examples")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    environment |= kept_on(store)
 
     ran = subprocess.run(
         [sys.executable, f"examples/{example.name}"],
@@ -38,9 +45,10 @@ def test_an_example_does_what_it_says(example: Path, tmp_path: Path) -> None:
     assert SAYS[example.name] in ran.stdout
 
 
-def test_the_demo_finds_the_pace_of_the_store_and_draws_it(tmp_path: Path) -> None:
+@BOTH
+def test_the_demo_finds_the_pace_of_the_store_and_draws_it(store: str, tmp_path: Path) -> None:
     root = str(EXAMPLES[0].parent.parent)
-    environment = {**os.environ, "APPS": "400", "HOURS": "1", "COLUMNS": "100", "PYTHONPATH": root}
+    environment = {**os.environ, **kept_on(store), "APPS": "400", "HOURS": "1", "COLUMNS": "100", "PYTHONPATH": root}
 
     ran = subprocess.run(
         [sys.executable, "-m", "examples.market.demo"],
@@ -52,5 +60,10 @@ def test_the_demo_finds_the_pace_of_the_store_and_draws_it(tmp_path: Path) -> No
     )
 
     assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "build" / "demo" / "market.db").exists() == (store == "sqlite")
     assert "hidden limit 10" in ran.stdout
     assert (tmp_path / "build" / "demo" / "pace.svg").read_text().startswith("<svg")
+
+
+def kept_on(store: str) -> dict[str, str]:
+    return {"PENSTOCK_DATABASE": server().new_database()} if store == "postgres" else {}

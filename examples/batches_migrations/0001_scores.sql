@@ -1,1 +1,1 @@
-create table scores (number integer primary key, score integer not null);
+create table scores (number bigint primary key, score bigint not null);

@@ -1,3 +1,3 @@
-create table payments (number integer not null);
+create table payments (number bigint not null);
 
-create table receipts (number integer not null);
+create table receipts (number bigint not null);

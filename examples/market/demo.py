@@ -1,6 +1,7 @@
 """`make demo`: the crawler of market.py against a stand-in of the App Store, six hours in a minute of virtual time.
 
-APPS=, HOURS= and SEED= in the environment change the catalogue, the span and the chance.
+APPS=, HOURS= and SEED= in the environment change the catalogue, the span and the chance. It keeps its data in build/demo, or
+in the empty PostgreSQL database that PENSTOCK_DATABASE names.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ APPS, HOURS, SEED = (
     int(os.environ.get(name) or default) for name, default in (("APPS", 3000), ("HOURS", 6), ("SEED", 1))
 )
 BUILD = Path("build/demo")
+DATABASE = os.environ.get("PENSTOCK_DATABASE") or str(BUILD / "market.db")
 START = datetime(2026, 1, 1, 4, tzinfo=UTC)
 STEP_SECONDS = 60
 OUTAGE = (START.timestamp() + 3 * 3_600 + 1_800, START.timestamp() + 3 * 3_600 + 2_400)  # ten minutes at 07:30
@@ -87,7 +89,7 @@ async def counted() -> dict[str, int]:
 
 
 async def main(console: Console) -> Watch:
-    async with TestApp(market.app, seed=SEED, start=START, folder=BUILD) as running:
+    async with TestApp(market.app, seed=SEED, start=START, database=DATABASE) as running:
         store = make_store(Catalogue(apps=APPS, markets=20, seed=SEED), lambda: running.now.timestamp(), MANNERS)
         market.web.mount("https://itunes.apple.com", store)
         market.web.mount("https://apps.apple.com", store)
@@ -124,4 +126,5 @@ if __name__ == "__main__":
     BUILD.mkdir(parents=True)
     run(demo, seed=SEED)
     draw(watched[0].points, BUILD / "pace.svg")
-    screen.print(f"\nThe pace against the hidden limit: {BUILD / 'pace.svg'}. The database: {BUILD / 'market.db'}.")
+    kept = "on the server" if "://" in DATABASE else DATABASE
+    screen.print(f"\nThe pace against the hidden limit: {BUILD / 'pace.svg'}. The database: {kept}.")

@@ -1,5 +1,5 @@
 create table apps (
-  track_id integer primary key,
+  track_id bigint primary key,
   name text not null,
-  rating real
+  rating double precision
 );

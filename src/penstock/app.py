@@ -25,7 +25,7 @@ from penstock.data.migrations import apply, found_in
 from penstock.model import presets
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import type_name
-from penstock.model.errors import BadApp, BadConfig
+from penstock.model.errors import BadApp
 from penstock.model.limits import Limits
 from penstock.model.migration import Migration
 from penstock.model.queue import QueueSettings, from_limits
@@ -48,7 +48,7 @@ from penstock.runtime.once import run_once
 from penstock.runtime.surroundings import Surroundings
 from penstock.runtime.unit import AwaitedUnit, open_unit
 from penstock.runtime.worker import Worker
-from penstock.storage.sqlite.store import SqliteStore
+from penstock.stores import store_at
 
 if TYPE_CHECKING:
     from penstock.gateway.client import Client
@@ -79,7 +79,7 @@ class App:
         self.sinks: list[Sink] = []
         self._clock = ClockOf(lambda: None if self._engine is None else self._engine.clock)
         self._expiring: list[BlobFolder] = []
-        self.crons = Crons(self.limits, self.opened, self._internal_queue)
+        self.crons = Crons(self.limits, self.opened, self._internal_queue, self.config.ceilings)
         self._objects: dict[str, ObjectClass] = {}
         self._host: Host | None = None
         self._paces: dict[str, Permits] = {}
@@ -106,7 +106,9 @@ class App:
         parallel: int | None = None,
         rate: float | None = None,
         retries: int | None = None,
+        jitter: bool = False,
         wall: float | None = None,
+        cpu: float | None = None,
         crashes_max: int = 3,
         messages_max: int | None = None,
         retention: float | None = None,
@@ -114,8 +116,9 @@ class App:
         """A durable queue. `accepts` lists the payload types it takes. A batch is delivered when it has `batch` messages or
         its oldest has waited `wait` seconds. `parallel` handlers run at once (by default as many as the backlog asks for),
         starting at most `rate` messages a second. A message is delivered at most 1 + `retries` times; `wall` seconds after
-        its start a handler is cancelled. With `messages_max` a send to a full queue is refused; with `retention` a message
-        that waits for so many seconds expires. `preset` names common settings, such as "bulk-import"."""
+        its start, or once it has held the processor for `cpu` seconds, a handler is cancelled. With `jitter` what failed
+        waits a random part of its back-off. With `messages_max` a send to a full queue is refused; with `retention` a
+        message that waits for so many seconds expires. `preset` names common settings, such as "bulk-import"."""
         if name in self.queues:
             raise BadApp(f"App {self.name!r} has two queues called {name!r}.", name=name)
         if len(self.queues) >= self.limits.queues_max:
@@ -134,7 +137,15 @@ class App:
             messages_max=messages_max,
             accepts=None if accepted is None else tuple(type_name(each) for each in accepted),
             **from_limits(
-                self.limits, name, batch=batch, wait=wait, parallel=parallel, retries=retries, retention=retention
+                self.limits,
+                name,
+                batch=batch,
+                wait=wait,
+                parallel=parallel,
+                retries=retries,
+                jitter=jitter,
+                cpu=cpu,
+                retention=retention,
             ),
         )
         self.queues[name] = Queue(self, settings, accepted)
@@ -323,11 +334,7 @@ class App:
 
     def store(self, **options: Any) -> Store:
         """The store that this app's database is kept in."""
-        if self.database.startswith(("postgresql://", "postgres://")):
-            raise BadConfig(
-                "PostgreSQL is not supported yet; name a file instead.", field="database", value=self.database
-            )
-        return SqliteStore(self.database, synchronous=self.config.synchronous, **options)
+        return store_at(self.database, synchronous=self.config.synchronous, **options)
 
     async def open(self, surroundings: Surroundings | None = None, *, migrate: bool = True) -> Engine:
         """Opens the database and applies what is pending of the migrations. Most programs need not call it."""

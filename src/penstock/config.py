@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.model.errors import BadConfig
+from penstock.model.ceiling import UNITS, Ceiling
+from penstock.model.errors import BadApp, BadConfig
 from penstock.model.limits import Limits, profile
 
 FILE = "penstock.toml"
@@ -29,6 +30,18 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     scopes: tuple[str, ...] = ("*",)
 
 
+class CeilingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the whole app may use in a month before its cron tasks rest."""
+
+    rows_read: float | None = None
+    rows_written: float | None = None
+    requests: float | None = None
+    queue_operations: float | None = None
+    blob_reads: float | None = None
+    object_seconds: float | None = None
+    usd: float | None = None
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a deployment decides; code declares everything else."""
 
@@ -41,11 +54,17 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     history: bool = True  # what became of every message, in a file beside the database
     log: LogConfig = LogConfig()
     tokens: tuple[Token, ...] = ()
+    ceiling: CeilingConfig = CeilingConfig()
     overrides: dict[str, Any] = {}
 
     @property
     def limits(self) -> Limits:
         return profile(self.profile, **self.overrides)
+
+    @property
+    def ceilings(self) -> tuple[Ceiling, ...]:
+        given = ((unit, getattr(self.ceiling, unit)) for unit in UNITS)
+        return tuple(Ceiling(unit, most) for unit, most in given if most is not None)
 
     @staticmethod
     def load(path: str | Path | None = None) -> Config:
@@ -84,8 +103,8 @@ def parse(text: str, name: str) -> Config:
                 f"{name}: {field} is {value}; it must be at least {least} and at most {most}.", field=field, value=value
             )
     try:
-        config.limits  # noqa: B018 (an unknown profile or limit is refused here, not at first use)
-    except BadConfig as error:
+        config.limits, config.ceilings  # noqa: B018 (what is wrong with them is refused here, not at first use)
+    except (BadConfig, BadApp) as error:
         raise BadConfig(f"{name}: {error}", path=name, **error.facts) from error
     return config
 
@@ -107,5 +126,7 @@ def _told(values: dict[str, Any], error: str) -> str:
 
 
 def _known() -> list[str]:
-    nested = [f"log.{field}" for field in LogConfig.__struct_fields__]
-    return sorted({*Config.__struct_fields__, *nested, "limits"} - {"overrides", "log"})
+    parts: tuple[tuple[str, type[msgspec.Struct]], ...] = (("log", LogConfig), ("ceiling", CeilingConfig))
+    nested = [f"{name}.{field}" for name, part in parts for field in part.__struct_fields__]
+    names = {*Config.__struct_fields__, "limits"} - {"overrides", *(name for name, _ in parts)}
+    return [*sorted(names), *sorted(nested)]

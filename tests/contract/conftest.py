@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from penstock.contracts.store import Store
+from penstock.storage.postgres.store import PostgresStore
 from penstock.storage.sqlite.store import SqliteStore
-from tests.contract.inspection import Inspect, SqliteInspect, check_conservation
+from tests.contract.inspection import Inspect, PostgresInspect, SqliteInspect, check_conservation
 from tests.contract.material import Desk, rules
+from tests.postgres import empty_database
 
 Maker = Callable[[Path], "Made"]
 
@@ -36,7 +38,16 @@ def make_sqlite(folder: Path) -> Made:
     return Made(opened(), opened(), SqliteInspect(path))
 
 
-MAKERS: dict[str, Maker] = {"sqlite": make_sqlite}
+def make_postgres(folder: Path) -> Made:
+    url = empty_database()
+
+    def opened() -> PostgresStore:
+        return PostgresStore(url)
+
+    return Made(opened(), opened(), PostgresInspect(url))
+
+
+MAKERS: dict[str, Maker] = {"sqlite": make_sqlite, "postgres": make_postgres}
 
 
 @pytest.fixture(params=MAKERS)

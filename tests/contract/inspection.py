@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
+import psycopg
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,11 @@ def check_conservation(inspect: Inspect) -> None:
         assert of.sent == of.acked + there + of.dead + of.purged + of.expired, f"{queue}: {of}, {there} rows"
 
 
-class SqliteInspect:
+class _Inspect:
     """Reads through a connection of its own that is closed after each look, so that it never holds a snapshot."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def _rows(self, sql: str, *bound: object) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
 
     def messages(self) -> list[MessageRow]:
         found = self._rows(
@@ -117,17 +118,6 @@ class SqliteInspect:
     def counters_of(self, worker: int) -> int:
         return int(self._rows("select count(*) from penstock_counters where worker = ?", worker)[0][0])
 
-    def token(self) -> int:
-        return int(self._rows("select last from penstock_tokens")[0][0])
-
-    def pause(self, queue: str, paused: bool = True) -> None:
-        connection = apsw.Connection(str(self._path))
-        try:
-            connection.set_busy_timeout(10_000)
-            connection.execute("update penstock_queues set paused = ? where name = ?", (int(paused), queue))
-        finally:
-            connection.close()
-
     def once_keys(self) -> list[str]:
         return [key for (key,) in self._rows("select key from penstock_once order by key")]
 
@@ -140,6 +130,17 @@ class SqliteInspect:
         )
         return {(month, task): (executions, reads, writes) for month, task, executions, reads, writes in found}
 
+
+class SqliteInspect(_Inspect):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def token(self) -> int:
+        return int(self._rows("select last from penstock_tokens")[0][0])
+
+    def pause(self, queue: str, paused: bool = True) -> None:
+        self._rows("update penstock_queues set paused = ? where name = ?", int(paused), queue)
+
     def is_sound(self) -> bool:
         return self._rows("pragma integrity_check") == [("ok",)]
 
@@ -150,3 +151,22 @@ class SqliteInspect:
             return connection.execute(sql, bound).fetchall()
         finally:
             connection.close()
+
+
+class PostgresInspect(_Inspect):
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def token(self) -> int:
+        return int(self._rows("select last_value from penstock_tokens")[0][0])
+
+    def pause(self, queue: str, paused: bool = True) -> None:
+        self._rows("update penstock_queues set paused = ? where name = ?", int(paused), queue)
+
+    def is_sound(self) -> bool:
+        return True  # a server looks after its own files
+
+    def _rows(self, sql: str, *bound: object) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self._url, options="-c search_path=penstock,public") as connection:
+            cursor = connection.execute(sql.replace("?", "%s").encode(), bound)
+            return cursor.fetchall() if cursor.description else []

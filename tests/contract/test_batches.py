@@ -243,6 +243,18 @@ def test_a_purge_takes_what_waits_in_portions_and_counts_it(desk: Desk, inspect:
     assert inspect.counted() == {ORDERS: Counted(sent=20, purged=19), "other": Counted(sent=1)}
 
 
+@pytest.mark.spec("A1-29")
+def test_a_purge_of_one_id_takes_it_from_its_queue_alone_and_only_while_it_waits(desk: Desk, inspect: Inspect) -> None:
+    first, second = message(), message(due=T0 + SECOND)
+    desk.send(first, second, first._replace(queue="other"))
+    (held,) = desk.claim(1)
+
+    purge = desk.writer.operations.purge
+    assert held.id == first.id
+    assert [purge(ORDERS, limit=1, now=T0, id=id) for id in (first.id, second.id, second.id)] == [0, 1, 0]
+    assert inspect.counted() == {ORDERS: Counted(sent=2, purged=1), "other": Counted(sent=1)}
+
+
 @pytest.mark.spec("A1-16")
 def test_what_has_expired_is_never_claimed_and_counted_once(desk: Desk, inspect: Inspect) -> None:
     desk.send(*(message(expires=T0 + 10 * SECOND) for _ in range(2_500)), message(b"young", expires=T0 + 99 * SECOND))

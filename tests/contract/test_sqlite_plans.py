@@ -74,7 +74,7 @@ def test_nothing_is_sorted_and_nothing_is_scanned(connection: apsw.Connection, n
     assert not [step for step in steps if "AUTOMATIC" in step]
 
 
-WAITING = [name for name, sql in LEDGER.items() if "worker is null" in sql]
+WAITING = [name for name, sql in LEDGER.items() if "worker is null" in sql and "expires is not null" not in sql]
 LEASED = [name for name, sql in STATEMENTS.items() if "worker is not null" in sql]
 
 

@@ -182,3 +182,17 @@ def test_what_fires_can_be_claimed_in_the_same_commit(desk: Desk) -> None:
     committed = desk.ledger.commit([], [want(QUEUE)], now=BEGIN + MINUTE, sweep=False, fire=True)
     [delivery] = committed.claimed
     assert (delivery.type, delivery.queue) == ("cron.tick", QUEUE)
+
+
+@pytest.mark.spec("A4-17")
+def test_the_run_log_is_kept_for_ninety_days_and_goes_in_portions(desk: Desk) -> None:
+    declare(desk)
+    for number in range(1, 21):
+        fire(desk, BEGIN + number * MINUTE)
+    days = 86_400 * SECOND
+
+    assert desk.upkeep.prune(now=BEGIN + 90 * days, limit=5) == 0
+    assert desk.upkeep.prune(now=BEGIN + 90 * days + 16 * MINUTE, limit=7) == 7
+    assert [minute for _, _, minute in ticks(desk.store)] == list(range(8, 21))
+    assert desk.upkeep.prune(now=BEGIN + 90 * days + 16 * MINUTE, limit=100) == 8
+    assert [minute for _, _, minute in ticks(desk.store)] == list(range(16, 21))

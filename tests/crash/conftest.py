@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.harness import Nursery, Site, site_in
+from tests.crash.harness import THOROUGH, Nursery, Site, site_in
 from tests.crash.oracle import Oracle
 
 
@@ -21,14 +21,26 @@ def nursery() -> Iterator[Nursery]:
         nursery.close()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest) -> str:
+    """Every test runs on both stores, but for those about what only one of them has."""
+    store = str(request.param)
+    only = request.node.get_closest_marker("only_on")
+    if only is not None and only.args[0] != store:
+        pytest.skip(f"is about {only.args[0]}")
+    if request.node.get_closest_marker("alike") and store != "sqlite" and not THOROUGH:
+        pytest.skip("goes the same way on both stores: here only `make crash` looks at both")
+    return store
+
+
 @pytest.fixture
-def site(tmp_path: Path, nursery: Nursery) -> Iterator[Site]:
-    with site_in(tmp_path, nursery) as site:
+def site(tmp_path: Path, nursery: Nursery, store: str) -> Iterator[Site]:
+    with site_in(tmp_path, nursery, store) as site:
         yield site
 
 
 @pytest.fixture
-def sites(tmp_path: Path, nursery: Nursery) -> Iterator[Callable[[str], Site]]:
+def sites(tmp_path: Path, nursery: Nursery, store: str) -> Iterator[Callable[[str], Site]]:
     """Several sites at once, each under its name, for cases that take long and can wait side by side."""
     with ExitStack() as all_of_them:
         known: dict[str, Site] = {}
@@ -36,7 +48,7 @@ def sites(tmp_path: Path, nursery: Nursery) -> Iterator[Callable[[str], Site]]:
         def named(name: str) -> Site:
             if name not in known:
                 (tmp_path / name).mkdir()
-                known[name] = all_of_them.enter_context(site_in(tmp_path / name, nursery))
+                known[name] = all_of_them.enter_context(site_in(tmp_path / name, nursery, store))
             return known[name]
 
         yield named
@@ -44,4 +56,4 @@ def sites(tmp_path: Path, nursery: Nursery) -> Iterator[Callable[[str], Site]]:
 
 @pytest.fixture
 def oracle(site: Site) -> Oracle:
-    return Oracle(site.database)
+    return Oracle(site.ground)

@@ -1,4 +1,4 @@
-"""Real processes on one database file: started from a warm parent, killed by signal, and always reaped."""
+"""Real processes on one database: started from a warm parent, killed by signal, and always reaped."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from typing import IO, Any
 
 import msgspec
 
+from tests.crash.grounds import Ground, ground_of
 from tests.crash.journal import JOURNAL_VARIABLE, JournalReader, wait_until
-from tests.crash.lookout import RunningList, running_list_of
+from tests.crash.lookout import RunningList
 from tests.crash.nursery import Answer, Request
 
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "150"))  # on each store
+THOROUGH = KILLS > 150  # also what takes minutes
 ROOT = Path(__file__).resolve().parents[2]
 GRACE_SECONDS = 25.0
 SOCKETS_VARIABLE = "XDG_RUNTIME_DIR"  # a short path: the wake-up sockets go there
@@ -58,9 +61,9 @@ class Nursery:
 class Victim:
     """A process under test. It is alive until `ended` says otherwise."""
 
-    def __init__(self, role: str, pid: int, nursery: Nursery, database: Path) -> None:
+    def __init__(self, role: str, pid: int, nursery: Nursery, site: Site) -> None:
         self._nursery = nursery
-        self._database = database
+        self._site = site
         self._cells: RunningList | None = None
         self.role = role
         self.pid = pid
@@ -70,8 +73,13 @@ class Victim:
     def running(self) -> RunningList | None:
         """Its list of running handlers, once there is one. It can still be read when the process is dead."""
         if self._cells is None:
-            self._cells = running_list_of(self._database, self.pid)
+            self._cells = self._site.ground.running_list_of(self.pid)
         return self._cells
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it is ready for work, and for a signal."""
+        return bool(self._site.journal.all("worker.started" if self.role == "worker" else "ready", pid=self.pid))
 
     def ended(self) -> bool:
         if self.code is None:
@@ -96,22 +104,20 @@ class Victim:
         """SIGKILL, and the moment of it. Returns when the process is gone."""
         at = time.monotonic()
         os.kill(self.pid, signal.SIGKILL)
-        assert self.wait() == -signal.SIGKILL, f"the {self.role} had already ended with {self.code}: {self._said()}"
+        assert self.wait() == -signal.SIGKILL, (
+            f"the {self.role} had already ended with {self.code}: {self._site.said()}"
+        )
         return at
-
-    def _said(self) -> str:
-        return (self._database.parent / "output.log").read_text(errors="replace")[-3_000:]
 
 
 class SupervisedVictim(Victim):
     """A worker that belongs to a supervisor: its end is told by the supervisor's journal."""
 
     def __init__(self, pid: int, nursery: Nursery, site: Site) -> None:
-        super().__init__("worker", pid, nursery, site.database)
-        self._journal = site.journal
+        super().__init__("worker", pid, nursery, site)
 
     def ended(self) -> bool:
-        for death in self._journal.all("worker.died", pid=self.pid):
+        for death in self._site.journal.all("worker.died", pid=self.pid):
             self.code = death.exit_code
         return self.code is not None
 
@@ -119,9 +125,9 @@ class SupervisedVictim(Victim):
 class Site:
     """One database in a folder, the journal beside it, and the processes at work on it."""
 
-    def __init__(self, folder: Path, nursery: Nursery) -> None:
+    def __init__(self, folder: Path, nursery: Nursery, ground: Ground) -> None:
         self.folder = folder
-        self.database = folder / "victim.db"
+        self.ground = ground
         self.journal = JournalReader(folder / "journal.jsonl")
         self.ids = folder / "sent.log"
         self._nursery = nursery
@@ -132,7 +138,7 @@ class Site:
 
     def start(self, role: str, *, environment: dict[str, str] | None = None, **arguments: Any) -> Victim:
         named = {
-            "PENSTOCK_DATABASE": str(self.database),
+            "PENSTOCK_DATABASE": self.ground.address,
             JOURNAL_VARIABLE: str(self.folder / "journal.jsonl"),
             **(environment or {}),
         }
@@ -142,7 +148,7 @@ class Site:
             environment=named,
             output=str(self.folder / "output.log"),
         )
-        victim = Victim(role, self._nursery.ask(request).pid, self._nursery, self.database)
+        victim = Victim(role, self._nursery.ask(request).pid, self._nursery, self)
         self._victims.append(victim)
         return victim
 
@@ -164,7 +170,7 @@ class Site:
     def command(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         """A program in a process group of its own, which ends with the test."""
         named = {
-            "PENSTOCK_DATABASE": str(self.database),
+            "PENSTOCK_DATABASE": self.ground.address,
             JOURNAL_VARIABLE: str(self.folder / "journal.jsonl"),
             SOCKETS_VARIABLE: self._nursery.sockets,
         }
@@ -201,11 +207,13 @@ class Site:
             if not victim.ended():
                 os.kill(victim.pid, signal.SIGKILL)
                 victim.wait()
+        self.ground.close()
 
     def up(self, *victims: Victim) -> None:
         """Returns when all of them are ready for work, and for a signal."""
         for victim in victims:
-            self.journal.wait("worker.started" if victim.role == "worker" else "ready", pid=victim.pid)
+            wait_until(lambda: victim.is_up or victim.ended(), f"first sign of process {victim.pid}")  # noqa: B023
+            assert victim.is_up, f"the {victim.role} ended with {victim.code}: {self.said()}"
 
     def stop(self, *victims: Victim) -> None:
         """SIGTERM to all, and each has to end well."""
@@ -230,13 +238,12 @@ class Site:
 
     def lock_files(self) -> list[str]:
         """The lock files of workers that came far enough to lock them, whether or not these are still alive."""
-        found = self.folder.glob(f"{self.database.name}-worker-*")
-        return sorted(path.name for path in found if path.stat().st_size)
+        return sorted(path.name for path in self.ground.lists() if path.stat().st_size)
 
 
 @contextmanager
-def site_in(folder: Path, nursery: Nursery) -> Iterator[Site]:
-    site = Site(folder, nursery)
+def site_in(folder: Path, nursery: Nursery, store: str) -> Iterator[Site]:
+    site = Site(folder, nursery, ground_of(store, folder, Path(nursery.sockets)))
     try:
         yield site
     finally:

@@ -1,8 +1,7 @@
-"""A look at a live process from outside: what its handlers are doing, and whether it is inside a transaction."""
+"""A look at a live process from outside: what its handlers are doing."""
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 from enum import StrEnum
 from pathlib import Path
@@ -49,43 +48,3 @@ class RunningList:
         if running.on_processor(self.cells) is not None:
             return Place.ON_PROCESSOR
         return Place.IN_HANDLER if self.rows() else Place.BETWEEN
-
-
-def running_list_of(database: Path, pid: int) -> RunningList | None:
-    for path in database.parent.glob(f"{database.name}-worker-*"):
-        try:
-            found = RunningList(path)
-        except (OSError, ValueError):
-            continue  # just made, or just removed
-        if found.pid == pid:
-            return found
-    return None
-
-
-class TurnWatch:
-    """Who is writing: the process that holds the lock on the turn file holds the database."""
-
-    def __init__(self, database: Path) -> None:
-        self._path = Path(f"{database}-turn")
-
-    def holder(self) -> int | None:
-        """The process that has its turn, where the system says so (Linux)."""
-        try:
-            inode = f":{self._path.stat().st_ino}"
-            lines = Path("/proc/locks").read_text().splitlines()
-        except OSError:
-            return None
-        for line in lines:
-            fields = line.split()
-            if fields[1] == "FLOCK" and fields[5].endswith(inode):
-                return int(fields[4])
-        return None
-
-    def free(self) -> bool:
-        """Whether nobody has the turn right now."""
-        with self._path.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return False
-        return True

@@ -15,7 +15,17 @@ from typing import Any
 
 import msgspec
 
-WARM = ("penstock", "penstock.cli.launch", "penstock.runtime.crashpoints", "tests.crash.journal")
+from penstock.storage.postgres.connection import statements
+
+# All that does not look at the environment, which each child has of its own.
+WARM = (
+    "penstock",
+    "penstock.cli.launch",
+    "penstock.cli.worker",
+    "penstock.runtime.crashpoints",
+    "penstock.storage.postgres.store",
+    "tests.crash.oracle",
+)
 
 
 class Request(msgspec.Struct):
@@ -39,6 +49,7 @@ class Answer(msgspec.Struct):
 def main() -> None:
     for module in WARM:
         importlib.import_module(module)
+    statements()  # read and put into PostgreSQL's words once, for all of them
     gc.freeze()
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")

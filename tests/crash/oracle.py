@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import apsw
-
+from tests.crash.grounds import Ground
 from tests.crash.journal import wait_until
 
 COUNTED = """
@@ -28,7 +25,8 @@ from penstock_messages
 group by queue
 """
 DEAD = "select queue, count(*) from penstock_dead where resolution is null group by queue"
-HELD = "select lower(hex(id)) from penstock_messages where worker = :worker"
+HELD = "select id from penstock_messages where worker = :worker"
+CHARGED = "select queue, id, attempts from penstock_messages where attempts > 0"
 EFFECTS = "select queue, number, count(*) from effects group by queue, number"
 SETTLED_BY = "select queue, number, pid from effects"
 WHOLE = "."  # the end of a line of the producer's log: one without it was torn by a kill
@@ -62,29 +60,20 @@ class Buried:
 
 
 class Oracle:
-    """Looks at the database through a connection of its own that only reads."""
+    """Looks at the database past the engine."""
 
-    def __init__(self, database: Path) -> None:
-        self._database = database
-
-    @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
-        connection = apsw.Connection(str(self._database), flags=apsw.SQLITE_OPEN_READONLY)
-        connection.set_busy_timeout(30_000)
-        try:
-            with connection:  # one snapshot for everything that is read
-                yield connection
-        finally:
-            connection.close()
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self.damage = ground.damage
 
     # -- conservation -----------------------------------------------------------------------------------
 
     def unbalanced(self, now_micros: int = 2**62) -> list[str]:
         """The queues for which sent is not acked + ready + leased + delayed + dead + purged + expired."""
-        with self._reading() as connection:
-            counted = {name: Counts(*rest) for name, *rest in connection.execute(COUNTED)}
-            waiting = {name: Waiting(*rest) for name, *rest in connection.execute(WAITING, {"now": now_micros})}
-            dead: dict[str, int] = dict(tuple(row) for row in connection.execute(DEAD))
+        with self._ground.reading() as ask:
+            counted = {name: Counts(*map(int, rest)) for name, *rest in ask(COUNTED)}
+            waiting = {name: Waiting(*rest) for name, *rest in ask(WAITING, now=now_micros)}
+            dead: dict[str, int] = dict(tuple(row) for row in ask(DEAD))
         problems = []
         for name in sorted(counted.keys() | waiting.keys() | dead.keys()):
             counts = counted.get(name, Counts(0, 0, 0, 0, 0))
@@ -96,14 +85,14 @@ class Oracle:
         return problems
 
     def counts(self, queue: str) -> Counts:
-        with self._reading() as connection:
-            found = {name: Counts(*rest) for name, *rest in connection.execute(COUNTED)}
+        with self._ground.reading() as ask:
+            found = {name: Counts(*map(int, rest)) for name, *rest in ask(COUNTED)}
         return found.get(queue, Counts(0, 0, 0, 0, 0))
 
     def left(self, *queues: str) -> int:
         """How many messages of these queues (all if none is named) still wait or are held."""
-        with self._reading() as connection:
-            rows = {name: sum(rest) for name, *rest in connection.execute(WAITING, {"now": 0})}
+        with self._ground.reading() as ask:
+            rows = {name: sum(rest) for name, *rest in ask(WAITING, now=0)}
         return sum(count for name, count in rows.items() if not queues or name in queues)
 
     def wait_until_empty(self, *queues: str, seconds: float = 30.0) -> None:
@@ -115,15 +104,15 @@ class Oracle:
     def effects(self) -> dict[str, Counter[int]]:
         """How often each number's effect happened, per queue."""
         found: dict[str, Counter[int]] = {}
-        with self._reading() as connection:
-            for queue, number, count in connection.execute(EFFECTS):
+        with self._ground.reading() as ask:
+            for queue, number, count in ask(EFFECTS):
                 found.setdefault(queue, Counter())[number] = count
         return found
 
     def settled_by(self) -> dict[tuple[str, int], int]:
         """The process whose commit brought each effect."""
-        with self._reading() as connection:
-            return {(queue, number): pid for queue, number, pid in connection.execute(SETTLED_BY)}
+        with self._ground.reading() as ask:
+            return {(queue, number): pid for queue, number, pid in ask(SETTLED_BY)}
 
     def lost_or_doubled(self, sent: set[int], begun: set[int], stages: tuple[str, ...]) -> list[str]:
         """What was sent happened exactly once at every stage. What a killed producer had begun happened once or not at
@@ -149,24 +138,17 @@ class Oracle:
 
     def held_by(self, worker: int) -> set[str]:
         """The ids of the messages that a worker holds, as hexadecimal digits."""
-        with self._reading() as connection:
-            return {id for (id,) in connection.execute(HELD, {"worker": worker})}
+        with self._ground.reading() as ask:
+            return {bytes(id).hex() for (id,) in ask(HELD, worker=worker)}
 
     def dead(self) -> list[Buried]:
-        with self._reading() as connection:
-            return [Buried(*row) for row in connection.execute(BURIED)]
+        with self._ground.reading() as ask:
+            return [Buried(*row) for row in ask(BURIED)]
 
     def charged(self) -> list[tuple[Any, ...]]:
         """Messages that lost an attempt and are still there."""
-        with self._reading() as connection:
-            return list(
-                connection.execute("select queue, lower(hex(id)), attempts from penstock_messages where attempts")
-            )
-
-    def damage(self) -> list[str]:
-        with self._reading() as connection:
-            found = [str(line) for (line,) in connection.execute("pragma quick_check")]
-        return [] if found == ["ok"] else found
+        with self._ground.reading() as ask:
+            return ask(CHARGED)
 
 
 def read_ids(path: Path) -> tuple[set[int], set[int]]:

@@ -17,13 +17,13 @@ from tests.crash.oracle import WHOLE
 from tests.crash.victim import Task, app, effect, first, journal
 
 UNIT_MESSAGES = 5
-PRODUCER_PAUSE_SECONDS = 0.015
+PRODUCER_PAUSE_SECONDS = 0.07
 BACKLOG_MAX = 60  # the producer waits for the workers, so that a returned message does not queue for long
 
 
-def worker(grace: float) -> int:
+def worker(grace: float, reference: str = "tests.crash.victim:app") -> int:
     """A worker without a supervisor, as `python -m penstock.cli.worker` starts it."""
-    return cli_worker.main(["tests.crash.victim:app", "--grace", str(grace)])
+    return cli_worker.main([reference, "--grace", str(grace)])
 
 
 def producer(first_number: int, ledger: str) -> None:
@@ -42,7 +42,7 @@ async def _produce(number: int, ledger: Path) -> None:
             _note(descriptor, f"begun {numbers}")
             async with app.unit():
                 for each in range(UNIT_MESSAGES):
-                    first.send(Task(number=number + each, seconds=0.001 * ((number + each) % 7)))
+                    first.send(Task(number=number + each, seconds=0.008 * ((number + each) % 7)))
             _note(descriptor, f"sent {numbers}")
             number += UNIT_MESSAGES
             await _pause(stop)
@@ -69,6 +69,19 @@ def send(queue: str, tasks: list[dict[str, Any]]) -> None:
         async with app, app.unit():
             for task in tasks:
                 app.queues[queue].send(msgspec.convert(task, Task))
+
+    asyncio.run(main())
+
+
+def compete(first: int, turns: int) -> None:
+    """Gives the rivals so many messages, and as many calls of one object."""
+    from tests.crash import rivals  # an app of its own, which no other process here needs
+
+    async def main() -> None:
+        async with rivals.app, rivals.app.unit():
+            for number in range(first, first + turns):
+                rivals.messages.send(rivals.Turn(number=number))
+                rivals.callers.send(rivals.Turn(number=number))
 
     asyncio.run(main())
 

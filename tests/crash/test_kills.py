@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -11,17 +10,18 @@ from random import Random
 import pytest
 
 from penstock.contracts.faults import CRASH_POINTS
-from tests.crash.harness import Site, Victim
+from tests.crash.harness import KILLS, Site, Victim
 from tests.crash.journal import wait_until
-from tests.crash.marksman import Kill, Marksman, spread
+from tests.crash.marksman import Kill, Marksman, quantile, spread
 from tests.crash.oracle import Oracle, read_ids
 
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "300"))
-SUPERVISED_KILLS = max(20, KILLS // 20)  # each costs a fresh interpreter
+SUPERVISED_KILLS = max(8, KILLS // 20)  # each costs a fresh interpreter
 REDELIVERED_SECONDS = 2.0  # the promise on one host
+BUSY_SECONDS = 3.0  # more, for one in a hundred, on a machine that does other things as well
 LEFT_TO_NEIGHBOUR_EVERY = 12  # the dead worker is not replaced until its neighbour has returned what it held
 BOTH_AT_ONCE_EVERY = 10
 PRODUCER_EVERY = 15
+NEWBORN_EVERY = 9
 STAGES = ("first", "second")
 
 
@@ -49,7 +49,8 @@ def test_workers_killed_at_random_moments_lose_and_double_nothing(
     assert {entry.attempt for entry in site.journal.all("began")} == {1}, "a kill charged an attempt"
     assert oracle.dead() == []
     assert marksman.in_flight() * 2 >= KILLS, "too few kills hit a handler: this run proves little"
-    assert max(waits) <= REDELIVERED_SECONDS
+    assert quantile(waits, 0.99) <= REDELIVERED_SECONDS
+    assert max(waits) <= REDELIVERED_SECONDS + BUSY_SECONDS
     assert site.tracebacks() == []
 
 
@@ -77,6 +78,9 @@ class Scene:
             self._producer.kill()
             self.producers_killed += 1
             self._producer = self._produce()
+        self._site.up(self._workers[1 - turn])  # somebody is there: what the dead one held does not wait for a start
+        if self._round % NEWBORN_EVERY == 0:
+            self._marksman.kill(self._site.worker(), "anywhere")
         kill = self._marksman.kill(self._workers[turn])
         if self._round % BOTH_AT_ONCE_EVERY == 0:
             self._marksman.kill(self._workers[1 - turn])
@@ -125,7 +129,8 @@ def test_a_supervisor_returns_at_once_what_its_killed_workers_held(
     assert oracle.lost_or_doubled(sent, begun, STAGES) == []
     assert oracle.unbalanced() == []
     assert {entry.attempt for entry in site.journal.all("began")} == {1}
-    assert max(waits) <= REDELIVERED_SECONDS
+    assert quantile(waits, 0.99) <= REDELIVERED_SECONDS
+    assert max(waits) <= REDELIVERED_SECONDS + BUSY_SECONDS
     assert site.lock_files() == []
     assert site.tracebacks() == []
 
@@ -137,7 +142,7 @@ ELSEWHERE = {
     "pull.after_commit",
 }  # not on the way of a message between two handlers
 CASES = [
-    (point, nth)
+    pytest.param(point, nth, marks=() if nth == 1 else pytest.mark.alike)
     for point in CRASH_POINTS
     for nth in (1, 6)
     if point not in ELSEWHERE and (nth == 1 or point not in ONCE_A_LIFE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import apsw
 import pytest
 
 from tests.crash.harness import Site
@@ -28,7 +27,7 @@ def test_an_effect_too_few_or_too_many_is_found(damage: str, complaint: str, sit
     do_ten(site, oracle)
     assert oracle.lost_or_doubled(NUMBERS, NUMBERS, STAGES) == []
 
-    change(site, damage)
+    assert site.ground.change(damage) > 0
 
     assert complaint in oracle.lost_or_doubled(NUMBERS, NUMBERS, STAGES)
 
@@ -45,7 +44,7 @@ def test_a_queue_that_does_not_add_up_is_found(damage: str, site: Site, oracle: 
     do_ten(site, oracle)
     assert oracle.unbalanced() == []
 
-    change(site, damage)
+    assert site.ground.change(damage) > 0
 
     assert oracle.unbalanced() != []
 
@@ -64,10 +63,3 @@ def do_ten(site: Site, oracle: Oracle) -> None:
     site.up(worker)
     oracle.wait_until_empty()
     site.stop(worker)
-
-
-def change(site: Site, statement: str) -> None:
-    connection = apsw.Connection(str(site.database))
-    connection.execute(statement)
-    assert connection.changes() > 0
-    connection.close()

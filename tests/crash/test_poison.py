@@ -31,7 +31,14 @@ def quick(numbers: Iterable[int], seconds: float = 0.001) -> list[dict[str, Any]
 
 
 @pytest.mark.fault("F06")
-@pytest.mark.parametrize("way, code", [("kill", -signal.SIGKILL), ("segfault", -signal.SIGSEGV), ("exit", 1)])
+@pytest.mark.parametrize(
+    "way, code",
+    [
+        ("kill", -signal.SIGKILL),
+        pytest.param("segfault", -signal.SIGSEGV, marks=pytest.mark.alike),
+        pytest.param("exit", 1, marks=pytest.mark.alike),
+    ],
+)
 def test_a_message_that_kills_its_worker_is_put_away_after_three_deaths(
     way: str, code: int, site: Site, oracle: Oracle
 ) -> None:
@@ -57,6 +64,7 @@ def test_a_message_that_kills_its_worker_is_put_away_after_three_deaths(
     assert oracle.damage() == []
 
 
+@pytest.mark.alike
 @pytest.mark.fault("F06")
 def test_a_death_without_a_culprit_makes_suspects_of_all_and_convicts_only_one(site: Site, oracle: Oracle) -> None:
     others = range(7)
@@ -73,6 +81,7 @@ def test_a_death_without_a_culprit_makes_suspects_of_all_and_convicts_only_one(s
         assert beside(site, entry) == []
 
 
+@pytest.mark.alike
 @pytest.mark.fault("F06")
 def test_a_suspect_is_not_starved_by_a_queue_that_runs_one_at_a_time(site: Site, oracle: Oracle) -> None:
     others = range(300)
@@ -88,6 +97,7 @@ def test_a_suspect_is_not_starved_by_a_queue_that_runs_one_at_a_time(site: Site,
 # -- F07 ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.alike
 @pytest.mark.spec("A1-18")
 def test_a_handler_that_sleeps_past_its_wall_limit_is_cancelled_and_retried(site: Site, oracle: Oracle) -> None:
     others = range(5)
@@ -117,7 +127,7 @@ def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Si
         sites(way).supervisor(waits=QUICK)
 
     for way in ways:
-        site, oracle = sites(way), Oracle(sites(way).database)
+        site, oracle = sites(way), Oracle(sites(way).ground)
         oracle.wait_until_empty("hanging")
         assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)], way
         assert oracle.dead()[0].error_class == "WallLimit"
@@ -133,6 +143,7 @@ def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Si
         assert oracle.unbalanced() == []
 
 
+@pytest.mark.alike
 @pytest.mark.fault("F07", "F08")
 def test_a_stuck_worker_is_killed_in_time_and_a_slow_one_left_alone(
     sites: Callable[[str], Site], note: Callable[[str], None]
@@ -154,11 +165,11 @@ def test_a_stuck_worker_is_killed_in_time_and_a_slow_one_left_alone(
     assert OVERRUN_SECONDS - EARLY_SECONDS <= past_its_limit <= OVERRUN_SECONDS + LATE_SECONDS
     assert SILENCE_SECONDS - BEAT_SECONDS - EARLY_SECONDS <= without_a_sign <= SILENCE_SECONDS + LATE_SECONDS
     for site in (overdue, silent):
-        oracle = Oracle(site.database)
+        oracle = Oracle(site.ground)
         oracle.wait_until_empty()
         assert dead_letters(oracle) == [(POISON, "exhausted", 1, 0)]
 
-    oracle = Oracle(slow.database)
+    oracle = Oracle(slow.ground)
     oracle.wait_until_empty()
     assert oracle.effects()["patient"] == dict.fromkeys([*others, POISON], 1)
     assert len(slow.journal.all("began")) == len(others) + 1, "something was delivered again"

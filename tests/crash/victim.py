@@ -15,21 +15,16 @@ import time
 
 import penstock as ps
 from penstock.config import Config
-from penstock.model.queue import QueueSettings
 from penstock.runtime.events import LeaseWasLost, MessageFailed, RowsReturned, WorkerStarted, WorkerStopped
 from tests.crash.journal import JOURNAL_VARIABLE, Journal
+from tests.crash.leases import shorten
 
-LEASE_VARIABLE = "VICTIM_LEASE_SECONDS"
 OUT_OF_REACH = 1_000_000  # crashes of a message that only happened to be there when its worker was killed
 BRIEF_WALL_SECONDS = 0.5
 HANG_WALL_SECONDS = 0.5
 RETRY_SECONDS = 0.2
 
-# A lease is the wall limit and 30 s: no test could outlast it. Where the variable is set, every lease is so short.
-if LEASE_VARIABLE in os.environ:
-    lease_seconds = float(os.environ[LEASE_VARIABLE])
-    setattr(QueueSettings, "lease_seconds", property(lambda _: lease_seconds))  # noqa: B010 (it has no setter)
-
+shorten()
 journal = Journal(os.environ.get(JOURNAL_VARIABLE, os.devnull))
 app = ps.App("victim", config=Config(overrides={"retry_first_seconds": RETRY_SECONDS}))
 

@@ -11,6 +11,7 @@ import msgspec
 
 import penstock as ps
 from penstock.model.times import to_micros
+from penstock.testing import TestApp
 from penstock.testing.crashpoints import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Process
@@ -26,7 +27,7 @@ class Crew:
         self, made: Callable[[], ps.App], folder: Path, *, workers: int, start: datetime | None = None
     ) -> None:
         self._made = made
-        self._folder = folder
+        self._database = TestApp.new_database() if TestApp.new_database else str(folder / "crew.db")
         self._workers = workers
         self._start = start
         self._numbers = 0
@@ -58,7 +59,7 @@ class Crew:
         process = self._host.process(f"worker {self._numbers}")
         trap = Trap(process)
         app = self._made()
-        app.database = str(self._folder / "crew.db")
+        app.database = self._database
         app.config = msgspec.structs.replace(app.config, synchronous="off")
         surroundings = self._host.surroundings(process, trap, tick_seconds=LOOK_SECONDS)
         process.owns(await process.start(app.open(surroundings)))

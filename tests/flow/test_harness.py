@@ -12,6 +12,7 @@ from penstock.model.errors import BadApp
 from penstock.queues.queue import Queue
 from penstock.testing import NotConserved, NotDrained, TestApp, WorkerFailed, attempt, virtual
 from tests.flow.shop import EFFECT, Listing, effects, shop_app
+from tests.flow.tampering import tamper
 
 
 async def test_nothing_is_delivered_before_time_is_let_go_on(shop: TestApp, listings: Queue) -> None:
@@ -94,8 +95,7 @@ async def test_a_lost_message_is_told_with_the_numbers() -> None:
         async with TestApp(app) as shop:
             await shop.send(listings, Listing(name="a"))
             await shop.send(listings, Listing(name="b"))
-            writer = shop._outside.writer._session  # type: ignore[attr-defined]
-            writer.connection.execute("delete from penstock_messages where seq = 1")
+            tamper(app.database, "delete from penstock_messages where seq = 1")
 
 
 @virtual

@@ -17,6 +17,7 @@ from penstock.queues.queue import Queue
 from penstock.testing import CRASH_POINTS, TestApp, virtual
 from tests.flow.crew import Crew
 from tests.flow.shop import EFFECT, Listing, effects
+from tests.flow.tampering import tamper
 
 
 class Counter(ps.Object):
@@ -450,9 +451,7 @@ async def test_two_processes_that_both_call_one_object_lose_no_update(tmp_path: 
 async def test_a_process_that_was_thought_dead_saves_nothing(tmp_path: Path) -> None:
     async with Crew(shared, tmp_path, workers=2) as crew:
         await add(crew, 0, 5)
-        row = "update penstock_objects set owner = null, epoch = epoch + 1"
-        session = crew.apps[1]._engine.writer.timers._session  # type: ignore[union-attr]
-        session.transact(lambda: session.connection.execute(row))
+        tamper(crew.apps[1].database, "update penstock_objects set owner = null, epoch = epoch + 1")
         await add(crew, 1, 10)
         first: Any = crew.apps[0]
         with pytest.raises(ps.PenstockError, match="taken over"):

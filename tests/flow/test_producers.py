@@ -43,7 +43,7 @@ TAGGED = {
 }
 
 
-@pytest.mark.spec("A1-01", "A1-02", "G4-37")
+@pytest.mark.spec("A1-02", "G4-37")
 @pytest.mark.parametrize("how", ["single", "batch"])
 @pytest.mark.parametrize(
     "payload, name",
@@ -178,7 +178,7 @@ async def test_a_hundred_items_at_five_a_second_have_five_to_each_delay_from_0_t
 
 @pytest.mark.parametrize("spread", [{"every": -1}, {"rate": 0}, {"every": 1, "rate": 1}, {"every": 86_401}])
 @virtual
-async def test_a_spread_that_makes_no_sense_sends_nothing(spread: dict[str, int]) -> None:
+async def test_a_spread_that_makes_no_sense_sends_nothing(spread: dict[str, Any]) -> None:
     app, listings = platform()
     async with TestApp(app) as shop:
         async with shop.unit():

@@ -29,7 +29,7 @@ def frail_app() -> tuple[ps.App, Queue]:
 # -- hearing of dead letters ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A3-03", "A3-10")
+@pytest.mark.spec("A3-03")
 @virtual
 async def test_whoever_hears_of_dead_letters_gets_each_once_with_everything_known_about_it() -> None:
     heard: list[ps.DeadLetter] = []
@@ -97,6 +97,7 @@ class OnDisk(ps.App):
         return super().store(**options, **self.disk.options)
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.spec("G4-44")
 @pytest.mark.parametrize("failing", ["write", "sync"])
 @pytest.mark.parametrize("nth", [1, 2, 3, 5, 8])

@@ -68,15 +68,20 @@ class Said(NamedTuple):
         return error
 
 
+def here(word: str) -> str:
+    """The database of `shop.py` by its name, which is an address where the test runs on a server."""
+    return os.environ.get("PENSTOCK_DATABASE", word) if word == "shop.db" else word
+
+
 class Terminal:
-    """`penstock ...` in this process."""
+    """`penstock ...` in this process. The word shop.db means the shop's database, wherever it is."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
 
     def __call__(self, *arguments: str) -> Said:
         self._capsys.readouterr()
-        code = main(list(arguments))
+        code = main([here(word) for word in arguments])
         return Said(code, *self._capsys.readouterr())
 
 
@@ -85,10 +90,22 @@ def environ(**more: str) -> dict[str, str]:
     return {**clean, "COLUMNS": "100", **more}
 
 
+def kept_elsewhere() -> dict[str, str]:
+    """Where the database of this test is, if not in its folder."""
+    found = os.environ.get("PENSTOCK_DATABASE")
+    return {} if found is None else {"PENSTOCK_DATABASE": found}
+
+
 def penstock(*arguments: str, folder: Path, **more: str) -> Said:
     """`penstock ...` in a process of its own."""
     done = subprocess.run(
-        [PROGRAM, *arguments], cwd=folder, env=environ(**more), capture_output=True, text=True, check=False, timeout=60
+        [PROGRAM, *map(here, arguments)],
+        cwd=folder,
+        env=environ(**kept_elsewhere() | more),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     return Said(done.returncode, done.stdout, done.stderr)
 

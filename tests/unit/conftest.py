@@ -9,17 +9,41 @@ from pathlib import Path
 
 import pytest
 
+from penstock.testing import TestApp
+from tests.postgres import empty_database
 from tests.unit.cli import Terminal, environ, shop_in
+from tests.unit.market import SERVER
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The tests of a module that says BOTH_STORES run on each, but for those about what only one of them has."""
+    if getattr(metafunc.module, "BOTH_STORES", False):
+        only = metafunc.definition.get_closest_marker("only_on")
+        metafunc.parametrize("kept_on", ["sqlite", "postgres"] if only is None else only.args, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def kept_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    found = str(getattr(request, "param", "sqlite"))
+    address = empty_database() if found == "postgres" else None
+    before = SERVER.set(address)
+    if address is not None:
+        monkeypatch.setattr(TestApp, "new_database", lambda: address)
+    yield found
+    SERVER.reset(before)
 
 
 @pytest.fixture
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The current folder, with nothing in it and no setting of ours. What was imported from it is forgotten again."""
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_on: str) -> Iterator[Path]:
+    """The current folder, with nothing in it and no setting of ours but where the database is, if that is on a server.
+    What was imported from it is forgotten again."""
     monkeypatch.chdir(tmp_path)
     clean = environ()
     for name in [name for name in os.environ if name not in clean]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "100")
+    if (named := SERVER.get()) is not None:
+        monkeypatch.setenv("PENSTOCK_DATABASE", named)
     path, modules = list(sys.path), set(sys.modules)
     yield tmp_path
     sys.path[:] = path

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Coroutine
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,13 +24,26 @@ create index apps_seen on apps (seen_at);
 """
 
 
+# Where tests that run on a server keep their database; None for a file.
+SERVER: ContextVar[str | None] = ContextVar("SERVER", default=None)
+
+
 def market(folder: Path, sql: str = APPS, *, profile: str = "local", **limits: Any) -> ps.App:
     """Nothing waits for the disk here: what a power cut does is tested elsewhere."""
     migrations = folder / "migrations"
     migrations.mkdir(exist_ok=True)
-    (migrations / "0001_market.sql").write_text(sql)
+    (migrations / "0001_market.sqlite.sql").write_text(sql)
+    (migrations / "0001_market.postgres.sql").write_text(on_server(sql))
     config = Config(synchronous="off", profile=profile, overrides=limits)
-    return ps.App("market", database=folder / "market.db", migrations=migrations, config=config)
+    database = SERVER.get() or str(folder / "market.db")
+    return ps.App("market", database=database, migrations=migrations, config=config)
+
+
+def on_server(sql: str) -> str:
+    """The same tables in the words of PostgreSQL."""
+    for ours, theirs in ((" blob", " bytea"), (" real", " double precision"), (" integer", " bigint")):
+        sql = sql.replace(ours, theirs)
+    return sql
 
 
 def run(app: ps.App, work: Coroutine[Any, Any, T]) -> T:

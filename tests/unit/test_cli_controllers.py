@@ -11,6 +11,8 @@ import pytest
 from penstock.cli.reference import load
 from tests.unit.cli import SHOP, Terminal, shop_in
 
+BOTH_STORES = True
+
 MORE = """
 
 @app.controller("enrichment", mode="zones")

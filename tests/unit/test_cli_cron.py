@@ -11,6 +11,8 @@ import pytest
 from penstock.cli.reference import load
 from tests.unit.cli import SHOP, Terminal, shop_in
 
+BOTH_STORES = True
+
 MORE = """
 
 @app.cron("0 6 * * *", why="charts change overnight")
@@ -18,11 +20,19 @@ async def crawl() -> None:
     app.db.write("insert into sold (item) values ('by cron')")
 
 
+async def nothing_to_do() -> bool:
+    return True
+
+
+@app.cron("0 * * * *", why="to see one rest", unless=nothing_to_do)
+async def idle() -> None: ...
+
+
 @app.cron("0 * * * *", why="to see one fail", zone="Europe/Berlin")
 async def bad() -> None:
     raise OSError("away")
 """
-SHAPE = "name expression zone next_at fired paused why last_at last_status last_error".split()
+SHAPE = "name expression zone next_at fired paused why last_at last_status last_error last_day".split()
 
 
 @pytest.fixture
@@ -43,7 +53,7 @@ def listed(terminal: Terminal, *target: str) -> dict[str, dict[str, Any]]:
 
 def test_every_task_is_listed_in_the_agreed_shape(clocked: Path, terminal: Terminal) -> None:
     found = listed(terminal)
-    assert {name: list(each) for name, each in found.items()} == {"bad": SHAPE, "crawl": SHAPE}
+    assert {name: list(each) for name, each in found.items()} == {"bad": SHAPE, "crawl": SHAPE, "idle": SHAPE}
     assert found["crawl"]["expression"] == "0 6 * * *"
     assert found["crawl"]["next_at"].endswith("T06:00:00.000Z")
     assert (found["crawl"]["why"], found["bad"]["zone"]) == ("", "Europe/Berlin")
@@ -61,6 +71,21 @@ def test_a_task_that_is_triggered_runs_and_its_end_is_shown(clocked: Path, termi
     assert "OSError: away" in terminal("cron", "list").words
 
 
+@pytest.mark.spec("A4-09")
+def test_runs_that_found_nothing_to_do_are_counted_beside_the_others(clocked: Path, terminal: Terminal) -> None:
+    for name in ("crawl", "idle", "idle"):
+        terminal("cron", "trigger", name)
+        asyncio.run(load("shop.py").run(until_idle=True))
+
+    found = listed(terminal)
+    assert {name: each["last_day"] for name, each in found.items()} == {
+        "bad": {},
+        "crawl": {"done": 1},
+        "idle": {"idle": 2},
+    }
+    assert "2 idle" in terminal("cron", "list").words
+
+
 def test_a_task_rests_and_goes_on(clocked: Path, terminal: Terminal) -> None:
     assert terminal("cron", "pause", "crawl", "--json").told == {"cron": "crawl", "paused": True}
     assert (listed(terminal)["crawl"]["paused"], listed(terminal)["crawl"]["next_at"]) == (True, None)
@@ -76,6 +101,7 @@ def test_a_task_that_is_not_there_is_exit_code_4(clocked: Path, terminal: Termin
     assert "crawl" in said.error["message"]
 
 
+@pytest.mark.only_on("sqlite")
 def test_without_a_database_or_tasks_it_says_so(empty_folder: Path, terminal: Terminal) -> None:
     assert terminal("cron", "list").code == 3
     shop_in(empty_folder)

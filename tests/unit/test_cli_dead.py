@@ -18,6 +18,8 @@ from penstock.queues import letters
 from tests.unit.cli import SHOP, Terminal, shop_in
 from tests.unit.test_cli_queues import sent, typed, worked
 
+BOTH_STORES = True
+
 COLUMNS = [
     "id",
     "event_id",

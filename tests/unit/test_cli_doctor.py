@@ -131,6 +131,19 @@ def test_a_log_that_another_program_turned_off_fails(terminal: Terminal, shop: P
     assert "turned the write-ahead log of shop.db off" in terminal("doctor", "shop.db").words
 
 
+@pytest.mark.fault("F09")
+@pytest.mark.parametrize("hours, told", [(3, "workers go on from that time"), (300, "has run for an hour")])
+def test_a_clock_behind_what_was_noted_is_told_with_what_comes_of_it(
+    terminal: Terminal, shop: Path, hours: int, told: str
+) -> None:
+    made()
+    with closing(apsw.Connection("shop.db")) as connection:
+        connection.execute("update penstock_facts set value = value + ?", (hours * 3_600_000_000,))
+
+    assert checks(terminal, "shop.db")["clock"] == ["warn"]
+    assert told in terminal("doctor", "shop.db").words
+
+
 def test_a_clock_that_was_set_back_is_told(terminal: Terminal, shop: Path) -> None:
     made()
     with closing(apsw.Connection("shop.db")) as connection:

@@ -8,6 +8,8 @@ import pytest
 
 from tests.unit.cli import Terminal
 
+BOTH_STORES = True
+
 
 @pytest.mark.spec("A8-09")
 def test_what_is_pending_is_applied_once(terminal: Terminal, shop: Path) -> None:
@@ -64,6 +66,7 @@ def test_every_problem_is_told_with_its_file_and_line(terminal: Terminal, shop: 
         assert place in message
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_statement_that_the_database_refuses_is_told_and_nothing_of_its_file_stays(
     terminal: Terminal, shop: Path
 ) -> None:

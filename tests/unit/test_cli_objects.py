@@ -12,6 +12,8 @@ import pytest
 from penstock.cli.reference import load
 from tests.unit.cli import SHOP, Terminal, shop_in
 
+BOTH_STORES = True
+
 MORE = """
 
 class Counter(ps.Object):

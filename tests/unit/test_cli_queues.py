@@ -17,6 +17,8 @@ from penstock.cli.queues import queues
 from penstock.cli.reference import load
 from tests.unit.cli import SHOP, Terminal, shop_in
 
+BOTH_STORES = True
+
 SHAPE = [
     "name",
     "sent",
@@ -155,6 +157,7 @@ def test_one_queue_is_shown_with_depth_settings_and_what_was_tuned(terminal: Ter
     assert "penstock dead groups --queue sales" in said
 
 
+@pytest.mark.only_on("sqlite")
 def test_looking_leaves_no_trace(terminal: Terminal, shop: Path) -> None:
     worked("lamp", "cursed")
     shutil.copy("shop.db", "before.db")
@@ -273,8 +276,12 @@ def test_a_queue_that_is_not_there_ends_with_4(
 
     assert (said.code, said.error["code"]) == (4, "no_such_queue")
     assert "There is no queue 'nowhere'. There are: sales." in said.error["message"]
+    letters = terminal("queues", *verb, "sales-dlq", "--json")
+    assert (letters.code, letters.error["code"]) == (4, "no_such_queue")
+    assert "`penstock dead list --queue sales` shows them" in letters.error["message"]
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize("verb", VERBS, ids=lambda given: given[0])
 def test_no_verb_makes_a_database(
     terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch, verb: list[str]

@@ -16,7 +16,9 @@ import pytest
 
 from penstock.cli import launch
 from penstock.cli.reference import load
-from tests.unit.cli import PROGRAM, SHOP, Said, Terminal, environ, penstock, shop_in
+from tests.unit.cli import PROGRAM, SHOP, Said, Terminal, environ, here, kept_elsewhere, penstock, shop_in
+
+BOTH_STORES = True
 
 
 def send(*items: str) -> None:
@@ -39,7 +41,7 @@ def test_what_was_sent_is_done_until_nothing_is_left(shop: Path) -> None:
 
     assert said.code == 0, said.err
     assert said.out == ""
-    assert "shop: 1 worker on shop.db. Ctrl-C stops." in said.err
+    assert f"shop: 1 worker on {here('shop.db')}. Ctrl-C stops." in said.err
     assert sold(shop) == [2, 0, 1]
     assert not list(shop.glob("*-worker-*"))
 
@@ -51,7 +53,7 @@ def test_two_workers_share_the_work_and_json_is_all_there_is_on_stdout(shop: Pat
     said = penstock("run", "shop:app", "--workers", "2", "--until-idle", "--json", folder=shop)
 
     assert said.code == 0, said.err
-    assert said.told == {"app": "shop", "database": "shop.db", "workers": 2}
+    assert said.told == {"app": "shop", "database": here("shop.db"), "workers": 2}
     assert sold(shop) == [50, 0, 0]
 
 
@@ -138,7 +140,12 @@ def test_a_signal_lets_handlers_finish_and_leaves_nothing_behind(shop: Path, num
     (shop / "shop.py").write_text(SLOWLY + SHOP.replace("    if sale.item", "    await slowly()\n    if sale.item"))
     send("lamp")
     process = subprocess.Popen(
-        [PROGRAM, "run", "shop.py"], cwd=shop, env=environ(), stderr=subprocess.PIPE, text=True, start_new_session=True
+        [PROGRAM, "run", "shop.py"],
+        cwd=shop,
+        env=environ(**kept_elsewhere()),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     until((shop / "began").exists)
 

@@ -17,7 +17,9 @@ import apsw
 import pytest
 
 from penstock.cli.reference import load
-from tests.unit.cli import Terminal, environ, penstock
+from tests.unit.cli import Terminal, environ, here, kept_elsewhere, penstock
+
+BOTH_STORES = True
 
 
 def sent(*items: str, delay: float = 0.0) -> Any:
@@ -41,7 +43,9 @@ def files(folder: Path) -> dict[str, tuple[int, int]]:
 # -- what there is ------------------------------------------------------------------------------------------
 
 
-def test_status_has_the_numbers_of_every_queue_in_the_agreed_shape(terminal: Terminal, shop: Path) -> None:
+def test_status_has_the_numbers_of_every_queue_in_the_agreed_shape(
+    terminal: Terminal, shop: Path, kept_on: str
+) -> None:
     worked("lamp", "chair", "cursed")
     sent("sofa", delay=600)
     sent("desk")
@@ -65,8 +69,9 @@ def test_status_has_the_numbers_of_every_queue_in_the_agreed_shape(terminal: Ter
         "exact": True,
     }
     assert said.told["workers"] == []
-    assert said.told["database"]["path"] == "shop.db"
-    assert said.told["database"]["bytes"] >= (shop / "shop.db").stat().st_size
+    assert said.told["database"]["path"] == here("shop.db")
+    least = (shop / "shop.db").stat().st_size if kept_on == "sqlite" else 1_000_000
+    assert said.told["database"]["bytes"] >= least
     assert said.told["database"]["level"] == "ok"
     assert said.told["usage"]["rows_written"] == 2
 
@@ -116,6 +121,7 @@ def test_a_database_is_found_by_app_file_option_or_because_it_is_the_only_one(
     assert terminal("status", *arguments, "--json").told["queues"][0]["ready"] == 1
 
 
+@pytest.mark.only_on("sqlite")
 def test_the_environment_and_the_settings_name_a_database(
     terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +133,7 @@ def test_the_environment_and_the_settings_name_a_database(
     assert "nowhere.db" in terminal("status").err
 
 
+@pytest.mark.only_on("sqlite")
 def test_looking_leaves_no_trace(terminal: Terminal, shop: Path) -> None:
     worked("lamp")
     shutil.copy("shop.db", "before.db")
@@ -153,7 +160,7 @@ asyncio.run(main())
 @contextmanager
 def another_process_at_work(folder: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", AT_WORK], cwd=folder, env=environ(), stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", AT_WORK], cwd=folder, env=environ(**kept_elsewhere()), stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
@@ -184,6 +191,7 @@ def test_a_process_at_work_is_alive_until_it_is_killed(terminal: Terminal, shop:
 # -- what there is not --------------------------------------------------------------------------------------
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize("command", ["status", "cost"])
 def test_without_a_database_it_says_how_to_get_one(terminal: Terminal, command: str) -> None:
     said = terminal(command)
@@ -193,6 +201,7 @@ def test_without_a_database_it_says_how_to_get_one(terminal: Terminal, command: 
     assert terminal(command, "--json").error["code"] == "store_unavailable"
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize("command", ["status", "cost"])
 @pytest.mark.parametrize("arguments", [["--database", "nowhere.db"], ["nowhere.db"], ["shop.py"]])
 def test_a_database_that_is_not_there_is_named(
@@ -205,6 +214,7 @@ def test_a_database_that_is_not_there_is_named(
     assert not list(shop.glob("*.db"))
 
 
+@pytest.mark.only_on("sqlite")
 def test_several_databases_ask_for_a_choice(terminal: Terminal, shop: Path) -> None:
     sent("lamp")
     shutil.copy("shop.db", "copy.db")
@@ -216,6 +226,7 @@ def test_several_databases_ask_for_a_choice(terminal: Terminal, shop: Path) -> N
     assert "--database copy.db" in said.err
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize("command", ["status", "cost"])
 @pytest.mark.parametrize(
     "content, told",
@@ -249,11 +260,13 @@ def test_a_database_of_another_program_ends_with_3(terminal: Terminal, empty_fol
     assert "notes.db has none of Penstock's tables" in said.err
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_database_whose_first_pages_are_still_in_its_log_is_found(terminal: Terminal, shop: Path) -> None:
     with another_process_at_work(shop):
-        assert terminal("status", "--json").told["database"]["path"] == "shop.db"
+        assert terminal("status", "--json").told["database"]["path"] == here("shop.db")
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_damaged_page_is_found_by_the_doctor(terminal: Terminal, shop: Path) -> None:
     worked(*map(str, range(200)))
     with (shop / "shop.db").open("r+b") as file:
@@ -267,6 +280,7 @@ def test_a_damaged_page_is_found_by_the_doctor(terminal: Terminal, shop: Path) -
     assert "backup" in said.out
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize("command", ["status", "cost", "doctor"])
 def test_a_newer_schema_is_refused_with_a_sentence(terminal: Terminal, shop: Path, command: str) -> None:
     sent("lamp")
@@ -292,6 +306,7 @@ def test_a_database_in_a_place_that_cannot_be_written_is_named(shop: Path, datab
         assert told in said.err
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_name_with_markup_in_it_is_shown_as_it_is(terminal: Terminal, shop: Path) -> None:
     sent("lamp")
     (shop / "shop.db").rename(shop / "[red]shop.db")
@@ -300,12 +315,21 @@ def test_a_name_with_markup_in_it_is_shown_as_it_is(terminal: Terminal, shop: Pa
     assert "[red]shop.db" in terminal("doctor", "--database", "[red]shop.db").out
 
 
-def test_postgresql_is_refused_until_it_is_there(terminal: Terminal, empty_folder: Path) -> None:
-    said = terminal("status", "--database", "postgresql://ada:hunter2@db.example/shop")
+@pytest.mark.only_on("postgres")
+@pytest.mark.parametrize("address", ["postgresql://ada:hunter2@{}/none", "postgresql://{}/none?password=hunter2"])
+def test_no_password_is_told_of_a_server_that_cannot_be_used(
+    terminal: Terminal, shop: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, host = os.environ["PENSTOCK_DATABASE"].rpartition("@")
+    named = address.format(host.partition("/")[0])
+    monkeypatch.setenv("PENSTOCK_DATABASE", named)
 
-    assert said.code == 2
-    assert "PostgreSQL is not supported yet" in said.err
-    assert "hunter2" not in said.err
+    for command in (("status", named), ("doctor", named), ("run", "shop.py"), ("migrate", "shop.py")):
+        for more in ((), ("--json",)):
+            said = terminal(*command, *more)
+            assert said.code in (1, 3), said
+            assert host.partition("/")[0] in said.out + said.err, said
+            assert "hunter2" not in said.out + said.err, said
 
 
 def test_a_database_without_queues_says_what_to_do(terminal: Terminal, empty_folder: Path) -> None:

@@ -30,6 +30,8 @@ from pathlib import Path
 
 import penstock as ps
 
+BOTH_STORES = True
+
 app = ps.App("shop")
 
 

@@ -15,6 +15,8 @@ from penstock.blobs.folder import BlobFolder
 from penstock.model.errors import BadParameter, StoreCorrupt
 from tests.unit.market import add, market, python, run
 
+BOTH_STORES = True
+
 
 def archived(folder: Path) -> list[dict[str, Any]]:
     """Every line of every finished file."""
@@ -126,6 +128,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-19")
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("point", ["commit.before", "commit.after"])
@@ -166,6 +169,7 @@ def test_a_row_that_changed_meanwhile_stays(tmp_path: Path) -> None:
     run(app, work())
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize(
     "value",
     [b"\x00\xff", 1.5, float("inf"), -(2**63), 2**63 - 1, "line\nbreak \u2028 \x1b[31m", "", "🇩🇪", None],
@@ -201,6 +205,7 @@ def test_rows_too_large_for_one_commit_are_deleted_in_several(tmp_path: Path) ->
     run(app, work())
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize(
     "key, why", [("title", "is NULL in some rows"), ("nothing", "has no column"), ([], "is empty")]
 )

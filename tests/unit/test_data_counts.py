@@ -11,6 +11,8 @@ import pytest
 from penstock.model.errors import BadApp, BadStatement, TooManyRows
 from tests.unit.market import APPS, add, market, run
 
+BOTH_STORES = True
+
 MILLION = (
     "insert into apps (id) with recursive n(i) as (select 1 union all select i + 1 from n where i < {}) select i from n"
 )
@@ -66,6 +68,7 @@ def test_a_count_declared_after_the_app_was_opened_is_kept_from_its_first_use(tm
     assert run(app, work()) == [2, 3, 3]
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_table_that_another_program_made_anew_is_counted_anew(tmp_path: Path) -> None:
     app = market(tmp_path)
     app.db.keep_count("apps")
@@ -81,6 +84,7 @@ def test_a_table_that_another_program_made_anew_is_counted_anew(tmp_path: Path) 
     assert run(app, work()) == [1, 2]
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_count_of_no_table_is_refused_by_name_when_the_app_opens(tmp_path: Path) -> None:
     app = market(tmp_path)
     app.db.keep_count("nowhere")

@@ -15,6 +15,8 @@ from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual
 from tests.unit.market import market, run
 
+BOTH_STORES = True
+
 SECOND = 1_000_000
 
 
@@ -121,6 +123,7 @@ async def send(app: ps.App, count: int, *, due: int) -> None:
                 )
 
 
+@pytest.mark.only_on("sqlite")
 def test_the_statement_walks_no_table(tmp_path: Path) -> None:
     app = market(tmp_path)
 

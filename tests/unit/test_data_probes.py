@@ -10,11 +10,19 @@ import pytest
 import penstock as ps
 from penstock.model.errors import BadStatement
 from penstock.testing import TestApp, virtual
+from tests.postgres import empty_database
 
 SCHEMA = """
 create table apps (id integer primary key, enriched_at text, rank integer);
 create index apps_pending on apps (rank) where enriched_at is null;
 """
+
+
+@pytest.fixture(autouse=True, params=["sqlite", "postgres"])
+def kept_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TestApp, "new_database", empty_database if request.param == "postgres" else None)
+
+
 PENDING = "select 1 from apps where enriched_at is null limit 1"
 
 
@@ -74,7 +82,7 @@ def test_whether_there_are_more_than_so_many_is_counted_only_that_far(tmp_path: 
 @pytest.mark.parametrize(
     "sql, told",
     [
-        ("select 1 from apps where enriched_at = 'never' limit 1", "SCAN"),
+        ("select 1 from apps where enriched_at = 'never' limit 1", "reads more than the rows it returns"),
         ("select 1 from apps where enriched_at is null", "limit 1"),
         ("select 1 from apps where enriched_at is not null order by rank limit 1", "index"),
     ],

@@ -13,6 +13,8 @@ from penstock.data.old import TimeUnit
 from penstock.model.errors import BadParameter, BadStatement
 from tests.unit.market import add, market, run
 
+BOTH_STORES = True
+
 DAY_SECONDS = 86_400
 
 
@@ -51,6 +53,7 @@ def test_old_rows_go_in_portions_and_others_commit_in_between(tmp_path: Path) ->
     assert order == ["written", "written", "written", "pruned"]
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize(
     "unit, second", [("s", 1), ("ms", 1_000), ("micros", 1_000_000)], ids=["seconds", "milliseconds", "microseconds"]
 )
@@ -106,6 +109,7 @@ def test_times_in_another_form_than_said_are_refused_before_anything_is_deleted(
     run(app, work())
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_table_without_rowid_is_pruned_by_its_key(tmp_path: Path) -> None:
     app = market(tmp_path, "create table ranks (day text, app integer, primary key (day, app)) without rowid")
 

@@ -15,6 +15,8 @@ from penstock.model.usage import Measure
 from penstock.runtime.events import ScanWasSlow
 from tests.unit.market import APPS, add, market, run
 
+BOTH_STORES = True
+
 ROWS = """
 insert into apps (id)
 with recursive n (i) as (select 1 union all select i + 1 from n where i < 10500)
@@ -58,6 +60,7 @@ def test_what_a_task_wrote_stands_in_the_months_usage_under_its_name(tmp_path: P
     run(app, usage())
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-22")
 def test_a_full_scan_is_warned_of_by_its_sql(tmp_path: Path) -> None:
     app = market(tmp_path, APPS + ROWS)
@@ -103,6 +106,33 @@ def test_the_month_that_runs_is_billed_by_the_days_that_have_begun(tmp_path: Pat
     assert run(app, work()) == pytest.approx((200 - datetime.now(UTC).day * 5) * 0.001)
 
 
+@pytest.mark.spec("A1-26")
+def test_the_operations_of_each_queue_are_told_by_month(tmp_path: Path) -> None:
+    app = market(tmp_path)
+    found = app.queue("found", accepts=[str])
+    app.queue("idle", accepts=[str])
+    large = app.queue("large", accepts=[bytes])
+
+    @found.on(str)
+    async def keep(_body: str) -> None: ...
+
+    async def work() -> None:
+        async with app.unit():
+            found.send_all(["a", "b", "c"])
+            large.send(b"x" * 64_001)
+        await app.run(until_idle=True)
+
+    run(app, work())
+
+    async def usage() -> None:
+        used = await app.db.usage()
+        assert used.queues == {"found": 9, "large": 2}  # what waits was only written so far
+        assert sum(used.queues.values()) == used.total.queue_operations
+        assert (await app.db.usage("2026-01")).queues == {}
+
+    run(app, usage())
+
+
 def test_other_kinds_of_use_are_metered_by_a_mark_in_place_of_sql(tmp_path: Path) -> None:
     app = market(tmp_path)
 
@@ -128,6 +158,7 @@ def test_a_month_that_is_none_is_refused(tmp_path: Path, month: str) -> None:
     run(app, work())
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-17")
 def test_the_size_is_watched_against_the_cap_with_the_days_that_are_left(tmp_path: Path) -> None:
     app = market(tmp_path, database_bytes_max=10_000_000)

@@ -14,9 +14,12 @@ from penstock.data import chunks, cut, first_by
 from penstock.model.errors import BadStatement, LostUpdate, NotYetCommitted, StatementFailed, TooLarge
 from tests.unit.market import APPS, add, market, python, run
 
+BOTH_STORES = True
+
 CHARTS = "create table chart (app integer primary key, rank integer); create table history (app integer, rank integer);"
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-02")
 def test_an_insert_of_what_is_there_already_changes_nothing(tmp_path: Path) -> None:
     app = market(tmp_path)
@@ -49,6 +52,7 @@ def test_500_rows_of_5_columns_are_inserted_20_to_a_statement_on_a_platform_with
     assert run(app, work()) == ([100] * 25 + [50], 510, 510)
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-05")
 def test_rows_with_long_column_names_are_cut_to_the_allowed_length_of_sql(tmp_path: Path) -> None:
     names = [f"a_column_with_a_rather_long_name_{n}" for n in range(10)]
@@ -104,6 +108,7 @@ def test_an_insert_of_nothing_is_nothing(tmp_path: Path) -> None:
     assert run(app, work()) == 0
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-06")
 def test_a_thousand_writes_of_one_text_prepare_it_once(tmp_path: Path) -> None:
     app = market(tmp_path)
@@ -148,7 +153,7 @@ def test_pairs_written_in_one_unit_are_both_there_or_neither(tmp_path: Path) -> 
                 app.db.write("insert into chart (app, rank) values (:app, 0)", app=fail_at)
 
     async def work() -> list[int]:
-        with pytest.raises(StatementFailed, match="UNIQUE"):
+        with pytest.raises(StatementFailed, match=r"UNIQUE|duplicate key"):
             await pairs(fail_at=17)
         counted = [await app.db.count("chart") + await app.db.count("history")]
         await pairs(fail_at=None)
@@ -179,6 +184,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-08")
 @pytest.mark.parametrize("point", ["commit.begun", "commit.written", "commit.before", "commit.after"])
 def test_after_a_kill_no_chart_row_lacks_its_history(tmp_path: Path, point: str) -> None:

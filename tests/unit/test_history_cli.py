@@ -18,6 +18,8 @@ from tests.unit.cli import Terminal, shop_in
 CHAIN = """
 import penstock as ps
 
+BOTH_STORES = True
+
 app = ps.App("shop")
 
 
@@ -115,6 +117,24 @@ def test_an_id_may_be_written_without_dashes(terminal: Terminal, chain: str) -> 
     assert terminal("trace", chain.replace("-", ""), "--json").told["correlation_id"] == chain
 
 
+def test_a_chain_is_found_by_the_text_that_its_caller_gave_it(terminal: Terminal, chain: str) -> None:
+    app: Any = load("shop.py")
+    module: Any = sys.modules[app.queues["sales"].handlers["sale"][0].function.__module__]
+
+    async def send() -> str:
+        async with app, app.unit():
+            id: str = module.sales.send(module.Sale(item="shoes"), correlation="brand-cycle-shoes-1")
+            return id
+
+    id = asyncio.run(send())
+    asyncio.run(app.run(until_idle=True))
+    told = terminal("trace", "brand-cycle-shoes-1", "--json").told
+
+    assert [each["name"] for each in told["events"]] == ["sale", "sold", "sold"]
+    assert told["events"][0]["id"] == id
+    assert terminal("trace", id, "--json").told == told
+
+
 def test_an_id_that_nobody_knows_is_no_such_thing(terminal: Terminal, chain: str) -> None:
     said = terminal("trace", "019a8c3e-7f00-7abc-8def-0123456789ab", "--json")
 
@@ -171,6 +191,6 @@ def test_services_that_share_a_database_are_told_apart_and_lost_parents_are_name
         "social",
         "writer",
     ]
-    assert f"led to by {as_text(lost)}, of which nothing is known any more" in said.out
+    assert f"led to by {as_text(lost)}, of another chain or no longer known" in said.out
     assert "1970-01-01 00:59:59.998  research" in said.out
     assert "1970-01-02 06:00:00.000  writer" in said.out

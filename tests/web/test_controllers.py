@@ -51,7 +51,7 @@ async def asking(app: ps.App, **scopes: tuple[str, ...]) -> AsyncIterator[Client
         yield Client(client)
 
 
-@pytest.mark.spec("A14-07", "A6-29")
+@pytest.mark.spec("A14-07", "A6-29", "G7-06")
 @pytest.mark.parametrize("base", ["/v1/controllers/enrichment", "/v1/enrichment"])
 @virtual
 async def test_a_controller_is_looked_at_and_operated(base: str) -> None:

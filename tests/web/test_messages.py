@@ -159,6 +159,8 @@ def small() -> TestApp:
     return TestApp(shop_app(backlog_bytes_max=1_000))
 
 
+@pytest.mark.spec("A1-17")
+@pytest.mark.fault("F26")
 async def test_a_full_queue_says_when_to_come_back(small: TestApp) -> None:
     async with outside(small) as client:
         assert (await client.push("x" * 800)).status == 200
@@ -296,17 +298,40 @@ async def test_peek_shows_what_waits_and_takes_nothing(shop: TestApp) -> None:
     assert (pulled["id"], pulled["attempts"]) == (pushed["id"], 1)
 
 
-async def test_purge_removes_what_waits_and_nothing_where_single_messages_are_named(shop: TestApp) -> None:
+async def test_purge_removes_what_waits_and_nothing_where_it_is_not_clear_what_is_meant(shop: TestApp) -> None:
     async with outside(shop) as client:
         await client.batch([{"body": number} for number in range(3)])
-        named = await client.send("/queues/jobs/messages/purge", {"refs": [{"ref": "a"}]})
-        none = await client.send("/queues/jobs/messages/purge", {"refs": []})
+        refused = [
+            await client.send("/queues/jobs/messages/purge", {"refs": refs})
+            for refs in ([], [{"ref": "a"}], [{"id": "a"}], ["a"], [{"ref": ""}] * 101)
+        ]
         kept = (await shop.counts(jobs(shop))).purged
         purged = await client.send("/queues/jobs/messages/purge", raw=b"")
 
-    assert (named.status, none.status, kept) == (422, 422, 0)
+    assert [each.status for each in refused] == [422] * 5
+    assert all("refs" in each.words for each in refused)
+    assert kept == 0
     assert purged.result["purged"] == 3
     assert (await shop.counts(jobs(shop))).purged == 3
+
+
+@pytest.mark.spec("A1-29")
+async def test_single_messages_are_purged_by_the_refs_that_peek_gives(shop: TestApp) -> None:
+    async with outside(shop) as client:
+        await client.batch([{"body": number} for number in range(4)])
+        (held,) = await client.pull(batch_size=1)
+        seen = (await client.send("/queues/jobs/messages/peek", {})).result["messages"]
+        first, second, _ = [each["ref"] for each in seen]
+        asked = {"refs": [{"ref": ref} for ref in (first, second, first, held["id"])]}
+        told = (await client.send("/queues/jobs/messages/purge", asked)).result
+        elsewhere = (await client.send("/queues/orders/messages/purge", {"refs": [{"ref": seen[2]["ref"]}]})).result
+        (left,) = await client.pull()
+
+    assert (told["purged"], told["errors"], list(told["warnings"])) == (2, [], [held["id"]])
+    assert "under way" in told["warnings"][held["id"]]
+    assert (elsewhere["purged"], list(elsewhere["warnings"])) == (0, [seen[2]["ref"]])
+    assert left["id"] == seen[2]["ref"]
+    assert (await shop.counts(jobs(shop))).purged == 2
 
 
 async def test_any_account_is_the_local_one(shop: TestApp) -> None:

@@ -86,6 +86,19 @@ def test_peek(client: Any) -> None:
     assert (seen.body, seen.ref) == ("job", seen.id)
 
 
+def test_what_was_peeked_is_purged_by_its_ref(client: Any) -> None:
+    messages = client.queues.messages
+    for body in ("keep", "drop"):
+        messages.push("jobs", **LOCAL, body=body, content_type="text")
+    refs = {seen.body: seen.ref for seen in messages.peek("jobs", **LOCAL).messages}
+    purged = messages.purge("jobs", **LOCAL, refs=[{"ref": refs["drop"]}])
+    again = messages.purge("jobs", **LOCAL, refs=[{"ref": refs["drop"]}])
+
+    assert (purged.errors, purged.warnings) == ([], {})
+    assert list(again.warnings) == [refs["drop"]]
+    assert [left.body for left in messages.pull("jobs", **LOCAL).messages] == ["keep"]
+
+
 @pytest.mark.spec("A8-02")
 def test_d1_query_and_raw(client: Any) -> None:
     database = client.d1.database

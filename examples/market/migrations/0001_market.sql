@@ -1,11 +1,11 @@
 create table apps (
-  track_id integer primary key,
+  track_id bigint primary key,
   title text not null,
-  genre integer,
+  genre bigint,
   found_by text not null,
   found_at text not null,
-  rating real,
-  ratings integer,
+  rating double precision,
+  ratings bigint,
   enriched_at text
 );
 
@@ -17,7 +17,7 @@ create table keywords (
 );
 
 create table charts (
-  genre integer primary key,
+  genre bigint primary key,
   crawled_at text
 );
 

@@ -16,19 +16,22 @@ from typing import Literal, NamedTuple
 import apsw
 
 from penstock.cli import target as targets
+from penstock.cli.lookout import is_locked
 from penstock.cli.output import age_shown, bytes_shown
 from penstock.config import FILE, Config
 from penstock.data import overview
 from penstock.model.errors import PenstockError
 from penstock.model.forecast import Level
+from penstock.runtime.clock import BELIEVED_MICROS
 from penstock.runtime.worker import LOG_BYTES_WARNED
 from penstock.storage.sqlite.bell import folder_for
-from penstock.storage.sqlite.schema import VERSION
 
 PYTHON_LEAST = (3, 11)
 FREE_LEAST, FREE_ENOUGH = 100_000_000, 1_000_000_000
 BUILT = 1_767_225_600  # 2026-01-01: a clock before that is wrong
 AHEAD_SECONDS_MOST = 60.0
+CONNECTIONS_WARNED = 0.8  # of those that a server gives out
+SNAPSHOT_SECONDS_WARNED = 600.0
 SOCKET_PATH_MAX = 100
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "fuse.s3fs", "afs", "ceph", "glusterfs"}
 
@@ -41,8 +44,23 @@ from (
   union all
   select max(at) from penstock_sizes
   union all
+  select cast(value as bigint) from penstock_facts where name = 'seen_at'
+  union all
   select sent_at from (select sent_at from penstock_messages order by seq desc limit 1) as newest
 ) as times
+"""
+SERVER = """
+select
+  current_setting('server_version') as version,
+  current_setting('fsync') as fsync,
+  cast(current_setting('max_connections') as bigint) as most,
+  (select count(*) from pg_stat_activity where backend_type = 'client backend') as used,
+  (
+    select cast(max(extract(epoch from clock_timestamp() - xact_start)) as double precision)
+    from pg_stat_activity
+    where pid <> pg_backend_pid()
+    and backend_type = 'client backend'
+  ) as oldest
 """
 # The promise that nothing vanishes: what the counters say is waiting or dead is what there is.
 UNBALANCED = """
@@ -143,15 +161,22 @@ def database(target: targets.Target, *, deep: bool) -> Iterator[Check]:
     """What is inside, read without disturbing anybody."""
     try:
         with targets.reading(target) as reading:
-            yield Check("database", "ok", f"{target.database} opens, schema {VERSION}.")
-            yield from _file(target.database, reading, deep)
+            version = reading.lookout.schema_version()
+            yield Check("database", "ok", f"{target.database} opens, schema {version}.")
+            if target.file is None:
+                yield from _server(reading)
+            else:
+                yield from _file(target.file, reading, deep)
+            yield from _balance(reading) if deep else ()
             yield from _size_and_time(target, reading)
-            yield from _processes(target.database, reading)
+            yield from _processes(reading)
+            if target.file is not None:
+                yield from _locks(target.file, reading)
     except PenstockError as error:
         yield Check("database", "fail", str(error), str(error.facts.get("hint") or "See docs/operate/running.md."))
 
 
-def _file(path: Path, reading: targets.FileReading, deep: bool) -> Iterator[Check]:
+def _file(path: Path, reading: targets.OnlyReading, deep: bool) -> Iterator[Check]:
     began = time.monotonic()
     answers = [row.answer for row in reading.ask(DEEP if deep else QUICK)]
     took = f"({time.monotonic() - began:.1f} s)"
@@ -168,45 +193,73 @@ def _file(path: Path, reading: targets.FileReading, deep: bool) -> Iterator[Chec
     if not Path(f"{path}-reserve").exists():
         fix = "A worker sets it aside when it starts and there is room."
         yield Check("reserve", "warn", "No space is set aside for settling work when the disk is full.", fix)
-    unbalanced = [row.queue for row in reading.ask(UNBALANCED)] if deep else []
+
+
+def _server(reading: targets.OnlyReading) -> Iterator[Check]:
+    (row,) = reading.ask(SERVER)
+    yield Check("server", "ok", f"PostgreSQL {row.version}.")
+    if row.fsync == "off":
+        fix = "Turn `fsync` on, unless everything may go with the power."
+        yield Check("server", "warn", "It acknowledges commits that are not on the disk.", fix)
+    if row.used >= row.most * CONNECTIONS_WARNED:
+        fix = "Each worker holds up to seven. Raise `max_connections`, or run fewer workers."
+        yield Check("server", "warn", f"{row.used} of {row.most} connections are in use.", fix)
+    if (row.oldest or 0) > SNAPSHOT_SECONDS_WARNED:
+        fix = "What it can still see cannot be cleared away. End that session (`pg_stat_activity` shows it)."
+        yield Check("snapshot", "warn", f"A transaction has been open for {age_shown(row.oldest)}.", fix)
+
+
+def _balance(reading: targets.OnlyReading) -> Iterator[Check]:
+    unbalanced = [row.queue for row in reading.ask(UNBALANCED)]
     if unbalanced:
-        fix = "This should never happen. Keep the file, and report it."
+        fix = "This should never happen. Keep the database, and report it."
         yield Check("balance", "fail", f"Counters and rows differ: {', '.join(unbalanced)}.", fix)
-    elif deep:
+    else:
         yield Check("balance", "ok", "Every message that was sent is accounted for.")
 
 
-def _size_and_time(target: targets.Target, reading: targets.FileReading) -> Iterator[Check]:
-    now = time.time_ns() // 1_000
+def _size_and_time(target: targets.Target, reading: targets.OnlyReading) -> Iterator[Check]:
+    now = reading.now()
     cap = target.config.limits.database_bytes_max
-    size = asyncio.run(overview.size(reading, targets.size_bytes(target.database), cap_bytes=cap, now=now))
+    size = asyncio.run(overview.size(reading, reading.lookout.size_bytes(), cap_bytes=cap, now=now))
     if size.level is not Level.OK:
         yield Check(
             "size", "warn", str(size), "Prune or archive old rows (`db.prune`, `db.archive`), or raise the cap."
         )
+    off = (now - time.time_ns() // 1_000) / 1_000_000
+    if abs(off) > AHEAD_SECONDS_MOST:
+        fix = "Everything goes by the server's clock. Set this one right: its logs tell other times."
+        yield Check("clock", "warn", f"This clock and the server's are {age_shown(abs(off))} apart.", fix)
     (newest,) = reading.ask(NEWEST)
     ahead = ((newest.at or 0) - now) / 1_000_000
     if ahead > AHEAD_SECONDS_MOST:
-        fix = "Set the clock right. What is due waits until it has caught up."
+        fix = "Set the clock right if it is wrong. " + (
+            "If not, workers go on from that time, slowly, until the clock has caught up."
+            if ahead * 1_000_000 <= BELIEVED_MICROS
+            else "If not, a worker that has run for an hour makes what waits due that much sooner."
+        )
         yield Check("clock", "warn", f"The database has seen a time {age_shown(ahead)} ahead of this clock.", fix)
     else:
         yield Check("clock", "ok", "The clock agrees with what the database has seen.")
 
 
-def _processes(path: Path, reading: targets.FileReading) -> Iterator[Check]:
+def _processes(reading: targets.OnlyReading) -> Iterator[Check]:
     listed = asyncio.run(overview.workers(reading))
-    alive = [worker for worker in listed if targets.is_alive(path, worker) is True]
-    gone = [worker for worker in listed if targets.is_alive(path, worker) is False]
+    alive = [worker for worker in listed if reading.is_alive(worker) is True]
+    gone = [worker for worker in listed if reading.is_alive(worker) is False]
     if gone:
         names = ", ".join(f"{worker.id} (pid {worker.pid})" for worker in gone)
         fix = "Nothing is lost: the next worker that starts returns what they held."
         yield Check("workers", "warn", f"Gone without a word: {names}.", fix)
     else:
         yield Check("workers", "ok", f"{len(alive)} at work, none gone without a word.")
+
+
+def _locks(path: Path, reading: targets.OnlyReading) -> Iterator[Check]:
     prefix = f"{path.name}-worker-"
-    known = {f"{prefix}{worker.id}" for worker in listed}
+    known = {f"{prefix}{worker.id}" for worker in asyncio.run(overview.workers(reading))}
     files = [each for each in path.absolute().parent.glob(f"{prefix}*") if each.name not in known]
-    left = " ".join(each.name for each in files if not targets.is_locked(each))
+    left = " ".join(each.name for each in files if not is_locked(each))
     if left:
         yield Check("locks", "warn", f"Lock files that nobody holds: {left}.", f"rm {left}")
     else:

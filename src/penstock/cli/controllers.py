@@ -168,7 +168,7 @@ def _with_app(reference: str, database: str | None, deed: Callable[[App], Awaita
         raise refuse(f"{reference} is a database. Name the app (market.py), and the database with --database.")
     if database is not None:
         found.app.database = database
-        found = targets.Target(targets.find(None, database).database, found.config, found.app)
+        found = targets.Target(database, found.config, found.app)
 
     async def operate() -> Any:
         async with operating(found) as app:

@@ -1,21 +1,38 @@
-"""`penstock cost`: what a month has used and what a platform would have charged for it."""
+"""`penstock cost`: what a month has used, what a platform would have charged for it, and how near each ceiling is."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from penstock.cli import target as targets
-from penstock.cli.output import Output, fill, money_shown, table
+from penstock.cli.output import Output, bytes_shown, fill, money_shown, table
 from penstock.data.usage import MonthUsage, month_usage
+from penstock.model.ceiling import Ceiling
+from penstock.model.prices import Usage
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-STATEMENTS_SHOWN = 10
+STATEMENTS_SHOWN = QUEUES_SHOWN = 10
+# What objects were asked and took is of a month; what they keep is of now.
+OBJECTS = """
+select asked.class, asked.requests, asked.micros, asked.saves, count(objects.name) as objects,
+  coalesce(sum(length(objects.state)), 0) as bytes
+from (
+  select substr(task, length('object.') + 1) as class, executions as requests, micros, rows_written as saves
+  from penstock_usage
+  where month = :month
+  and statement = 'penstock:object_requests'
+) as asked
+left join penstock_objects as objects
+on objects.class = asked.class
+group by asked.class, asked.requests, asked.micros, asked.saves
+order by asked.class
+"""
 USAGE_TOLD = ("rows_read", "rows_written", "queue_operations", "blob_reads", "object_seconds", "requests")
 
 
@@ -36,28 +53,64 @@ def cost(output: Output, target: str | None, database: str | None, month: str | 
       penstock cost --database market.db --month 2026-10 --json
     """
     found = targets.find(target, database)
-    usage = asyncio.run(_look(found, month))
-    output.show(_told(usage), lambda console: _draw(console, usage))
+    usage, objects = asyncio.run(_look(found, month))
+    ceilings = list(_ceilings(found, usage))
+    output.show(_told(usage, ceilings, objects), lambda console: _draw(console, usage, ceilings, objects))
 
 
-async def _look(found: targets.Target, month: str | None) -> MonthUsage:
+async def _look(found: targets.Target, month: str | None) -> tuple[MonthUsage, list[dict[str, Any]]]:
     with targets.reading(found) as reading:
-        return await month_usage(reading, month, now=time.time_ns() // 1_000)
+        usage = await month_usage(reading, month, now=reading.now())
+        return usage, [_object(*row) for row in reading.ask(OBJECTS, month=usage.month)]
 
 
-def _told(usage: MonthUsage) -> dict[str, Any]:
+def _object(name: str, requests: int, micros: int, saves: int, count: int, size: int) -> dict[str, Any]:
+    return {
+        "class": name,
+        "requests": requests,
+        "seconds": micros / 1_000_000,
+        "saves": saves,
+        "count": count,
+        "bytes": size,
+    }
+
+
+def _ceilings(found: targets.Target, usage: MonthUsage) -> Iterator[dict[str, Any]]:
+    """Those of the whole app, then those of its tasks, which only the app itself knows."""
+    for ceiling in found.config.ceilings:
+        yield _ceiling(None, ceiling, usage.total)
+    spent = {each.task: Usage(rows_read=each.rows_read, rows_written=each.rows_written) for each in usage.tasks}
+    for task in () if found.app is None else found.app.crons.tasks.values():
+        if task.ceiling is not None:
+            yield _ceiling(task.name, task.ceiling, spent.get(task.metered_as, Usage()))
+
+
+def _ceiling(task: str | None, ceiling: Ceiling, usage: Usage) -> dict[str, Any]:
+    used = ceiling.used(usage)
+    return {
+        "task": task,
+        "unit": ceiling.unit,
+        "most": ceiling.most,
+        "used": round(used, 9),
+        "reached": used >= ceiling.most,
+    }
+
+
+def _told(usage: MonthUsage, ceilings: list[dict[str, Any]], objects: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "month": usage.month,
         "usage": {name: getattr(usage.total, name) for name in USAGE_TOLD},
         "usd": round(usage.usd, 9),
-        "ceilings": [],
+        "ceilings": ceilings,
         "tasks": [
             {"task": task.task, "rows_read": task.rows_read, "rows_written": task.rows_written} for task in usage.tasks
         ],
+        "queues": usage.queues,
+        "objects": objects,
     }
 
 
-def _draw(console: Console, usage: MonthUsage) -> None:
+def _draw(console: Console, usage: MonthUsage, ceilings: list[dict[str, Any]], objects: list[dict[str, Any]]) -> None:
     console.print(f"[bold]{usage.month}[/]  {money_shown(usage.usd)}\n")
     lines = [line for line in usage.bill.lines if line.used]
     if not lines:
@@ -69,6 +122,10 @@ def _draw(console: Console, usage: MonthUsage) -> None:
         for line in lines
     ]
     console.print(fill(bill, rows))
+    if usage.queues:
+        queues = table(("queue", "left"), ("operations", "right"))
+        console.print()
+        console.print(fill(queues, [(name, f"{used:,}") for name, used in list(usage.queues.items())[:QUEUES_SHOWN]]))
     dear = table(("task", "left"), ("read", "right"), ("written", "right"), ("statement", "left"))
     shown = [
         (each.task or "-", f"{each.rows_read:,}", f"{each.rows_written:,}", each.statement[:300])
@@ -76,3 +133,30 @@ def _draw(console: Console, usage: MonthUsage) -> None:
     ]
     console.print()
     console.print(fill(dear, shown))
+    if objects:
+        drawn = table(
+            ("objects", "left"), ("requests", "right"), ("at work", "right"), ("saves", "right"), ("keep", "right")
+        )
+        facts = [
+            (
+                each["class"],
+                f"{each['requests']:,}",
+                f"{each['seconds']:,.0f} s",
+                f"{each['saves']:,}",
+                f"{each['count']:,}, {bytes_shown(each['bytes'])}",
+            )
+            for each in objects
+        ]
+        console.print()
+        console.print(fill(drawn, facts))
+    if ceilings:
+        console.print()
+        console.print(
+            fill(table(("ceiling", "left"), ("this month", "left"), ("", "left")), map(_ceiling_shown, ceilings))
+        )
+
+
+def _ceiling_shown(each: dict[str, Any]) -> tuple[str, str, str]:
+    digits = 2 if each["unit"] == "usd" else 0
+    used = f"{each['used']:,.{digits}f} of {each['most']:,.{digits}f} {each['unit'].replace('_', ' ')}"
+    return each["task"] or "the whole app", used, "reached" if each["reached"] else ""

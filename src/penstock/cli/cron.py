@@ -35,6 +35,15 @@ where timers.kind = 'cron'
 order by timers.name
 limit :most
 """
+ENDED = """
+select schedule, status, count(*) as runs
+from penstock_ticks
+where schedule = :task
+and due > :since
+group by schedule, status
+order by runs desc
+"""
+DAY_MICROS = 86_400_000_000
 
 name_argument = click.argument("name", metavar="NAME")
 
@@ -60,9 +69,9 @@ def cron(ctx: click.Context) -> None:
 @targets.database_option
 @click.pass_obj
 def list_crons(output: Output, target: str | None, database: str | None) -> None:
-    """All cron tasks: when each runs next, and how its last run ended.
+    """All cron tasks: when each runs next, and how its last run and those of the last day ended.
 
-    Changes nothing. Why a task runs at its pace is told where the app is named.
+    Changes nothing. Why a task runs at its pace is told where the app is named. `idle` runs found nothing to do.
 
     \b
     Example:
@@ -71,16 +80,19 @@ def list_crons(output: Output, target: str | None, database: str | None) -> None
     """
     found = targets.find(target, database)
     tasks = {} if found.app is None else found.app.crons.tasks
-    crons = [_told(row, tasks[row.name].why if row.name in tasks else "") for row in _rows(found)]
+    crons = [_told(row, tasks[row.name].why if row.name in tasks else "", ended) for row, ended in _rows(found)]
     output.show({"crons": crons}, lambda console: _draw(console, crons))
 
 
-def _rows(found: targets.Target) -> list[Any]:
+def _rows(found: targets.Target) -> list[tuple[Any, dict[str, int]]]:
     with targets.reading(found) as reading:
-        return list(reading.ask(LISTED, most=LISTED_MAX))
+        since = reading.now() - DAY_MICROS
+        rows = reading.ask(LISTED, most=LISTED_MAX)
+        ended = [reading.ask(ENDED, task=row.name, since=since) for row in rows]
+        return [(row, {each.status: each.runs for each in runs}) for row, runs in zip(rows, ended, strict=True)]
 
 
-def _told(row: Any, why: str) -> dict[str, Any]:
+def _told(row: Any, why: str, ended: dict[str, int]) -> dict[str, Any]:
     rule = Rule.parse(row.rule)
     return {
         "name": row.name,
@@ -93,6 +105,7 @@ def _told(row: Any, why: str) -> dict[str, Any]:
         "last_at": None if row.fired_at is None else iso_z(row.fired_at),
         "last_status": row.status,
         "last_error": row.error,
+        "last_day": ended,
     }
 
 
@@ -100,13 +113,16 @@ def _draw(console: Console, crons: list[dict[str, Any]]) -> None:
     if not crons:
         console.print("No cron task has been declared yet. `penstock run` writes those of an app down.")
         return
-    drawn = table(("task", "left"), ("when", "left"), ("next", "left"), ("runs", "right"), ("last", "left"))
+    drawn = table(
+        ("task", "left"), ("when", "left"), ("next", "left"), ("runs", "right"), ("last day", "left"), ("last", "left")
+    )
     rows = [
         (
             each["name"],
             f"{each['expression']} {each['zone']}",
             each["next_at"] or "paused",
             f"{each['fired']:,}",
+            ", ".join(f"{runs:,} {status}" for status, runs in each["last_day"].items()) or "-",
             "-" if each["last_at"] is None else f"{each['last_status']} {each['last_at']} {each['last_error'] or ''}",
         )
         for each in crons

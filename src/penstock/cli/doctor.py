@@ -51,11 +51,19 @@ def _examine(target: str | None, database: str | None, deep: bool) -> list[Check
         return [*checks, Check("database", "warn", str(error), targets.NEXT_STEP)]
     except PenstockError as error:
         return [*checks, Check("app", "fail", str(error), "Put it right, or look at the database alone: `--database`.")]
-    checks += checkup.surroundings(found.database)
-    if found.app is not None and not found.database.exists():
+    if found.file is not None:
+        checks += checkup.surroundings(found.file)
+    if found.app is not None and _is_missing(found):
         fix = f"`penstock run {target}` makes it."
         return [*checks, Check("database", "warn", f"There is no database {found.database} yet.", fix)]
     return [*checks, *checkup.database(found, deep=deep)]
+
+
+def _is_missing(found: targets.Target) -> bool:
+    try:
+        return not targets.is_there(found)
+    except PenstockError:
+        return False  # there is something, and what is wrong with it is told
 
 
 def _draw(console: Console, checks: list[Check]) -> None:

@@ -17,7 +17,7 @@ from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events
 from penstock.runtime.supervisor import Hello, Supervisor
 from penstock.runtime.surroundings import Surroundings
-from penstock.storage.sqlite.store import SqliteStore
+from penstock.stores import is_postgres, store_at
 
 
 def supervise(
@@ -30,7 +30,7 @@ def supervise(
     clock = HostClock()
 
     def open_engine(database: str) -> Engine:
-        store = SqliteStore(database, synchronous=config.synchronous)
+        store = store_at(database, synchronous=config.synchronous)
         return Engine(None, store, events, LOCAL, Surroundings(clock=clock), lease_longest=0.0)
 
     async def main() -> int:
@@ -59,7 +59,9 @@ async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int 
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         loop.add_reader(lifeline, _supervisor_gone, loop, lifeline, app)
     if hello is not None:
-        said = Hello(engine.writer.workers.me, engine.store.location, str(engine.presence.path))
+        # Where a store is says no password; a supervisor has to open it.
+        database = app.database if is_postgres(app.database) else engine.store.location
+        said = Hello(engine.writer.workers.me, database, str(engine.presence.path))
         os.write(hello, msgspec.json.encode(said) + b"\n")
         os.close(hello)
     await app.run(grace_seconds=grace_seconds, until_idle=until_idle)

@@ -29,7 +29,7 @@ def reading_letters(found: targets.Target) -> Iterator[DeadLetters]:
 class _OnlyReading:
     """All of an engine that looking needs."""
 
-    def __init__(self, reading: targets.FileReading) -> None:
+    def __init__(self, reading: targets.OnlyReading) -> None:
         self._reading = reading
 
     async def read(self, task: str, sql: str, bound: dict[str, Any], *, rows_max: int) -> Rows:

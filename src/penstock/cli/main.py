@@ -29,6 +29,10 @@ COMMANDS = {
     "trace": "penstock.cli.trace:trace",
     "serve": "penstock.cli.serve:serve",
     "cost": "penstock.cli.cost:cost",
+    "move": "penstock.cli.move:move",
+    "backup": "penstock.cli.backup:backup",
+    "restore": "penstock.cli.backup:restore",
+    "check": "penstock.cli.check:check",
     "doctor": "penstock.cli.doctor:doctor",
 }
 
@@ -42,6 +46,7 @@ Penstock runs durable data pipelines from one Python file and one database.
   5  What died?          penstock dead groups, then show, edit, replay, discard
   6  What it costs       penstock cost market.py
   7  When in doubt       penstock doctor market.py
+  8  Keep it safe        penstock backup FILE market.py; to PostgreSQL: penstock move
 
 `penstock COMMAND --help` explains each with an example. Every command takes --json.
 Exit codes: 0 fine, 1 the answer is bad, 2 usage or configuration, 3 no database, 4 no such thing, 130 interrupted.

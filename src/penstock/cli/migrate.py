@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,9 +11,10 @@ from penstock.app import App
 from penstock.cli import target as targets
 from penstock.cli.output import BAD_ANSWER, FINE, Output, fill, plain, table
 from penstock.cli.reference import load
-from penstock.data.migrations import apply, found_in
+from penstock.data.migrations import apply
 from penstock.model.errors import BadMigration
 from penstock.model.migration import lint, plan
+from penstock.model.redaction import address_shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,14 +38,14 @@ def migrate(output: Output, app: str, check: bool) -> int:
       penstock migrate market.py
     """
     loaded = load(app)
-    _refuse_problems(loaded.migrations)
-    found = loaded.migrations_found("sqlite")
+    _refuse_problems(loaded)
+    found = loaded.migrations_found(loaded.store().dialect)
     before = asyncio.run(_applied(loaded))
     pending = [migration.name for migration in plan(found, before)]
     done = [] if check else asyncio.run(_apply(loaded))
     left = [name for name in pending if name not in done]
     told: dict[str, Any] = {
-        "database": loaded.database,
+        "database": address_shown(loaded.database),
         "folder": str(loaded.migrations),
         "applied": [name for name, _ in before] + done,
         "applied_now": done,
@@ -66,21 +66,21 @@ def _draw(console: Console, told: dict[str, Any]) -> None:
         console.print("There are no migrations. Write the first: migrations/0001_start.sql beside the app.")
 
 
-def _refuse_problems(folder: Path) -> None:
+def _refuse_problems(app: App) -> None:
     """Everything that is wrong with the files, at once and with its line: found_in stops at the first."""
     problems = [
         f"{path}:{problem.line}: {problem.message} {problem.fix}".rstrip()
-        for path in sorted(folder.glob("*.sql"))
+        for path in sorted(app.migrations.glob("*.sql"))
         for problem in lint(path.read_text(encoding="utf-8", errors="replace"))
     ]
     if problems:
         raise BadMigration("\n".join([f"{len(problems)} problems in the migrations:", *problems]), problems=problems)
-    found_in(folder, "sqlite")
+    app.migrations_found(app.store().dialect)
 
 
 async def _applied(app: App) -> list[tuple[str, str]]:
-    target = targets.Target(Path(app.database), app.config, app)
-    if not target.database.exists():
+    target = targets.Target(app.database, app.config, app)
+    if not targets.is_there(target):
         return []
     with targets.reading(target) as reading:
         return [(row.name, row.checksum) for row in await reading.rows(APPLIED)]

@@ -22,14 +22,14 @@ from penstock_objects as objects
 left join penstock_timers as timers
 on timers.kind = 'alarm'
 and timers.name = objects.class || '/' || objects.name
-where :class is null
+where cast(:class as text) is null
 or objects.class = :class
 order by objects.class, objects.name
 limit :most
 """
 SHOWN = """
 select objects.class, objects.name, objects.epoch, objects.owner, objects.hint, objects.alarm_lost, objects.saved_at,
-  length(objects.state) as bytes, timers.due as alarm, objects.created_at, cast(objects.state as text) as state
+  length(objects.state) as bytes, timers.due as alarm, objects.created_at, objects.state
 from penstock_objects as objects
 left join penstock_timers as timers
 on timers.kind = 'alarm'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -12,12 +11,11 @@ from penstock.cli.output import NotFound, age_shown, bytes_shown, fill, plain, t
 from penstock.data import overview
 from penstock.data.overview import QueueState
 from penstock.data.serving import LiveWorkers, QueueRow, queue_row, serving
+from penstock.queues.desk import no_such_queue
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-NAMES_TOLD = 20
 
 
 class QueueFound(NamedTuple):
@@ -28,12 +26,11 @@ class QueueFound(NamedTuple):
 
 async def look(found: targets.Target, name: str) -> QueueFound:
     with targets.reading(found) as reading:
-        states = {state.name: state for state in await overview.queues(reading, now=time.time_ns() // 1_000)}
+        states = {state.name: state for state in await overview.queues(reading, now=reading.now())}
         row = await queue_row(reading, name)
         if name not in states or row is None:
-            there = ", ".join(list(states)[:NAMES_TOLD]) or "none yet"
-            raise NotFound(f"There is no queue {name[:100]!r}. There are: {there}.", code="no_such_queue")
-        workers = await serving(reading, name, lambda worker: targets.is_alive(found.database, worker))
+            raise NotFound(no_such_queue(name, list(states)), code="no_such_queue")
+        workers = await serving(reading, name, reading.is_alive)
         return QueueFound(states[name], row, workers)
 
 

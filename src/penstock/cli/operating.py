@@ -29,7 +29,7 @@ async def operating(found: targets.Target) -> AsyncIterator[App]:
     """The app with its database open. Migrations are left to `penstock migrate`, and no database is made."""
     with targets.reading(found):
         pass  # says what is wrong with it before anything is opened that writes
-    app = found.app or App(found.database.stem, database=found.database, config=found.config)
+    app = found.app or App(found.name, database=found.address, config=found.config)
     with plainly():
         await app.open(migrate=False)
         try:

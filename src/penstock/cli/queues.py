@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,7 +75,7 @@ def _draw_all(console: Console, states: list[QueueState]) -> None:
 
 async def _states(found: targets.Target) -> list[QueueState]:
     with targets.reading(found) as reading:
-        return await overview.queues(reading, now=time.time_ns() // 1_000)
+        return await overview.queues(reading, now=reading.now())
 
 
 @queues.command()

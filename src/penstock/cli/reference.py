@@ -21,6 +21,7 @@ import msgspec
 from penstock.app import App
 from penstock.cli.output import INTERRUPTED, Output, Told, exit_code
 from penstock.model.errors import BadApp, PenstockError
+from penstock.model.redaction import address_shown
 
 EXAMPLES = "Write `shop.py`, `shop.py:app` or `package.module:app`."
 
@@ -156,7 +157,7 @@ def main() -> int:
         return output.fail(error, exit_code(error))
     except KeyboardInterrupt:
         return INTERRUPTED
-    output.show(Found(app.name, app.database), lambda _: None)
+    output.show(Found(app.name, address_shown(app.database)), lambda _: None)
     return 0
 
 

@@ -20,6 +20,7 @@ from penstock.cli import target as targets
 from penstock.cli.output import FINE, INTERRUPTED, Output, plain
 from penstock.cli.reference import load
 from penstock.model.errors import BadConfig
+from penstock.model.redaction import address_shown
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, Token, configured, hashed
 
@@ -63,7 +64,7 @@ def serve(output: Output, app: str | None, host: str, port: int | None) -> int:
 def _without_code() -> App:
     """An app that is only a database: its queues are those that were registered there."""
     found = targets.find(None, None)
-    return App(found.database.stem, database=found.database, config=found.config)
+    return App(found.name, database=found.address, config=found.config)
 
 
 def _tokens(app: App, host: str) -> tuple[list[Token], str | None]:
@@ -144,10 +145,10 @@ async def _serve(output: Output, app: App, listening: socket.socket, tokens: lis
 def _tell(output: Output, app: App, url: str, secret: str | None) -> None:
     """Said before the first request can come: a program that started this reads the address and the token here."""
     if output.json:
-        told = {"app": app.name, "database": app.database, "url": url}
+        told = {"app": app.name, "database": address_shown(app.database), "url": url}
         output.show(told if secret is None else {**told, "token": secret}, lambda _: None)
         output.out.flush()
         return
-    output.err.write(f"{plain(app.name)}: serving {plain(app.database)} at {url}. Ctrl-C stops.\n")
+    output.err.write(f"{plain(app.name)}: serving {plain(address_shown(app.database))} at {url}. Ctrl-C stops.\n")
     if secret is not None:
         output.err.write(f"No token is configured. For this run it is: {secret}\n")

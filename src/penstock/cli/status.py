@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -55,13 +54,13 @@ class _State(msgspec.Struct):
     queues: list[QueueState]
     workers: list[dict[str, Any]]
     size: Forecast
-    free_bytes: int
+    free_bytes: int | None
     usage: MonthUsage
 
     def told(self) -> dict[str, Any]:
         return {
             "database": {
-                "path": str(self.target.database),
+                "path": self.target.database,
                 "bytes": self.size.size_bytes,
                 "cap_bytes": self.size.cap_bytes,
                 "level": self.size.level,
@@ -94,16 +93,16 @@ class _State(msgspec.Struct):
 
 
 async def _look(found: targets.Target) -> _State:
-    now = time.time_ns() // 1_000
     cap = found.config.limits.database_bytes_max
     with targets.reading(found) as reading:
+        now = reading.now()
         workers = [
             {
                 "id": worker.id,
                 "host": worker.host,
                 "pid": worker.pid,
                 "started_at": iso_z(worker.started_at),
-                "alive": targets.is_alive(found.database, worker),
+                "alive": reading.is_alive(worker),
             }
             for worker in await overview.workers(reading)
         ]
@@ -111,8 +110,8 @@ async def _look(found: targets.Target) -> _State:
             found,
             await overview.queues(reading, now=now),
             workers,
-            await overview.size(reading, targets.size_bytes(found.database), cap_bytes=cap, now=now),
-            shutil.disk_usage(found.database.absolute().parent).free,
+            await overview.size(reading, reading.lookout.size_bytes(), cap_bytes=cap, now=now),
+            None if found.file is None else shutil.disk_usage(found.file.absolute().parent).free,
             await month_usage(reading, None, now=now),
         )
 
@@ -138,7 +137,7 @@ def _cells(queue: QueueState) -> dict[str, str]:
     }
 
 
-def size_shown(size: Forecast, free_bytes: int) -> str:
+def size_shown(size: Forecast, free_bytes: int | None) -> str:
     shown = bytes_shown(size.size_bytes)
     if size.cap_bytes is not None:
         shown += f" of {bytes_shown(size.cap_bytes)} ({size.size_bytes / size.cap_bytes:.0%})"
@@ -146,7 +145,8 @@ def size_shown(size: Forecast, free_bytes: int) -> str:
         shown += f", growing {bytes_shown(size.growth_bytes_per_day)} a day"
     if size.days_left is not None:
         shown += f", full in about {size.days_left:.0f} days"
-    shown += f", {bytes_shown(free_bytes)} free on its disk"
+    if free_bytes is not None:
+        shown += f", {bytes_shown(free_bytes)} free on its disk"
     return shown if size.level is Level.OK else f"[yellow]{shown}[/]"
 
 

@@ -2,108 +2,97 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
 from penstock.app import App
+from penstock.cli import sqlite_file
+from penstock.cli.lookout import Lookout, lookout_at
 from penstock.cli.reference import load
 from penstock.config import Config
-from penstock.contracts.store import Reader
+from penstock.contracts.store import Reader, Store
 from penstock.contracts.workers import WorkerRow
 from penstock.model.errors import BadConfig, StoreUnavailable
+from penstock.model.redaction import address_shown
 from penstock.model.row import Row, row_type
-from penstock.storage.sqlite import schema
-from penstock.storage.sqlite.presence import path_of
-from penstock.storage.sqlite.store import SqliteStore
+from penstock.stores import is_postgres, store_at
 
 ROWS_MAX = 10_000
 NEXT_STEP = (
     "Name it (`--database market.db`), set PENSTOCK_DATABASE, or start one: `penstock run market.py` makes it when it "
     "first runs."
 )
-VERSIONS = """
-select user_version, application_id
-from pragma_user_version, pragma_application_id
-"""
 
 target_argument = click.argument("target", required=False, metavar="[APP | DATABASE]")
-database_option = click.option("--database", metavar="PATH", help="The database file, instead of an app's.")
+database_option = click.option("--database", metavar="PATH|URL", help="The database, instead of an app's.")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    database: Path
+    """`address` may hold a password: only `database` is ever shown."""
+
+    address: str
     config: Config
     app: App | None = None
+
+    @property
+    def database(self) -> str:
+        return address_shown(self.address)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it is; None where it is on a server."""
+        return None if is_postgres(self.address) else Path(self.address)
+
+    @property
+    def name(self) -> str:
+        return Path(urlsplit(self.address).path).name or "penstock" if self.file is None else self.file.stem
+
+    def store(self) -> Store:
+        return store_at(self.address, synchronous=self.config.synchronous, metered=False)
 
 
 def find(target: str | None, database: str | None) -> Target:
     """By option, argument, PENSTOCK_DATABASE, penstock.toml, or the only Penstock database in this folder."""
-    if database is None and target is not None and not _is_file(target):
+    if database is None and target is not None and not is_database(target):
         app = load(target)
-        return Target(_local(app.database), app.config, app)
+        return Target(app.database, app.config, app)
     config = Config.load()
     named = database or target or os.environ.get("PENSTOCK_DATABASE") or config.database or _only_one_here()
     if named is None:
         raise StoreUnavailable(f"There is no Penstock database in {os.getcwd()}.", hint=NEXT_STEP)
-    return Target(_local(named), config)
+    return Target(named, config)
 
 
-def _is_file(target: str) -> bool:
-    return target.endswith((".db", ".sqlite", ".sqlite3")) or (Path(target).is_file() and not target.endswith(".py"))
-
-
-def _local(database: str) -> Path:
-    if database.startswith(("postgresql://", "postgres://")):
-        raise BadConfig("PostgreSQL is not supported yet; name a file instead.", field="database", value=database)
-    return Path(database)
+def is_database(target: str) -> bool:
+    """Whether a word names a database rather than an app."""
+    if is_postgres(target) or target.endswith((".db", ".sqlite", ".sqlite3")):
+        return True
+    return Path(target).is_file() and not target.endswith(".py")
 
 
 def _only_one_here() -> str | None:
-    found = [path for path in sorted(Path().glob("*.db")) if _is_ours(path)]
+    found = [path for path in sorted(Path().glob("*.db")) if sqlite_file.is_ours(path)]
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise BadConfig(f"There are several databases here: {names}. Say which: `--database {found[0].name}`.")
     return found[0].name if found else None
 
 
-class Header(NamedTuple):
-    """What the first bytes of a SQLite file tell. What was written last may still be in its log."""
+class OnlyReading:
+    """Runs queries on a database, one after the other, and sees who works on it."""
 
-    log_is_on: bool
-    application: int
-
-
-def header(path: Path) -> Header | None:
-    """Reads without SQLite. Only while SQLite has the file not open here: closing it would drop SQLite's locks."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(72)
-    except OSError:
-        return None
-    if not start.startswith(b"SQLite format 3\0"):
-        return None
-    return Header(start[18] == 2, int.from_bytes(start[68:], "big"))
-
-
-def _is_ours(path: Path) -> bool:
-    start = header(path)
-    return start is not None and (start.application == schema.APPLICATION_ID or Path(f"{path}-turn").exists())
-
-
-class FileReading:
-    """Runs queries on a file, one after the other."""
-
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, lookout: Lookout) -> None:
         self._reader = reader
+        self.lookout = lookout
 
     async def rows(self, sql: str, given: object = None, /, **named: Any) -> list[Row]:
         return self.ask(sql, **named)
@@ -113,60 +102,45 @@ class FileReading:
         made = row_type(found.columns)
         return [made(value) for value in found.values]
 
+    def is_alive(self, worker: WorkerRow) -> bool | None:
+        return self.lookout.is_alive(worker.id, worker.host)
+
+    def now(self) -> int:
+        """The time by which the workers go: the server's, where there is one."""
+        return self.lookout.server_time() or time.time_ns() // 1_000
+
 
 @contextmanager
-def reading(target: Target) -> Iterator[FileReading]:
+def reading(target: Target) -> Iterator[OnlyReading]:
     """Opens the database for reading, or says why it cannot be."""
-    path = target.database
-    if not path.exists():
-        raise StoreUnavailable(f"There is no database {path}.", path=str(path), hint=NEXT_STEP)
-    _refuse_others(path)
-    reader = SqliteStore(path, metered=False).open_reader()
-    try:
-        version, application = reader.read(VERSIONS, {}, rows_max=1).values[0]
-        if not version or application != schema.APPLICATION_ID:
-            raise StoreUnavailable(f"{path} has none of Penstock's tables.", path=str(path), hint=NEXT_STEP)
-        schema.check(version, str(path))
-        yield FileReading(reader)
-    finally:
-        reader.close()
+    with _looking(target) as lookout:
+        if not lookout.schema_version():
+            raise StoreUnavailable(f"{target.database} has none of Penstock's tables.", hint=NEXT_STEP)
+    with reading_again(target) as found:
+        yield found
 
 
-def _refuse_others(path: Path) -> None:
-    """Every database of ours keeps a write-ahead log; one without could not even be opened for reading only."""
-    start = header(path)
-    if start is not None and not start.log_is_on and start.application == schema.APPLICATION_ID:
-        raise StoreUnavailable(
-            f"Another program has turned the write-ahead log of {path} off.",
-            path=str(path),
-            hint="Start a worker: it turns the log on again. Then find out which program it was.",
-        )
-    if (start is not None and not start.log_is_on) or (path.is_file() and not path.stat().st_size):
-        raise StoreUnavailable(f"{path} has none of Penstock's tables.", path=str(path), hint=NEXT_STEP)
+@contextmanager
+def reading_again(target: Target) -> Iterator[OnlyReading]:
+    """For a database that was found sound, and may be open here: then its file must not be touched behind SQLite's back."""
+    with closing(lookout_at(target.address)) as lookout, closing(target.store().open_reader()) as reader:
+        yield OnlyReading(reader, lookout)
 
 
-def size_bytes(database: Path) -> int:
-    """The file and its log."""
-    return sum(path.stat().st_size for path in (database, Path(f"{database}-wal")) if path.exists())
+def is_there(target: Target) -> bool:
+    """Whether there is anything to look at yet."""
+    if target.file is not None:
+        return target.file.exists()
+    with _looking(target) as lookout:
+        return lookout.schema_version() > 0
 
 
-def is_alive(database: Path, worker: WorkerRow) -> bool | None:
-    """Whether a worker still holds its lock; None where it runs on another host and nobody here can tell."""
-    if worker.host != socket.gethostname():
-        return None
-    return is_locked(path_of(database.absolute(), worker.id))
-
-
-def is_locked(path: Path) -> bool:
-    """Asks for the lock of a process without waiting, and lets go of it at once: nobody is disturbed."""
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except OSError:
-        return True
-    finally:
-        os.close(file)
+@contextmanager
+def _looking(target: Target) -> Iterator[Lookout]:
+    if target.file is not None:
+        if not target.file.exists():
+            raise StoreUnavailable(f"There is no database {target.file}.", path=str(target.file), hint=NEXT_STEP)
+        if problem := sqlite_file.problem_with(target.file):
+            raise StoreUnavailable(problem.message, path=str(target.file), hint=problem.hint or NEXT_STEP)
+    with closing(lookout_at(target.address)) as lookout:
+        yield lookout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import groupby, islice
@@ -16,9 +15,9 @@ from penstock.cli.history_reading import OnlyRead
 from penstock.cli.output import NotFound, Output, age_shown, plain, printable
 from penstock.data import tracing
 from penstock.data.tracing import Trace, Traced
+from penstock.model.errors import BadParameter
 from penstock.model.ids import as_text
 from penstock.model.times import text_of_micros
-from penstock.storage.sqlite.history import SqliteHistory
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,19 +40,23 @@ MAY_LACK = "What was settled in the last second, or in the second before a crash
 def trace(output: Output, id: str, target: str | None, database: str | None) -> None:
     """The way of a chain of messages: each delivery, what waits, what died.
 
-    ID is a correlation id, or the id of any message of the chain. Reads only. APP is like market.py or
-    package.module:app.
+    ID is a correlation id, the text that was sent as one, or the id of any message of the chain. Reads only. APP is like
+    market.py or package.module:app.
 
     \b
     Example:
       penstock trace 019a8c3e-7f00-7abc-8def-0123456789ab market.py
       penstock trace 019a8c3e7f007abc8def0123456789ab --database market.db --json
+      penstock trace brand-cycle-acme-2026-11-15 market.py
     """
-    wanted = tracing.parsed(id)
+    wanted = tracing.parsed(id, names_a_chain=True)
     found = targets.find(target, database)
-    now = time.time_ns() // 1_000
-    traced = asyncio.run(_look(found, wanted, now))
+    traced, now = asyncio.run(_look(found, wanted))
     if traced is None:
+        try:
+            tracing.parsed(id)
+        except BadParameter as error:
+            raise BadParameter(f"{error} No chain has that name as its `correlation=` either.", value=id) from None
         raise NotFound(
             f"Nothing is known of {as_text(wanted)} in {found.database}.",
             hint="It was never sent, it settled in the last second, or it is older than the history, which is kept for "
@@ -62,9 +65,10 @@ def trace(output: Output, id: str, target: str | None, database: str | None) -> 
     output.show(traced.told(), lambda console: draw(traced, console, now))
 
 
-async def _look(found: targets.Target, id: bytes, now: int) -> Trace | None:
-    with targets.reading(found) as reading, closing(SqliteHistory(found.database, read_only=True)) as history:
-        return await tracing.trace(reading, OnlyRead(history), id, now=now)
+async def _look(found: targets.Target, id: bytes) -> tuple[Trace | None, int]:
+    with targets.reading(found) as reading, closing(found.store().open_history(read_only=True)) as history:
+        now = reading.now()
+        return await tracing.trace(reading, OnlyRead(history), id, now=now), now
 
 
 # -- drawing ----------------------------------------------------------------------------------------------
@@ -105,7 +109,7 @@ def _message(deliveries: list[Traced], began: int, now: int) -> Text:
     if first.replay_of is not None:
         drawn.append(f"  replay of {as_text(first.replay_of)}", "dim")
     if first.depth == 0 and first.causation_id is not None:
-        drawn.append(f"  led to by {as_text(first.causation_id)}, of which nothing is known any more", "dim")
+        drawn.append(f"  led to by {as_text(first.causation_id)}, of another chain or no longer known", "dim")
     for delivery in deliveries:
         drawn.append("\n")
         drawn.append_text(_delivery(delivery, began, now))

@@ -19,8 +19,6 @@ from penstock.data.ended import ended
 from penstock.data.why import NOT_BEGUN, Answer, waiting
 from penstock.model.ids import as_text
 from penstock.model.times import text_of_micros
-from penstock.storage.sqlite.history import SqliteHistory
-from penstock.storage.sqlite.presence import cells_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,8 +55,7 @@ def why(output: Output, id: str, target: str | None, database: str | None) -> No
     """
     wanted = tracing.parsed(id)
     found = targets.find(target, database)
-    now = time.time_ns() // 1_000
-    answers = asyncio.run(_look(found, wanted, now))
+    answers, now = asyncio.run(_look(found, wanted))
     if not answers:
         raise NotFound(
             f"Nothing is known of {as_text(wanted)} in {found.database}.",
@@ -70,23 +67,23 @@ def why(output: Output, id: str, target: str | None, database: str | None) -> No
     output.show(told, lambda console: _draw(console, answers, now))
 
 
-async def _look(found: targets.Target, id: bytes, now: int) -> list[Answer]:
-    def began(worker: int, row: int) -> int | None:
-        return _began(found, worker, row, now)
+async def _look(found: targets.Target, id: bytes) -> tuple[list[Answer], int]:
+    with targets.reading(found) as reading, closing(found.store().open_history(read_only=True)) as history:
+        now = reading.now()
 
-    with targets.reading(found) as reading, closing(SqliteHistory(found.database, read_only=True)) as history:
-        still = await waiting(
-            reading, id, now=now, is_alive=lambda worker: targets.is_alive(found.database, worker), began=began
-        )
+        def began(worker: int, row: int) -> int | None:
+            return _began(reading.lookout.cells(worker), row, now)
+
+        still = await waiting(reading, id, now=now, is_alive=reading.is_alive, began=began)
         # Where it waits, its past in that queue is told by its row; a dead letter of another handler is not.
         there = {answer.queue for answer in still}
         past = await ended(reading, OnlyRead(history), id)
-        return still + [answer for answer in past if answer.finding.state == "dead" or answer.queue not in there]
+        others = [answer for answer in past if answer.finding.state == "dead" or answer.queue not in there]
+        return still + others, now
 
 
-def _began(found: targets.Target, worker: int, row: int, now: int) -> int | None:
+def _began(cells: memoryview | None, row: int, now: int) -> int | None:
     """When a worker on this machine began a row: its list of running handlers says."""
-    cells = cells_of(found.database.absolute(), worker)
     if cells is None or cells[0] != running.MARK:
         return None
     steady = time.monotonic_ns() // 1_000

@@ -245,6 +245,7 @@ class Committed:
 
     number: int
     claimed: list[Delivery] = field(default_factory=list)
+    claimed_at: int = 0  # from when their leases count
     next_due: dict[str, int | None] = field(default_factory=dict)  # per queue that gave less than was wanted
     swept: int = 0  # rows whose lease had lapsed and that wait again
     is_empty: bool = False  # nothing was claimed, swept, sent or settled

@@ -49,8 +49,8 @@ class Operations(Protocol):
         ...
 
     def tune(self, queue: str, tuning: Tuning) -> bool: ...
-    def purge(self, queue: str, *, limit: int, now: int) -> int:
-        """Removes at most `limit` waiting messages; how many it removed."""
+    def purge(self, queue: str, *, limit: int, now: int, id: bytes | None = None) -> int:
+        """Removes at most `limit` waiting messages, or the one with this id; how many it removed."""
         ...
 
     def expire(self, *, now: int, limit: int) -> Expired:

@@ -30,7 +30,7 @@ class Presence(Protocol):
         ...
 
     def departed(self) -> list[Departed]:
-        """Neighbours that have died and whose rows nobody has returned yet. The caller now holds their locks."""
+        """Neighbours that have died and whose rows nobody has returned yet."""
         ...
 
     def forget(self, worker: int) -> None:

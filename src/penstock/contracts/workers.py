@@ -65,4 +65,9 @@ class Workers(Protocol):
         """Removes a worker that holds nothing, keeping what it counted."""
         ...
 
+    def behind(self, *, now: int, most: int | None = None) -> int:
+        """Notes the time. By how much it lies behind the latest that was noted, 0 if it does not. If that is more than
+        `most`, the clock was wrong then: what waits is due that much sooner, and what was noted is forgotten."""
+        ...
+
     def listed(self) -> list[WorkerRow]: ...

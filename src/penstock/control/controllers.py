@@ -111,9 +111,8 @@ class Controllers:
         engine = await self._opened()
         async with open_unit(engine, None):
             namespace.tell(name, verb, (), wanted)
-        bound: dict[str, Bindable] = {"queue": "object.Controller", "name": name}
         for _ in range(TOLD_LOOKS):
-            if not (await engine.read("", TOLD, bound, rows_max=1)).values:
+            if not await _waits(engine, "object.told", name):
                 return
             await asyncio.sleep(TOLD_SECONDS / TOLD_LOOKS)
         raise Elsewhere(
@@ -138,27 +137,24 @@ class Controllers:
         running = True if row is None else msgspec.json.decode(row.state).get("running", True)
         if not running or (row is not None and row.alarm is not None):
             return False
-        bound: dict[str, Bindable] = {"queue": "object.Controller", "name": f"Controller/{name}"}
-        waiting = await engine.read("", WAITING, bound, rows_max=1)
-        if waiting.values:
+        if await _waits(engine, "object.alarm", f"Controller/{name}"):
             return False  # its alarm is under way, or is being tried again
         await self[name].wake()
         return True
 
 
-TOLD = """
-select 1
-from penstock_messages
-where queue = :queue
-and type = 'object.told'
-and json_extract(cast(body as text), '$.name') = :name
-limit 1
-"""
+async def _waits(engine: Engine, type_: str, name: str) -> bool:
+    """Whether a message of this type to a controller waits, or is under way."""
+    bound: dict[str, Bindable] = {"queue": "object.Controller", "type": type_}
+    found = await engine.read("", WAITING, bound, rows_max=WAITING_MAX)
+    return any(msgspec.json.decode(body).get("name") == name for (body,) in found.values)
+
+
 WAITING = """
-select 1
+select body
 from penstock_messages
 where queue = :queue
-and type = 'object.alarm'
-and json_extract(cast(body as text), '$.name') = :name
-limit 1
+and type = :type
+limit 1000
 """
+WAITING_MAX = 1_000

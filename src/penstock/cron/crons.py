@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -49,11 +49,14 @@ class Crons:
         limits: Limits,
         opened: Callable[[], Awaitable[Engine]],
         make_queue: Callable[[QueueSettings, list[type]], Handling],
+        ceilings: Sequence[Ceiling] = (),
     ) -> None:
+        """`ceilings` are those of the whole app; a task may have one of its own."""
         self._limits = limits
         self._opened = opened
         self._make_queue = make_queue
-        self.spending = Spending(None)
+        self._spending = Spending(ceilings)
+        self._bare: dict[object, str] = {}  # expressions above no task, so far
         self.tasks: dict[str, CronTask] = {}
 
     def add(
@@ -74,6 +77,7 @@ class Crons:
 
         def register(function: AnyTask) -> AnyTask:
             given: TaskFunction = function
+            self._bare.pop(register, None)
             if not inspect.iscoroutinefunction(given):
                 raise BadApp(f"{function!r} is not async. Write `async def`.")
             task = CronTask(
@@ -89,6 +93,7 @@ class Crons:
             self._add(task)
             return function
 
+        self._bare[register] = expression
         return register
 
     def _add(self, task: CronTask) -> None:
@@ -108,13 +113,15 @@ class Crons:
             accepts=("cron.tick",),
         )
         queue = self._make_queue(settings, [Due])
-        runner = TaskRunner(task, self._opened, self.spending)
+        runner = TaskRunner(task, self._opened, self._spending)
         queue.on(Due, name=task.name)(runner.run)
         queue.on_dead(runner.died)
         self.tasks[task.name] = task
 
     async def declare(self, engine: Engine) -> None:
         """Writes the schedules into their rows. One that is as it was keeps its next fire."""
+        for expression in self._bare.values():
+            raise BadApp(f"`app.cron({expression!r})` stands above no task. Put `@` before it, or take it out.")
         now = engine.clock.now()
         await engine.in_writer(
             partial(engine.writer.timers.declare, [_declared(each, now) for each in self.tasks.values()])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.ceiling import Ceiling
-from penstock.model.prices import RATES
+from penstock.model.prices import Usage, metered
 from penstock.model.times import month_of
 from penstock.runtime.events import CeilingReached
 
@@ -14,14 +15,18 @@ if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
 
 USED = """
-select coalesce(sum(rows_read), 0) as rows_read, coalesce(sum(rows_written), 0) as rows_written
-from penstock_usage
-where month = :month
-and (:task is null or task = :task)
-and statement not like 'penstock:%'
+select kind, sum(executions) as executions, sum(rows_read) as rows_read, sum(rows_written) as rows_written,
+  sum(micros) as micros
+from (
+  select case when statement like 'penstock:%' then statement else '' end as kind, executions, rows_read,
+    rows_written, micros
+  from penstock_usage
+  where month = :month
+  and (cast(:task as text) is null or task = :task)
+) as used
+group by kind
 """
-
-
+KINDS_MAX = 100
 SKIPPED = """
 select finished_at
 from penstock_ticks
@@ -33,27 +38,22 @@ limit 1
 
 
 class Spending:
-    def __init__(self, system: Ceiling | None) -> None:
-        self.system = system
+    def __init__(self, system: Sequence[Ceiling]) -> None:
+        self._system = system
 
     async def reached(self, engine: Engine, task: CronTask) -> str | None:
         """Why the task may not run, if it may not."""
-        for ceiling, whose in ((task.ceiling, f"{task.queue}:{task.name}"), (self.system, None)):
-            if ceiling is not None:
-                words = ceiling.reached(await self.used(engine, ceiling, whose))
-                if words is not None:
-                    return words if whose else f"{words}, the whole app"
-        return None
+        if task.ceiling is not None and (words := task.ceiling.reached(await self._used(engine, task.metered_as))):
+            return words
+        everything = await self._used(engine, None) if self._system else Usage()
+        reached = (ceiling.reached(everything) for ceiling in self._system)
+        return next((f"{words}, the whole app" for words in reached if words), None)
 
-    async def used(self, engine: Engine, ceiling: Ceiling, task: str | None) -> float:
+    async def _used(self, engine: Engine, task: str | None) -> Usage:
         """What is saved, and what is still in memory."""
         await engine.meter.flush()
         bound: dict[str, Any] = {"month": month_of(engine.clock.now()), "task": task}
-        found = await engine.read("", USED, bound, rows_max=1)
-        read, written = found.values[0]
-        if ceiling.unit == "usd":
-            return float(read * RATES.rows_read_usd + written * RATES.rows_written_usd) / 1_000_000
-        return float(read if ceiling.unit == "rows_read" else written)
+        return metered((await engine.read("", USED, bound, rows_max=KINDS_MAX)).values)
 
     async def tell_once(self, engine: Engine, event: CeilingReached) -> None:
         """Once a task and month, in whatever process: the run log knows whether it was skipped before."""

@@ -18,6 +18,7 @@ from penstock.model.envelope import Event
 from penstock.model.errors import BadApp
 from penstock.model.firing import Rule
 from penstock.model.outcome import describe
+from penstock.model.points import idle_phase
 from penstock.model.schedule import unexplained
 from penstock.model.times import from_micros, to_micros
 from penstock.runtime.events import CeilingReached, TickFailed, TickWasIdle
@@ -110,6 +111,10 @@ class CronTask:
     def queue(self) -> str:
         return f"cron.{self.name}"
 
+    @property
+    def metered_as(self) -> str:
+        return f"{self.queue}:{self.name}"
+
 
 class TaskRunner:
     """Runs ticks of one task as messages of its own queue, and writes the run log with what the run wrote."""
@@ -142,6 +147,7 @@ class TaskRunner:
             await self._spending.tell_once(engine, CeilingReached(self._task.name, reached))
             return "ceiling", reached
         if self._task.unless is not None and await self._task.unless():
+            tick.phase = idle_phase(self._task.name)
             engine.events.emit(TickWasIdle(self._task.name, engine.meter.read_by(unit.task) - read))
             return "idle", None
         await self._run(tick)

@@ -37,4 +37,4 @@ async def count(database: Database, engine: Engine, table: str, kept: Collection
 
 
 def _bounded(checked: str) -> str:
-    return f"select count(*) from (select 1 from {checked} limit :most)"
+    return f"select count(*) from (select 1 from {checked} limit :most) as counted"

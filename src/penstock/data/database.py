@@ -223,6 +223,10 @@ class Database:
 
     # -- values -------------------------------------------------------------------------------------------
 
+    async def dialect(self) -> str:
+        """The database that statements are written for here: sqlite or postgres."""
+        return (await self._home.opened()).store.dialect
+
     def json(self, value: object) -> Json:
         """Binds any plain value as JSON text; query it with `json_extract`."""
         return Json.of(value)

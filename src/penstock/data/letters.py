@@ -10,13 +10,22 @@ CHOSEN = """
 select seq, replay_count
 from penstock_dead
 where resolution is null
-and (:queue is null or queue = :queue)
-and (:type is null or type = :type)
-and (:source is null or source = :source)
-and (:reason is null or reason = :reason)
-and (:since is null or failed_at >= :since)
-and (:until is null or failed_at < :until)
-and (:text is null or instr(lower(coalesce(error_message, '') || cast(body as text)), lower(:text)) > 0)
+and (cast(:queue as text) is null or queue = :queue)
+and (cast(:type as text) is null or type = :type)
+and (cast(:source as text) is null or source = :source)
+and (cast(:reason as text) is null or reason = :reason)
+and (cast(:since as bigint) is null or failed_at >= :since)
+and (cast(:until as bigint) is null or failed_at < :until)
+and (
+  cast(:text as text) is null
+  or exists (
+    select 1
+    from dead_messages as told
+    where told.id = penstock_dead.seq
+    and replace(lower(coalesce(told.error_message, '') || told.payload), lower(cast(:text as text)), '')
+      <> lower(coalesce(told.error_message, '') || told.payload)
+  )
+)
 order by failed_at, seq
 limit :most
 """

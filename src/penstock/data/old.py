@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
-from penstock.model.errors import BadParameter
+from penstock.model.errors import BadParameter, StatementFailed
 from penstock.model.times import MICROS, older_than, parse_span
 from penstock.model.upsert import quoted
 
@@ -56,7 +56,11 @@ def old(table: str, column: str, span: str | float | timedelta, unit: TimeUnit, 
 
 async def refuse_other_units(database: Database, rows: Old) -> None:
     """A column that keeps its times in another form would be compared wrongly, so a few values are looked at first."""
-    seen = await database.column(_first_old(rows), rows.bounds) or await database.column(_first_values(rows))
+    try:
+        seen = await database.column(_first_old(rows), rows.bounds)
+    except StatementFailed:
+        seen = []  # PostgreSQL does not even compare values of another kind
+    seen = seen or await database.column(_first_values(rows))
     if not seen or any(_fits(rows.unit, value) for value in seen):
         return
     if rows.unit == "text":

@@ -102,7 +102,10 @@ def script(sql: str, limits: Limits) -> list[Question]:
 async def answers(engine: Engine, questions: Sequence[Question]) -> list[Answer]:
     """Runs one query where it disturbs nobody, and anything else as one transaction: all of it, or nothing."""
     if engine.store.dialect != "sqlite":
-        raise BadStatement("Queries from outside are for SQLite. Ask PostgreSQL itself.")
+        raise BadStatement(
+            "SQL over HTTP is for SQLite alone, and this database is on PostgreSQL. Ask PostgreSQL itself.",
+            dialect=engine.store.dialect,
+        )
     if len(questions) == 1 and not questions[0].writes:
         return [await _read(engine, questions[0])]
     async with open_unit(engine, None) as unit:

@@ -19,7 +19,7 @@ SCANNED = 100_000  # dead letters that are looked at, the newest; more in one da
 GROUPS_MAX = 1_000
 
 DEAD = """
-select queue, type, count(*) as messages, sum(resolution is null) as unresolved
+select queue, type, count(*) as messages, sum(case when resolution is null then 1 else 0 end) as unresolved
 from (
   select queue, type, failed_at, resolution
   from penstock_dead

@@ -27,8 +27,8 @@ where penstock_workers.id in (
   select worker
   from penstock_handlers
   where queue = :queue
-  and (:type is null or type = :type)
-  and (:type is null or handler in (:handler, ''))
+  and (cast(:type as text) is null or type = :type)
+  and (cast(:type as text) is null or handler in (:handler, ''))
 )
 order by penstock_workers.id
 limit :most

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.contracts.history import Entry
 from penstock.data.reports import Asking
 from penstock.data.usage import Reading
 from penstock.model.errors import BadParameter, StoreError
-from penstock.model.ids import as_text, from_text
+from penstock.model.ids import as_text, correlation_of, from_text
 from penstock.model.redaction import redacted
 from penstock.model.row import Row
 from penstock.model.times import iso_z
@@ -161,14 +161,16 @@ class Trace:
         }
 
 
-def parsed(text: str) -> bytes:
-    """The id that a person wrote."""
+def parsed(text: str, *, names_a_chain: bool = False) -> bytes:
+    """The id that a person wrote, or that a text stands for which was given as `correlation=`."""
     try:
         return from_text(text.strip())
     except ValueError:
+        if names_a_chain and text.strip():
+            return correlation_of(text)
         raise BadParameter(
             f"{text!r} is no id. An id has 32 hexadecimal digits, like 019a8c3e-7f00-7abc-8def-0123456789ab; logs, "
-            "`penstock dead list` and `queue.send` give some.",
+            "`penstock dead show` and `queue.send` give some.",
             value=text,
         ) from None
 
@@ -196,19 +198,36 @@ async def _chain_of(reading: Reading, history: Asking, id: bytes) -> bytes | Non
 
 async def _chain(reading: Reading, history: Asking, chain: bytes, now: int) -> Trace:
     # Rows first: what settles meanwhile is then seen twice rather than not at all.
-    time = chain[:TIME_BYTES]
-    near = {"low": time, "high": time + b"\xff" * len(chain), "scanned": SCANNED}
-    waiting = await reading.rows(WAITING, **near, chain=chain, most=CHAIN_MAX)
-    dead = await reading.rows(DEAD, **near, chain=chain, most=CHAIN_MAX)
-    (unseen,) = await reading.rows(UNSEEN, **near)
+    looks = [await _near(reading, chain, chain, chain)]
     entries: list[Entry] = []
     notes: list[str] = []
     try:
         entries = await history.ask(lambda file: file.chain(chain, CHAIN_MAX))
     except StoreError as error:
         notes.append(f"Only what waits and dead letters are shown. {error}")
-    notes += _cut(unseen, waiting, dead, entries)
+    ids = sorted(entry.id for entry in entries)
+    if ids and ids[0][:TIME_BYTES] != chain[:TIME_BYTES]:
+        # Its caller has named the chain, so its id tells no time; those of its messages do.
+        looks.append(await _near(reading, chain, ids[0], ids[-1]))
+    waiting = list({row.seq: row for look in looks for row in look.waiting}.values())
+    dead = list({row.seq: row for look in looks for row in look.dead}.values())
+    notes += _cut(looks[-1].unseen, waiting, dead, entries)
     return Trace(chain, in_order(_events(entries, waiting, dead, now)), notes)
+
+
+class Look(NamedTuple):
+    waiting: list[Row]
+    dead: list[Row]
+    unseen: Row
+
+
+async def _near(reading: Reading, chain: bytes, first: bytes, last: bytes) -> Look:
+    """The rows of a chain among those that were sent from the time of one id to that of another, and the newest."""
+    near = {"low": first[:TIME_BYTES], "high": last[:TIME_BYTES] + b"\xff" * len(last), "scanned": SCANNED}
+    waiting = await reading.rows(WAITING, **near, chain=chain, most=CHAIN_MAX)
+    dead = await reading.rows(DEAD, **near, chain=chain, most=CHAIN_MAX)
+    (unseen,) = await reading.rows(UNSEEN, **near)
+    return Look(waiting, dead, unseen)
 
 
 def _cut(unseen: Row, waiting: list[Row], dead: list[Row], entries: list[Entry]) -> list[str]:
@@ -223,8 +242,8 @@ def _cut(unseen: Row, waiting: list[Row], dead: list[Row], entries: list[Entry])
             )
         elif anywhere:
             notes.append(
-                f"There are more than {SCANNED:,} {name}. Of those that a handler sent midway, in a unit without a key, only "
-                "the newest were looked at."
+                f"There are more than {SCANNED:,} {name}. Of those that a handler sent midway, in a unit without a key, or "
+                "that begin a chain which their caller has named, only the newest were looked at."
             )
     for name, shown in (("settled deliveries", entries), ("waiting messages", waiting), ("dead letters", dead)):
         if len(shown) >= CHAIN_MAX:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.model.errors import BadParameter
-from penstock.model.prices import RATES, Bill, Rates, Usage, cost
+from penstock.model.prices import RATES, Bill, Rates, Usage, cost, metered
 from penstock.model.row import Row
 from penstock.model.times import day_of, month_of
 
+QUEUES_MAX = 10_000  # as many as an app may have
 STATEMENTS_MAX = 1_000  # the dearest; totals count all of them
-# What is no statement is metered under this mark: `penstock:queue_operations`, with the number as its executions.
-OTHER_KINDS = "penstock:"
-_OTHERS = ("queue_operations", "blob_reads", "object_requests", "object_seconds", "requests", "metric_writes")
 
 BY_TASK = """
 select task, '' as statement, sum(executions) as executions, sum(rows_read) as rows_read,
@@ -34,21 +32,29 @@ and statement not like 'penstock:%'
 order by rows_read + rows_written desc
 limit :most
 """
-TOTALS = """
-select
-  coalesce(sum(case when statement like 'penstock:%' then 0 else rows_read end), 0) as rows_read,
-  coalesce(sum(case when statement like 'penstock:%' then 0 else rows_written end), 0) as rows_written
-from penstock_usage
-where month = :month
-"""
-OTHERS = """
-select statement, sum(executions) as used
-from penstock_usage
-where month = :month
-and statement like 'penstock:%'
-group by statement
+BY_KIND = """
+select kind, sum(executions) as executions, sum(rows_read) as rows_read, sum(rows_written) as rows_written,
+  sum(micros) as micros
+from (
+  select case when statement like 'penstock:%' then statement else '' end as kind, executions, rows_read,
+    rows_written, micros
+  from penstock_usage
+  where month = :month
+) as used
+group by kind
 limit 100
 """
+
+
+BY_QUEUE = """
+select task, executions
+from penstock_usage
+where month = :month
+and statement = 'penstock:queue_operations'
+order by executions desc
+limit :most
+"""
+OF_QUEUE = "queue:"  # before the name of a queue, where a task would stand
 
 
 class Reading(Protocol):
@@ -77,6 +83,7 @@ class MonthUsage:
     bill: Bill
     tasks: tuple[Spent, ...]
     statements: tuple[Spent, ...]
+    queues: dict[str, int]  # the operations of each: a message is written, read and deleted, in parts of 64 KB
 
     @property
     def usd(self) -> float:
@@ -86,16 +93,14 @@ class MonthUsage:
 async def month_usage(reading: Reading, month: str | None, *, now: int, rates: Rates = RATES) -> MonthUsage:
     month = month or month_of(now)
     days = _days(month, now)
-    (totals,) = await reading.rows(TOTALS, month=month)
-    others = {row.statement.removeprefix(OTHER_KINDS): row.used for row in await reading.rows(OTHERS, month=month)}
-    total = Usage(
-        rows_read=totals.rows_read,
-        rows_written=totals.rows_written,
-        **{kind: others[kind] for kind in _OTHERS if kind in others},
-    )
+    total = metered(tuple(row) for row in await reading.rows(BY_KIND, month=month))
     tasks = [_spent(row) for row in await reading.rows(BY_TASK, month=month, most=STATEMENTS_MAX)]
     statements = [_spent(row) for row in await reading.rows(BY_STATEMENT, month=month, most=STATEMENTS_MAX)]
-    return MonthUsage(month, total, cost(total, rates, days=days), tuple(tasks), tuple(statements))
+    used = {
+        row.task.removeprefix(OF_QUEUE): row.executions
+        for row in await reading.rows(BY_QUEUE, month=month, most=QUEUES_MAX)
+    }
+    return MonthUsage(month, total, cost(total, rates, days=days), tuple(tasks), tuple(statements), used)
 
 
 def _days(month: str, now: int) -> int:

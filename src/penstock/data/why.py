@@ -91,8 +91,8 @@ select
     ))
     from (values (0), (1), (2)) as priorities
   ) as first_due,
-  coalesce(sum(leased.queue = :queue), 0) as leased,
-  coalesce(sum(leased.crashes > 0), 0) as suspects
+  coalesce(sum(case when leased.queue = :queue then 1 else 0 end), 0) as leased,
+  coalesce(sum(case when leased.crashes > 0 then 1 else 0 end), 0) as suspects
 from (
   select queue, crashes
   from penstock_messages

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from penstock.model.errors import BadApp
+from penstock.model.prices import GROSS, Usage, cost
 
-Unit = Literal["rows_read", "rows_written", "usd"]
+Unit = Literal["rows_read", "rows_written", "requests", "queue_operations", "blob_reads", "object_seconds", "usd"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +21,13 @@ class Ceiling:
         if not self.most > 0:
             raise BadApp(f"A ceiling of {self.most} {self.unit} would never let anything run; give more than 0.")
 
-    def reached(self, used: float) -> str | None:
+    def used(self, usage: Usage) -> float:
+        """As much of the ceiling as this is. A price is told as if nothing were free."""
+        return cost(usage, GROSS).usd if self.unit == "usd" else float(getattr(usage, self.unit))
+
+    def reached(self, usage: Usage) -> str | None:
         """In words, if it is reached."""
+        used = self.used(usage)
         if used < self.most:
             return None
         return (

@@ -11,6 +11,7 @@ _COUNTER_MAX = 0xFFF  # the 12 bits after the version; a 4,096th id in one milli
 _VERSION_7 = 0x7 << 76
 _VARIANT = 0x2 << 62
 _VERSION_8 = 0x8 << 76 | _VARIANT
+NO_PARENT = bytes(16)  # ids from a caller's key are derived from nothing but the key
 _MARKS = 0xF << 76 | 0x3 << 62  # the bits that tell version and variant
 
 
@@ -41,6 +42,14 @@ def derived(parent: bytes, *parts: str) -> bytes:
     """The id of something that `parent` led to. The same parts give the same id, and it sorts beside its parent."""
     digest = blake2b(parent + "\x1f".join(parts).encode(), digest_size=10).digest()
     return (int.from_bytes(parent[:6] + digest, "big") & ~_MARKS | _VERSION_8).to_bytes(16, "big")
+
+
+def correlation_of(name: str) -> bytes:
+    """The id of a chain that its caller has named: a UUID is that id, any other text stands for one."""
+    try:
+        return from_text(name)
+    except ValueError:
+        return derived(NO_PARENT, "correlation", name)
 
 
 def as_text(id: bytes) -> str:

@@ -80,8 +80,8 @@ HANDED_BACK = Again(0.0, charged=False)
 ERROR_TEXT_MAX = 2_000  # characters of an error that are kept; the rest is in the log
 
 
-def settle(outcome: object, *, attempt: int, retry: Retry) -> Settlement:
-    """The settlement that a handler's answer, or its exception, leads to."""
+def settle(outcome: object, *, attempt: int, retry: Retry, share: float = 1.0) -> Settlement:
+    """The settlement that a handler's answer, or its exception, leads to. `share` is a draw from 0 to 1, for jitter."""
     match outcome:
         case None:
             return DONE
@@ -90,7 +90,8 @@ def settle(outcome: object, *, attempt: int, retry: Retry) -> Settlement:
         case Discard(reason):
             return Dead("discarded", Failure("Discard", reason[:ERROR_TEXT_MAX]))
         case Throttled() | Unavailable():
-            wait = retry.delay_seconds(attempt) if outcome.retry_after is None else max(0.0, outcome.retry_after)
+            wait = outcome.retry_after
+            wait = retry.delay_seconds(attempt, share) if wait is None else max(0.0, wait)
             return Again(wait, charged=False, failure=describe(outcome))
         case QueueFull():
             return Again(_QUEUE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
@@ -103,7 +104,7 @@ def settle(outcome: object, *, attempt: int, retry: Retry) -> Settlement:
         case Retried() if outcome.delay is not None:
             return Again(max(0.0, outcome.delay), failure=describe(outcome))
         case BaseException():
-            return Again(retry.delay_seconds(attempt), failure=describe(outcome))
+            return Again(retry.delay_seconds(attempt, share), failure=describe(outcome))
         case _:
             return DONE
 

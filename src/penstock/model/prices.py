@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import Any
 
 from penstock.model.limits import GB, HOUR, KB
 
@@ -11,6 +13,7 @@ DAYS_IN_MONTH = 30
 
 OPERATION_BYTES = 64 * KB  # a queue counts one operation for each such part of a body
 OPERATIONS_IN_LIFE = 3  # a message is written, read and deleted
+METERED = "penstock:"  # the mark of what is no statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,27 @@ class Bill:
 
 
 RATES = Rates()
+# As if nothing were free: what a ceiling is measured by, for what is free is shared by all who run.
+GROSS = Rates(**{field.name: 0 for field in fields(Rates) if "_free_" in field.name})
 _USAGE = tuple(field.name for field in fields(Usage))
+
+
+def metered(sums: Iterable[tuple[Any, ...]]) -> Usage:
+    """What was metered, from rows of (kind, executions, rows read, rows written, microseconds).
+
+    Statements have no kind. What is no statement is metered under a mark in its place, `penstock:queue_operations`, with
+    its number as executions; objects have the time in which they were at work too."""
+    total = Usage()
+    for kind, *numbers in sums:
+        executions, rows_read, rows_written, micros = map(int, numbers)
+        match kind.removeprefix(METERED):
+            case "":
+                total += Usage(rows_read=rows_read, rows_written=rows_written)
+            case "object_requests":
+                total += Usage(object_requests=executions, object_seconds=micros / MILLION)
+            case name if name in _USAGE:
+                total += Usage(**{name: executions})
+    return total
 
 
 def cost(usage: Usage, rates: Rates = RATES, *, days: float = DAYS_IN_MONTH) -> Bill:

@@ -25,6 +25,7 @@ class QueueSettings:
     parallel_max: int = 250
     retry: Retry = field(default_factory=Retry)
     wall_seconds: float = 900.0
+    cpu_seconds: float | None = None  # that a handler may hold the processor
     crashes_max: int = 3
     batch: int = 1
     wait_seconds: float = 0.0
@@ -56,6 +57,7 @@ class QueueSettings:
                 raise BadApp(f"Queue {self.name!r}: {field_name} is {value}; it must be at least {least}.")
         for field_name, positive in (
             ("wall", self.wall_seconds),
+            ("cpu", self.cpu_seconds),
             ("rate", self.rate),
             ("retention", self.retention_seconds),
         ):
@@ -101,6 +103,8 @@ def from_limits(
     wait: float | None,
     parallel: int | None,
     retries: int | None,
+    jitter: bool,
+    cpu: float | None,
     retention: float | None,
 ) -> dict[str, Any]:
     """The settings of a queue that a profile of limits decides, after checking those that it bounds."""
@@ -109,6 +113,7 @@ def from_limits(
         ("wait", wait, limits.wait_seconds_max),
         ("parallel", parallel, limits.concurrency_max),
         ("retries", retries, limits.retries_max),
+        ("cpu", cpu, limits.queue_invocation.cpu_seconds_max),
         ("retention", retention, limits.retention_seconds_max),
     ):
         if value is not None and most is not None and value > most:
@@ -118,7 +123,8 @@ def from_limits(
         check_dedup(limits, retention_seconds=kept)
     return {
         "parallel_max": min(limits.concurrency_max, PARALLEL_AUTOMATIC_MAX),
-        "retry": replace(limits.retry, retries=limits.retries if retries is None else retries),
+        "retry": replace(limits.retry, retries=limits.retries if retries is None else retries, jitter=jitter),
+        "cpu_seconds": limits.queue_invocation.cpu_seconds if cpu is None else cpu,
         "bytes_max": limits.backlog_bytes_max,
         "per_second_max": limits.queue_messages_per_second_max,
         "retention_seconds": kept,

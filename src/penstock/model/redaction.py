@@ -38,6 +38,15 @@ def redacted(text: str) -> str:
     return _IN_TEXT.sub(_kept, text)
 
 
+def address_shown(address: str) -> str:
+    """Where a database is, without the password: everything before the last @ of a URL may be one."""
+    scheme, found, rest = address.partition("://")
+    host = rest.rpartition("@")[2]
+    user = rest.removesuffix(host).partition(":")[0].removesuffix("@")
+    named = f"{user}@" if user else ""
+    return redacted(f"{scheme}://{named}{host}") if found else address
+
+
 def without_secrets(value: object, *, depth: int = 0) -> object:
     """The same for plain values of any shape. A number is no secret: `prompt_tokens` stays."""
     match value:

@@ -93,9 +93,9 @@ def split(script: str) -> list[str]:
     return [piece.text for piece in pieces(script)]
 
 
-def to_psycopg(statement: Statement) -> str:
+def to_psycopg(statement: Statement | str) -> str:
     """The text as psycopg takes it. Always run it with a mapping, even an empty one, or `%%` stays doubled."""
-    return _to_psycopg(statement.text)
+    return _to_psycopg(statement if isinstance(statement, str) else statement.text)
 
 
 def one_line(sql: str, most: int = 200) -> str:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from hashlib import blake2b
 from typing import Any
-
-import msgspec
 
 from penstock.contracts.ledger import Also, OnceKey
 from penstock.contracts.objects import ObjectRow, SaveObject
 from penstock.contracts.timers import ALARM, ClearTimer, SetTimer
-from penstock.model.errors import BadMessage, LeaseLost, PenstockError, Reentrant
+from penstock.model.errors import LeaseLost, PenstockError, Reentrant
+from penstock.model.usage import Measure
 from penstock.objects.object import Object
+from penstock.objects.repeats import Repeats, answer, encoded
 from penstock.runtime.engine import Engine
-from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
+from penstock.runtime.unit import AwaitedUnit, current_unit
 from penstock.runtime.worker import Worker
 
 IDLE_SECONDS = 60.0  # in memory without an event; then it is let go, and costs nothing
 ELSEWHERE_SECONDS = 30.0  # what a caller waits for an object that lives in another process
 ASK_SECONDS = 0.05
-COUNTED_MIN = 1_000  # units whose calls are counted before those that have ended are forgotten
 
 _inside: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("penstock_objects", default=())
 
@@ -49,6 +46,7 @@ class Resident:
         self.lock = asyncio.Lock()
         self.used_at = host.time()
         self.events = 0  # under way
+        self.saves = 0  # not metered yet
         self.asked = False  # another process wants it
 
     @property
@@ -130,10 +128,7 @@ class Host:
         self._residents: dict[tuple[str, str], Resident] = {}
         self._arriving: dict[tuple[str, str], Arriving] = {}
         self._evicting: asyncio.TimerHandle | None = None
-        self._counted: dict[
-            int, tuple[Unit, Counter[str]]
-        ] = {}  # calls of the units that are open, and of some that were
-        self._counted_max = COUNTED_MIN
+        self._repeats = Repeats(engine)
         self.time = self._loop.time
 
     def serve(self, worker: Worker) -> None:
@@ -166,13 +161,15 @@ class Host:
             chain = " -> ".join("/".join(each) for each in (*inside, key))
             raise Reentrant(f"{chain}: this chain of calls came back to an object it is inside. Use `tell`.")
         named = named or {}
-        once = self._key_of_call(key, method, arguments, named)
+        once = self._repeats.key_of(key, method, arguments, named)
         if once is not None:
             stored = await self.engine.find_once(once)
             if stored is not None:
-                return msgspec.json.decode(stored)
+                return answer(stored, getattr(cls, method))
         while True:
             resident = await self._arrived(cls, name, hint, ELSEWHERE_SECONDS if patient else 0.0)
+            if not resident.events:
+                resident.used_at = self.time()
             resident.events += 1
             token = _inside.set((*inside, key))
             try:
@@ -183,11 +180,19 @@ class Host:
             finally:
                 _inside.reset(token)
                 resident.events -= 1
-                resident.used_at = self.time()
+                self._meter(resident)
                 self._watch_idle()
                 if not resident.events and (self._worker is None or resident.asked):
                     # A process that does not run hears of nobody who asks: it keeps nothing.
                     await self._let_go(resident)
+
+    def _meter(self, resident: Resident) -> None:
+        """An event has ended. Events beside each other share their time: an object is billed while it is at work."""
+        now = self.time()
+        seconds, saves = now - resident.used_at, resident.saves
+        resident.used_at, resident.saves = now, 0
+        used = Measure("penstock:object_requests", 1, 0, saves, 0, 0, seconds)
+        self.engine.meter.add(queue_of(resident.key[0]), used)
 
     async def _event(
         self, resident: Resident, method: str, arguments: tuple[Any, ...], named: dict[str, Any], once: OnceKey | None
@@ -202,7 +207,7 @@ class Host:
             result = await getattr(resident.instance, method)(*arguments, **named)
             saved = resident.instance._saved()
             if once is not None:
-                unit.once_result = _encoded(result, method)
+                unit.once_result = encoded(result, method)
         except BaseException:
             resident.instance._load(resident.state)  # what it changed did not happen
             raise
@@ -214,7 +219,7 @@ class Host:
             unit.also.saves.append(SaveObject(*resident.key, resident.epoch, changed))
             await self._commit(resident, unit, saved)
             if unit.repeated and once is not None:
-                return msgspec.json.decode(await self.engine.find_once(once) or b"null")
+                return answer(await self.engine.find_once(once) or b"null", getattr(resident.instance, method))
         return result
 
     async def _commit(self, resident: Resident, unit: AwaitedUnit, saved: bytes) -> None:
@@ -229,6 +234,7 @@ class Host:
             ) from error
         finally:
             if unit.committed:
+                resident.saves += saved != resident.state
                 resident.state = saved
             else:
                 resident.instance._load(resident.state)
@@ -243,34 +249,6 @@ class Host:
         midway.also.saves.append(SaveObject(*resident.key, resident.epoch, saved))
         midway.closed = True
         await self._commit(resident, midway, saved)
-
-    def _key_of_call(
-        self, key: tuple[str, str], method: str, arguments: tuple[Any, ...], named: dict[str, Any]
-    ) -> OnceKey | None:
-        """The same for the n-th such call of every delivery of a message; outside a handler a call has no key."""
-        unit = current_unit.get()
-        if unit is None or unit.engine is not self.engine:
-            return None
-        if unit.delivery is not None:
-            if unit.key is None:
-                return None  # saved midway without a key: as all of it, the call happens again on a repeat
-            scope, before = unit.delivery.origin + unit.delivery.handler.encode(), f"{unit.key}>" if unit.key else ""
-        elif unit.once is not None:
-            scope, before = unit.once.scope, f"{unit.once.key}>"
-        else:
-            return None
-        digest = blake2b(_encoded([arguments, named], method), digest_size=8).hexdigest()
-        call = f"{before}{'/'.join((*key, method, digest))}"
-        return OnceKey(scope, f"{call}#{self._nth(unit, call)}")
-
-    def _nth(self, unit: Unit, call: str) -> int:
-        """Such calls alone are counted: a handler may make the others in another order the next time."""
-        if len(self._counted) >= self._counted_max:
-            self._counted = {id(each): (each, calls) for each, calls in self._counted.values() if not each.closed}
-            self._counted_max = max(COUNTED_MIN, 2 * len(self._counted))
-        _, calls = self._counted.setdefault(id(unit), (unit, Counter()))
-        calls[call] += 1
-        return calls[call]
 
     # -- coming and going ---------------------------------------------------------------------------------
 
@@ -381,10 +359,3 @@ def _also() -> Also:
     if unit is None or unit.also is None or unit.closed:
         raise PenstockError("An object's alarm is set inside one of its events.")
     return unit.also
-
-
-def _encoded(value: object, method: str) -> bytes:
-    try:
-        return msgspec.json.encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadMessage(f"What {method!r} takes or returns cannot be stored: {error}. Use plain values.") from error

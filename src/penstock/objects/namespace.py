@@ -15,6 +15,7 @@ from penstock.objects.host import Elsewhere, Host, Moved, queue_of
 from penstock.objects.object import Object, events_of
 
 NAME_MAX = 200
+MAIN = "main"  # the one name of a singleton
 AGAIN_SECONDS = 0.2  # an object that lives elsewhere is looked for again after so long
 HINTS = ("wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me")
 _NAME = re.compile(r"[^/\x00-\x1f]+")
@@ -60,6 +61,8 @@ class Namespace(Generic[AnyObject]):
         """A handle; nothing happens before one of its methods is called. `hint` is kept with the object and has no effect."""
         if len(name) > NAME_MAX or not _NAME.fullmatch(name):
             raise BadMessage(f"{name!r} cannot name an object: 1 to {NAME_MAX} characters without a slash.")
+        if self.cls._singleton and name != MAIN:
+            raise BadMessage(f"{self.cls.__name__} is a singleton and has one name, {MAIN!r}, not {name!r}.")
         if hint is not None and hint not in HINTS:
             raise BadMessage(f"There is no place {hint!r}: {', '.join(HINTS)}.")
         return cast(AnyObject, _Handle(self, name, hint))

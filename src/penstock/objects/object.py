@@ -38,11 +38,13 @@ class Object:
 
     _state: ClassVar[type[msgspec.Struct]]
     _fields: ClassVar[tuple[str, ...]]
+    _singleton: ClassVar[bool] = False
     _residence: Residence
     name: str
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, singleton: bool = False) -> None:
         super().__init_subclass__()
+        cls._singleton = singleton or cls._singleton  # there is one of its class, and its name is "main"
         hints = get_type_hints(cls, localns={cls.__name__: cls})
         fields: list[Any] = []
         for name in _own_annotations(cls):

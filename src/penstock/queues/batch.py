@@ -14,9 +14,9 @@ from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import HANDED_BACK, Dead, describe
 from penstock.queues.message import Message, worded
 from penstock.queues.queue import Queue
-from penstock.queues.running import Runner, WallLimit, leave_to_others, refuse_damaged
+from penstock.queues.running import CpuLimit, Runner, WallLimit, leave_to_others, refuse_damaged
 from penstock.queues.settling import BatchUnit, Settler, drop_effects, keeps_effects
-from penstock.runtime.slots import NOT_BEGUN, Slot, SlotPool, Stepped
+from penstock.runtime.slots import NOT_BEGUN, Metered, Slot, SlotPool, Stepped
 from penstock.runtime.unit import AwaitedUnit, current_unit
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ class BatchRunner:
                 self._worker.tell_received(message.delivery)
         self._slots.begin_batch(slot, [message.delivery.seq for message in messages])
         coroutine: Any = handler.function(Batch(self._queue.name, messages, budget_seconds=self._budget_seconds))
+        if (cpu_seconds := self._queue.settings.cpu_seconds) is not None:
+            coroutine = Metered(coroutine, slot, cpu_seconds)
         outcome: object
         try:
             outcome = await Stepped(coroutine, NOT_BEGUN, self._worker.cells, slot.mark)
@@ -113,7 +115,7 @@ class BatchRunner:
         except BaseException:
             self._end(slot, messages, HANDED_BACK)
             raise
-        if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit):
+        if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit | CpuLimit):
             slot.task.uncancel()  # it finished in spite of being cancelled
         self._end(slot, messages, outcome)
 

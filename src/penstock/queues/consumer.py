@@ -80,19 +80,21 @@ class Consumer:
             self._slots.parallel = self._least_parallel()
             self._go_on()
 
-    def take(self, deliveries: list[Delivery], *, full: bool) -> None:
+    def take(self, deliveries: list[Delivery], *, full: bool, at: int) -> None:
         self._engine.faults.at("claim.delivered")
-        if self._worker.stopping:
+        since = max(0, self._engine.clock.now() - at) / 1_000_000
+        if self._worker.stopping or since > UNSTARTED_SECONDS:  # or the process stood still since it asked
             for delivery in deliveries:
                 self._settler.give_back(delivery)
             return
+        self._hand_back_stale()
         self._adapt(full, len(deliveries))
         self._asked = False
-        self._claimed_at = self._loop.time()
+        self._claimed_at = self._loop.time() - since
         for delivery in deliveries:
             if delivery.crashes:
                 self._engine.gate.closed = True  # before its turn comes: what is claimed meanwhile could only wait
-                self._worker.spawn(self._run_alone(delivery))
+                self._worker.spawn(self._run_alone(delivery, self._claimed_at))
             else:
                 self._waiting.append(delivery)
         self._go_on()
@@ -132,6 +134,7 @@ class Consumer:
     def _go_on(self) -> None:
         """Starts one slot; it starts the next if there is more to do. A slot ends when nothing is left, so none ever waits
         for a wake-up, and handlers that do not wait need only one."""
+        self._hand_back_stale()
         if self._slots.starting or not self._waiting or self._engine.gate.closed:
             return
         slot = self._slots.take()
@@ -177,9 +180,10 @@ class Consumer:
             self._slots.give(slot)
             self._engine.due.freed(self.queue)
 
-    async def _run_alone(self, delivery: Delivery) -> None:
+    async def _run_alone(self, delivery: Delivery, claimed_at: float) -> None:
         async with self._engine.gate.alone():
-            slot = None if self._worker.stopping else self._slots.take()
+            lapsed = self._loop.time() - claimed_at > self._settings.lease_seconds
+            slot = None if self._worker.stopping or lapsed else self._slots.take()
             if slot is None:
                 self._settler.give_back(delivery)
                 return
@@ -212,6 +216,11 @@ class Consumer:
         self._slots.close()
         if self._hand_back_timer is not None:
             self._hand_back_timer.cancel()
+
+    def _hand_back_stale(self) -> None:
+        """A process that stood still starts nothing that others may have begun since."""
+        if self._waiting and self._loop.time() - self._claimed_at > UNSTARTED_SECONDS:
+            self.give_back_waiting()
 
     def _hand_back_old(self) -> None:
         self._hand_back_timer = None

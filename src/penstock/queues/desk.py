@@ -30,6 +30,7 @@ from penstock.runtime.unit import AwaitedUnit, open_unit
 
 PURGED_AT_ONCE = 1_000
 PULLED_MAX = 1_000
+NAMES_TOLD = 20
 
 
 class Desk:
@@ -61,35 +62,42 @@ class Desk:
                 f"messages[{index}].content_type is {parcel.content_type!r}; it can be {', '.join(sorted(CONTENT_TYPES))}.",
                 field="content_type",
             )
-        payload, id = parcel.body, parcel.id
+        payload, id, correlation = parcel.body, parcel.id, None
         if parcel.content_type == "v8":
             payload = Tagged(parcel.body)
         elif parcel.content_type in ("text", "bytes") and not isinstance(payload, str | bytes):
             raise self._refused(queue, index, f"needs {parcel.content_type} where that is declared")
         elif parcel.content_type == "json":
-            payload, id = self._payload(queue, parcel, index)
+            payload, id, correlation = self._payload(queue, parcel, index)
         elif queue.accepts is not None and parcel.content_type not in queue.accepts:
             raise self._refused(queue, index, f"takes no {parcel.content_type}")
-        return Draft(payload=payload, delay=parcel.delay_seconds, priority=parcel.priority, id=id, unique=parcel.unique)
+        return Draft(
+            payload=payload,
+            delay=parcel.delay_seconds,
+            priority=parcel.priority,
+            id=id,
+            unique=parcel.unique,
+            correlation=correlation,
+        )
 
-    def _payload(self, queue: Queue, parcel: Parcel, index: int) -> tuple[object, str | None]:
-        body, id, named = parcel.body, parcel.id, None
+    def _payload(self, queue: Queue, parcel: Parcel, index: int) -> tuple[object, str | None, str | None]:
+        body, id, named, correlation = parcel.body, parcel.id, None, None
         if isinstance(body, dict) and "type" in body and "payload" in body:
-            named, id = body["type"], id or body.get("event_id")
-            if not isinstance(named, str) or (id is not None and not isinstance(id, str)):
-                raise self._refused(queue, index, "needs `type` and `event_id` to be text")
+            named, id, correlation = body["type"], id or body.get("event_id"), body.get("correlation_id")
+            if not isinstance(named, str) or not all(isinstance(each, str | None) for each in (id, correlation)):
+                raise self._refused(queue, index, "needs `type`, `event_id` and `correlation_id` to be text")
             if named in CONTENT_TYPES - {"json"}:
                 raise self._refused(queue, index, f"takes no envelope around {named}: give it as content_type")
             body = body["payload"]
         if queue.accepts is None:
-            return Encoded(named or "json", msgspec.json.encode(body)), id
+            return Encoded(named or "json", msgspec.json.encode(body)), id, correlation
         if named is None and len(queue.accepts) == 1:
             (named,) = queue.accepts
         if named not in queue.accepts:
             told = "needs an envelope with `type` and `payload`" if named is None else f"does not accept {named!r}"
             raise self._refused(queue, index, told)
         try:
-            return msgspec.convert(body, queue.accepts[named], strict=True), id
+            return msgspec.convert(body, queue.accepts[named], strict=True), id, correlation
         except msgspec.ValidationError as error:
             raise BadMessage(f"messages[{index}].body is no {named}: {error}. Nothing was sent.", type=named) from error
 
@@ -178,6 +186,11 @@ class Desk:
             removed += portion
         return removed
 
+    async def purge_one(self, queue: str, id: bytes) -> bool:
+        """Removes one message. False if it does not wait there: it is done, under way, or was never sent."""
+        await self._queue(queue)
+        return bool(await self._operate("purge", queue, limit=1, now=self._engine.clock.now(), id=id))
+
     async def pause(self, queue: str) -> None:
         await self._queue(queue)
         await self._operate("pause", queue, paused=True)
@@ -220,11 +233,17 @@ class Desk:
             known = await self._operate("queues")
             if name not in known:
                 there = sorted({*self._declared, *known})
-                raise NoSuchQueue(
-                    f"There is no queue {name[:100]!r}. There are: {', '.join(there[:20]) or 'none yet'}.", queue=name
-                )
+                raise NoSuchQueue(no_such_queue(name, there), queue=name)
             self._known[name] = Queue(self._home, QueueSettings(name, retry=self._home.limits.retry), None)
         return self._known[name]
+
+
+def no_such_queue(name: str, there: Sequence[str]) -> str:
+    told = f"There is no queue {name[:100]!r}. There are: {', '.join(there[:NAMES_TOLD]) or 'none yet'}."
+    origin = name.removesuffix("-dlq")
+    if origin != name and origin in there:
+        told += f" The dead letters of {origin} are in no queue: `penstock dead list --queue {origin}` shows them."
+    return told
 
 
 _LAPSED = "this lease has lapsed or was settled before"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.model.errors import BadMessage
 from penstock.model.message import PRIORITY_NORMAL
@@ -18,6 +18,7 @@ class Draft:
     priority: int = PRIORITY_NORMAL
     id: str | None = None
     unique: str | None = None
+    correlation: str | None = None
 
 
 def drafted(item: object) -> Draft:
@@ -30,11 +31,4 @@ def staggered(items: Iterable[object], *, every: float, delay: float = 0.0, grou
         raise BadMessage(f"Messages cannot be spread {group} at a time every {every} s.", group=group, every=every)
     for index, item in enumerate(items):
         draft = drafted(item)
-        spread = delay + index // group * every
-        yield Draft(
-            payload=draft.payload,
-            delay=spread if draft.delay is None else draft.delay,
-            priority=draft.priority,
-            id=draft.id,
-            unique=draft.unique,
-        )
+        yield draft if draft.delay is not None else replace(draft, delay=delay + index // group * every)

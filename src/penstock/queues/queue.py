@@ -11,7 +11,7 @@ from penstock.contracts.ledger import Also
 from penstock.contracts.workers import HandlerRow
 from penstock.model.envelope import CONTENT_TYPES, Command, Encoded, bulky_fields, encode, type_name
 from penstock.model.errors import BadApp, BadMessage, LoopBroken, TooLarge
-from penstock.model.ids import as_text, derived
+from penstock.model.ids import NO_PARENT, as_text, correlation_of, derived
 from penstock.model.limits import Limits
 from penstock.model.message import KEYED, PRIORITIES, PRIORITY_NORMAL, NewMessage, checksum
 from penstock.model.queue import QueueSettings
@@ -21,7 +21,6 @@ from penstock.runtime.events import ChainGrewLong, MessageWasLarge
 from penstock.runtime.unit import Unit, joined
 
 AnyHandler = TypeVar("AnyHandler", bound=HandlerFunction)
-NO_PARENT = bytes(16)  # ids from a caller's key are derived from nothing but the key
 
 
 class Home(Protocol):
@@ -63,11 +62,13 @@ class Queue:
         priority: int = PRIORITY_NORMAL,
         id: str | None = None,
         unique: str | None = None,
+        correlation: str | None = None,
     ) -> str:
         """Joins the current unit of work and returns the message's id. Nothing is sent before the unit commits.
 
         `delay` in seconds; `priority` 0 is high, 1 normal, 2 low. With an `id` (a UUID of yours) or a `unique` key the same
-        message can be sent again without being delivered again, for as long as `dedup_seconds` says."""
+        message can be sent again without being delivered again, for as long as `dedup_seconds` says. `correlation` (a UUID
+        or any text) names the chain that begins here; without it a message belongs to the chain of what led to it."""
         unit = joined(self._home)
         name = self._types.get(type(payload)) or self._accepted(payload)
         body = encode(payload)
@@ -81,10 +82,12 @@ class Queue:
             message = self._message(unit, self._key(id, unique), payload, name, body, delay, priority, KEYED)
             if unit.also is None:
                 unit.also = Also()
+        if correlation is not None:
+            message = message._replace(correlation_id=self._named_chain(correlation))
         unit.send(message)
         return as_text(message.id)
 
-    def send_batch(self, items: Iterable[object], *, delay: float = 0.0) -> list[str]:
+    def send_batch(self, items: Iterable[object], *, delay: float = 0.0, correlation: str | None = None) -> list[str]:
         """Sends payloads, or drafts with their own delay, all or nothing. Refuses more than one send may hold; `send_all`
         takes any number."""
         drafts = [drafted(item) for item in items]
@@ -97,7 +100,7 @@ class Queue:
                 messages_max=limits.send_messages_max,
             )
         with joined(self._home).sending_all() as sent:
-            ids = [self._send(draft, delay) for draft in drafts]
+            ids = [self._send(draft, delay, correlation) for draft in drafts]
             size = sum(len(message.body) + limits.body_overhead_bytes for message in sent())
             if size > limits.send_bytes_max:
                 raise TooLarge(
@@ -109,7 +112,13 @@ class Queue:
         return ids
 
     def send_all(
-        self, items: Iterable[object], *, delay: float = 0.0, every: float | None = None, rate: int | None = None
+        self,
+        items: Iterable[object],
+        *,
+        delay: float = 0.0,
+        every: float | None = None,
+        rate: int | None = None,
+        correlation: str | None = None,
     ) -> list[str]:
         """Sends any number, all or nothing. `every` staggers them by so many seconds each; `rate` lets that many begin in a
         second. A unit of work holds 4 MB: for more, open one for each of `chunks`."""
@@ -120,11 +129,17 @@ class Queue:
         elif rate is not None:
             items = staggered(items, every=1.0, delay=delay, group=rate)
         with joined(self._home).sending_all():
-            return [self._send(drafted(item), delay) for item in items]
+            return [self._send(drafted(item), delay, correlation) for item in items]
 
-    def _send(self, draft: Draft, delay: float) -> str:
-        after = delay if draft.delay is None else draft.delay
-        return self.send(draft.payload, delay=after, priority=draft.priority, id=draft.id, unique=draft.unique)
+    def _send(self, draft: Draft, delay: float, correlation: str | None) -> str:
+        return self.send(
+            draft.payload,
+            delay=delay if draft.delay is None else draft.delay,
+            priority=draft.priority,
+            id=draft.id,
+            unique=draft.unique,
+            correlation=correlation if draft.correlation is None else draft.correlation,
+        )
 
     def chunks(self, items: Iterable[object]) -> Iterator[list[Draft]]:
         """Splits any number of messages into batches that one send may hold, by count and by bytes."""
@@ -192,6 +207,14 @@ class Queue:
             raise BadMessage(
                 f"{id!r} is no id: give a UUID, or any text as `unique=`. Nothing was sent.", id=id
             ) from error
+
+    def _named_chain(self, correlation: object) -> bytes:
+        if not isinstance(correlation, str) or not correlation.strip():
+            raise BadMessage(
+                f"correlation={correlation!r} names no chain: give a UUID or any text. Nothing was sent.",
+                field="correlation",
+            )
+        return correlation_of(correlation)
 
     def _message(
         self, unit: Unit, id: bytes, payload: object, name: str, body: bytes, delay: float, priority: int, flags: int

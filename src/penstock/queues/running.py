@@ -13,7 +13,7 @@ from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Spli
 from penstock.queues.message import Message, worded
 from penstock.queues.queue import Queue
 from penstock.queues.settling import MessageUnit, Settler
-from penstock.runtime.slots import Slot, SlotPool, Stepped
+from penstock.runtime.slots import Metered, Slot, SlotPool, Stepped
 from penstock.runtime.unit import current_unit
 
 if TYPE_CHECKING:
@@ -28,12 +28,17 @@ class WallLimit(PenstockError):
     """The handler ran past its queue's wall limit and was cancelled. Raise `wall=`, or split the work."""
 
 
+class CpuLimit(PenstockError):
+    """The handler held the processor for longer than its queue allows and was cancelled. Raise `cpu=`, or split the work."""
+
+
 class Runner:
     def __init__(self, worker: Worker, engine: Engine, queue: Queue, slots: SlotPool, settler: Settler) -> None:
         self._worker = worker
         self._engine = engine
         self._queue = queue
         self._handlers = queue.handlers
+        self._cpu_seconds = queue.settings.cpu_seconds
         self._slots = slots
         self._settler = settler
         self._cells = worker.cells
@@ -80,6 +85,8 @@ class Runner:
                 coroutine = handler.function(payload, slot.message)
             else:
                 coroutine = handler.function(payload)
+            if self._cpu_seconds is not None:
+                coroutine = Metered(coroutine, slot, self._cpu_seconds)  # type: ignore[assignment]
             awaited = coroutine.send(None)  # type: ignore[attr-defined]
         except StopIteration as stop:
             outcome = stop.value
@@ -108,7 +115,7 @@ class Runner:
         except BaseException:
             self._end(slot, HANDED_BACK)
             raise
-        if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit):
+        if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit | CpuLimit):
             slot.task.uncancel()  # it finished in spite of being cancelled
         self._end(slot, outcome)
 
@@ -147,6 +154,11 @@ class Runner:
         if slot.overdue:
             task.uncancel()
             settings = self._queue.settings
+            if slot.overdue == "cpu":
+                return CpuLimit(
+                    f"The handler held the processor for longer than queue {settings.name!r} allows, "
+                    f"{settings.cpu_seconds:g} s, and was cancelled. Raise `cpu=`, or split the work."
+                )
             return WallLimit(
                 f"The handler ran past the wall limit of queue {settings.name!r}, {settings.wall_seconds:g} s, and was "
                 "cancelled. Raise `wall=`, or split the work."

@@ -55,6 +55,7 @@ class Settler:
         self._engine = engine
         self._queue = queue
         self._retry = retry
+        self._share = engine.surroundings.random.random
         self.tells = worker.tells  # somebody wants to hear of every settlement
         self.note: Any = engine.history.settled if engine.history.is_kept else None  # called for every message
 
@@ -68,7 +69,7 @@ class Settler:
             if isinstance(outcome, BadMessage | TooLarge):  # a mistake in the handler, which it would make again
                 settlement: Settlement = Dead("permanent", describe(outcome))
             else:
-                settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
+                settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry, share=self._share())
         except Exception as error:
             # `Later("soon")`, or an exception whose text cannot be read, is a failure of the handler and not of its worker.
             outcome = BadAnswer(f"The handler answered with {_named(outcome)}, which cannot be used: {error!r}.")

@@ -22,6 +22,10 @@ SLEW_MOST: Final = 0.001
 # The clock waits for a wall that was set back at this speed: no lease lasts longer than 4/3 of its time.
 SPEED_LEAST: Final = 0.75
 
+# A wall this far behind what the database has seen is waited for. Further, one of the two was wrong: a machine may show any
+# year before it has asked for the time.
+BELIEVED_MICROS: Final = 86_400 * SECOND
+
 # Both clocks this little on from the last look: the wall is believed as it is, for no jump can hide in so small a step.
 TRUSTED: Final = 10_000
 TRUSTED_SECONDS: Final = TRUSTED / SECOND
@@ -29,6 +33,9 @@ TRUSTED_SECONDS: Final = TRUSTED / SECOND
 # Two sources read this close together belong to one moment; a paused process reads them further apart.
 READING_SECONDS_MOST: Final = 0.001
 READINGS_MOST: Final = 5
+
+# How far off a server's clock is cannot be told better than this over a busy network.
+LEAN_LEAST: Final = 5_000
 
 _log = logging.getLogger("penstock.clock")
 
@@ -59,6 +66,7 @@ class HostClock:
         self.monotonic = monotonic
         self.on_jump = on_jump
         self._wall = wall
+        self._leaning = 0  # nanoseconds that a server's clock is ahead of this host's
         self._lock = threading.Lock()
         # What both clocks showed at the last look.
         self._seen, self._seen_at = self._read()
@@ -69,7 +77,7 @@ class HostClock:
 
     def now(self) -> int:
         with self._lock:
-            wall = int(self._wall()) // 1000
+            wall = (int(self._wall()) + self._leaning) // 1000
             if self._last <= wall < self._trusted_until and self.monotonic() - self._seen_at < TRUSTED_SECONDS:
                 self._last = wall
                 return wall
@@ -78,6 +86,23 @@ class HostClock:
         if jump is not None:
             self._tell(jump)
         return now
+
+    def not_before(self, time: int) -> None:
+        """Somebody has seen this time already: from there on, slowly, until the wall has caught up."""
+        with self._lock:
+            self._last = max(self._last, time)
+
+    def lean(self, by: int) -> None:
+        """Goes by a server's clock that was found to be `by` microseconds ahead of this one."""
+        with self._lock:
+            if abs(by) < LEAN_LEAST:
+                return
+            first = not self._leaning
+            self._leaning += by * 1000
+            if first:  # a start, not a jump
+                self._seen, self._seen_at = self._read()
+                self._line, self._line_at = self._seen, self._seen_at
+                self._last, self._trusted_until = self._seen, self._seen + TRUSTED
 
     def _look(self) -> Jump | None:
         wall, steady = self._read()
@@ -104,7 +129,7 @@ class HostClock:
         """The wall in microseconds and the monotonic clock in seconds, of one moment."""
         for _ in range(READINGS_MOST):
             before = self.monotonic()
-            wall = int(self._wall()) // 1000
+            wall = (int(self._wall()) + self._leaning) // 1000
             steady = self.monotonic()
             if steady - before <= READING_SECONDS_MOST:
                 break

@@ -162,6 +162,7 @@ class Committer:
                 waiting[queue] = min(due, waiting.get(queue, due))
         if result.commits:
             # Wants ride in the last commit of a group that had to be divided.
+            result.commits[-1].claimed_at = result.now
             self._claims.learned(wants, chores, result.commits[-1], waiting, now)
         elif result.trouble is None:
             # Nothing could be saved; who counted on hearing of this group must not wait for it for ever.

@@ -30,7 +30,9 @@ class Source(Protocol):
         """An operator has set how many handlers run at once, or left it to the app."""
         ...
 
-    def take(self, deliveries: list[Delivery], *, full: bool) -> None: ...
+    def take(self, deliveries: list[Delivery], *, full: bool, at: int) -> None:
+        """What it was given, from when on, and whether there may be more."""
+        ...
 
 
 class DueLoop:
@@ -165,7 +167,7 @@ class DueLoop:
             source.tuned(committed.parallel.get(want.queue))
             claimed = by_queue.get(want.queue)
             if claimed:
-                source.take(claimed, full=full)
+                source.take(claimed, full=full, at=committed.claimed_at)
 
     def _sooner(self, queue: str, due: int) -> None:
         known = self._next_due[queue]

@@ -16,10 +16,18 @@ from penstock.model.ids import IdSource, as_text
 from penstock.model.limits import Limits
 from penstock.model.sweep import SweepHold
 from penstock.runtime import lanes
-from penstock.runtime.clock import HostClock, Jump
+from penstock.runtime.clock import BELIEVED_MICROS, JUMP_LEAST, HostClock, Jump
 from penstock.runtime.committer import Committer
 from penstock.runtime.dueloop import DueLoop
-from penstock.runtime.events import ClockJumped, Events, MessageDied, RowsReturned, StorageRanFull, StoreFailed
+from penstock.runtime.events import (
+    ClockJumped,
+    ClockWasAhead,
+    Events,
+    MessageDied,
+    RowsReturned,
+    StorageRanFull,
+    StoreFailed,
+)
 from penstock.runtime.gate import Gate
 from penstock.runtime.history import History
 from penstock.runtime.meterbook import MeterBook
@@ -79,6 +87,7 @@ class Engine:
         except BaseException:
             self._writing.close()
             raise
+        await self.follow_server()
         me = self.writer.workers.me
         self.presence = self.store.presence(me)
         self._bell = self.surroundings.bell(self.store, me)
@@ -107,8 +116,20 @@ class Engine:
             _ReaderLane(self.surroundings, self.store) for _ in range(1 if self.surroundings.in_place else READERS)
         ]
         if isinstance(self.clock, HostClock):
+            await self._join_time(self.clock)
             self.clock.on_jump = self._jumped
         self.is_open = True
+
+    async def _join_time(self, clock: HostClock) -> None:
+        """If the wall was set back, this process goes on from the time that was, as those do that run."""
+        now = clock.now()
+        behind = await self.in_writer(partial(self.writer.workers.behind, now=now))
+        if behind <= BELIEVED_MICROS:
+            clock.not_before(now + behind)
+            if behind > JUMP_LEAST:
+                self.events.emit(ClockJumped(-behind / 1_000_000))
+        else:
+            self.events.emit(ClockWasAhead(behind / 1_000_000))
 
     async def close(self) -> None:
         """Commits what is pending, gives back what is held, and leaves no trace of this process but its counts."""
@@ -175,7 +196,7 @@ class Engine:
 
     async def return_departed(self) -> None:
         """Gives back at once what dead neighbours held."""
-        for departed in self.presence.departed():
+        for departed in await self.in_writer(self.presence.departed):
             work = partial(
                 self.writer.workers.return_rows,
                 departed.worker,
@@ -186,7 +207,7 @@ class Engine:
             returned = await self.in_writer(work)
             for death in returned.deaths:
                 self.tell_death(death)
-            self.presence.forget(departed.worker)
+            await self.in_writer(partial(self.presence.forget, departed.worker))
             if returned.released or returned.suspected or returned.charged or returned.dead:
                 self.events.emit(
                     RowsReturned(
@@ -209,6 +230,14 @@ class Engine:
                 as_text(death.correlation_id),
             )
         )
+
+    async def follow_server(self) -> None:
+        """Where the database keeps its own time, this process goes by it."""
+        if isinstance(self.clock, HostClock) and not self.surroundings.in_place:
+            before = self.clock.now()
+            there = await self.in_writer(self.writer.upkeep.server_time)
+            if there is not None:
+                self.clock.lean(there - (before + self.clock.now()) // 2)
 
     # -- trouble ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from penstock.model.outcome import Again, Dead, Done, Settlement
+from penstock.model.points import DataPoint, idle_point
 
 _log = logging.getLogger("penstock.events")
 
@@ -171,6 +172,10 @@ class TickWasIdle(EngineEvent):
     task: str
     rows_read: int
 
+    def point(self, service: str) -> DataPoint:
+        """What a metrics store keeps of it."""
+        return idle_point(service, self.task)
+
 
 @dataclass(frozen=True, slots=True)
 class TickFailed(EngineEvent):
@@ -266,6 +271,16 @@ class WorkerWasKilled(EngineEvent):
 class ClockJumped(EngineEvent):
     name: ClassVar[str] = "clock.jumped"
     level: ClassVar[str] = "warning"
+    by_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClockWasAhead(EngineEvent):
+    """The database has seen a time far ahead of this clock. Set the clock right; if it is left alone for an hour, what
+    waits is due that much sooner."""
+
+    name: ClassVar[str] = "clock.differed"
+    level: ClassVar[str] = "error"
     by_seconds: float
 
 

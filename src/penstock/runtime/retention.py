@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import StoreError
 from penstock.model.forecast import Level, forecast
+from penstock.runtime.clock import BELIEVED_MICROS
 from penstock.runtime.events import LettersAge, LettersPiledUp, MessagesExpired, SizeWatched, StoreFailed
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Retention:
                 self._piled.discard(queue)
 
     async def once(self) -> int:
+        """A clock that is still far behind what was noted an hour ago is right: nobody has set it since."""
         engine = self._engine
         removed = 0
         for _ in range(PORTIONS_MAX):
@@ -91,6 +93,10 @@ class Retention:
             removed += portion
             if portion < ROWS_A_PORTION:
                 break
+        behind = partial(engine.writer.workers.behind, now=engine.clock.now(), most=BELIEVED_MICROS)
+        if await engine.in_writer(behind) > BELIEVED_MICROS:
+            engine.due.look()
+            engine.ring(())
         await self._watch_size()
         return removed
 

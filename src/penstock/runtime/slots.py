@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Token
+from time import thread_time
 from typing import Any
 
 from penstock.contracts import running
@@ -45,7 +46,7 @@ class Slot:
         self.at = running.HEADER_CELLS + number * running.SLOT_CELLS
         self.task: asyncio.Task[Any] | None = None
         self.started = 0.0
-        self.overdue = False
+        self.overdue = ""  # which limit it passed, "wall" or "cpu", and was cancelled for
         self.unit: Unit | None = None
         self.members: list[int] = []  # the numbers that hold the further rows of a batch
         self.message: Any = None  # where a handler may have said something about its message
@@ -87,7 +88,7 @@ class SlotPool:
 
     def begin(self, slot: Slot, row: int) -> None:
         slot.started = started = self._loop.time()
-        slot.overdue = False
+        slot.overdue = ""
         self._running[slot.number] = slot
         cells, at = self._cells, slot.at
         cells[at + 1] = row
@@ -148,7 +149,7 @@ class SlotPool:
             ends = slot.started + self._wall
             if ends <= now + 0.001:
                 if not slot.overdue and slot.task is not None:
-                    slot.overdue = True
+                    slot.overdue = "wall"
                     slot.task.cancel()
             elif earliest is None or ends < earliest:
                 earliest = ends
@@ -193,3 +194,31 @@ class Stepped:
                 return stop.value
             finally:
                 cells[CURRENT] = 0
+
+
+class Metered:
+    """A coroutine whose steps are timed on the processor. It is cancelled at its next wait once its seconds are used up."""
+
+    __slots__ = ("_coroutine", "_left", "_slot", "close")
+
+    def __init__(self, coroutine: Any, slot: Slot, seconds: float) -> None:
+        self._coroutine = coroutine
+        self._slot = slot
+        self._left = seconds
+        self.close = coroutine.close
+
+    def send(self, value: Any) -> Any:
+        return self._timed(self._coroutine.send, value)
+
+    def throw(self, error: BaseException) -> Any:
+        return self._timed(self._coroutine.throw, error)
+
+    def _timed(self, step: Callable[[Any], Any], value: Any) -> Any:
+        began = thread_time()
+        awaited = step(value)  # if it ends here it has ended: nothing is left to cancel
+        self._left -= thread_time() - began
+        slot = self._slot
+        if self._left < 0 and not slot.overdue and slot.task is not None:
+            slot.overdue = "cpu"
+            slot.task.cancel()
+        return awaited

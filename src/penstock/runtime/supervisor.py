@@ -10,6 +10,7 @@ import mmap
 import os
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +18,9 @@ import msgspec
 
 from penstock.contracts import running
 from penstock.contracts.clock import Clock
+from penstock.model.errors import StoreError
 from penstock.runtime.engine import Engine
-from penstock.runtime.events import Events, WorkerDied, WorkerWasKilled
+from penstock.runtime.events import Events, StoreFailed, WorkerDied, WorkerWasKilled
 
 WATCH_SECONDS = 1.0
 OVERRUN_SECONDS = 5.0  # a handler that was cancelled at its wall limit gets this long to stop
@@ -28,6 +30,7 @@ QUICK_DEATH_SECONDS = 5.0
 RESTART_SECONDS_FIRST, RESTART_SECONDS_LONGEST = 0.05, 10.0
 STILLBORN_MAX = 3  # workers that die before they say hello: starting more cannot help
 KILL_AFTER_GRACE_SECONDS = 10.0
+EXIT_USAGE, EXIT_STORE = 2, 3  # of a worker: it was called wrongly, or its database failed
 EXIT_INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 
@@ -44,6 +47,7 @@ class Child:
     process: asyncio.subprocess.Process
     lifeline: int  # our end of a pipe: when we die it closes, and the worker stops by itself
     started: float
+    heard: asyncio.Event = field(default_factory=asyncio.Event)  # it has said hello, or never will
     hello: Hello | None = None
     cells: memoryview | None = None
     watched: asyncio.Task[None] | None = field(default=None)
@@ -87,9 +91,17 @@ class Supervisor:
                 watch.cancel()
         finally:
             if self._engine is not None:
-                await self._engine.return_departed()
-                await self._engine.close()
+                await self._return_departed(self._engine)
+                with suppress(StoreError):  # then its own row is found by whoever comes next
+                    await self._engine.close()
         return self._exit_code
+
+    async def _return_departed(self, engine: Engine) -> None:
+        """What cannot be given back now waits for a neighbour, or for the next death."""
+        try:
+            await engine.return_departed()
+        except StoreError as error:
+            self._events.emit(StoreFailed(engine.store.location, str(error)))
 
     def stop(self) -> None:
         """Asks all workers to stop; again, to hurry."""
@@ -118,7 +130,7 @@ class Supervisor:
             code = await self._until_it_ends(child)
             if code == 0:
                 return
-            if code == 2 or (child.hello is None and self._stillborn >= STILLBORN_MAX):
+            if code == EXIT_USAGE or (child.hello is None and self._stillborn >= STILLBORN_MAX):
                 if self._exit_code == 0:
                     self._exit_code = code
                 self.stop()
@@ -160,29 +172,38 @@ class Supervisor:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "rb"))
         line = await reader.readline()
         transport.close()
-        if not line:
+        if line:
+            self._stillborn = 0
+            child.hello = msgspec.json.decode(line, type=Hello)
+            child.cells = _mapped(Path(child.hello.presence))
+        child.heard.set()
+        if child.hello is None:
             return
-        child.hello = msgspec.json.decode(line, type=Hello)
-        child.cells = _mapped(Path(child.hello.presence))
         async with self._opening:
             if self._engine is None:
                 engine = self._open_engine(child.hello.database)
-                await engine.open()
-                self._engine = engine
+                try:
+                    await engine.open()
+                except StoreError as error:  # its worker was in there a moment ago: the next one asks again
+                    self._events.emit(StoreFailed(engine.store.location, str(error)))
+                else:
+                    self._engine = engine
 
     async def _until_it_ends(self, child: Child) -> int:
         code = await child.process.wait()
-        if child.watched is not None:
-            await child.watched
+        await child.heard.wait()
         self._children.discard(child)
         os.close(child.lifeline)
-        if child.hello is None and code != 0:
+        # Where one has been up before, a server that is away comes back: that is waited for.
+        if child.hello is None and code != 0 and not (code == EXIT_STORE and self._engine is not None):
             self._stillborn += 1
         if code != 0 and not (self._stopping and code == -signal.SIGTERM):
             worker = child.hello.worker if child.hello else 0
             self._events.emit(WorkerDied(worker, child.process.pid, code))
+        if child.watched is not None:
+            await child.watched
         if self._engine is not None:
-            await self._engine.return_departed()
+            await self._return_departed(self._engine)
         return code
 
     # -- looking after the living ---------------------------------------------------------------------------

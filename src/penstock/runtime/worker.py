@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from functools import partial
+from itertools import count
 from typing import Any, Protocol
 
 from penstock.contracts import running
@@ -40,6 +41,9 @@ class Consuming(Source, Protocol):
     def cancel_running(self) -> None: ...
     def holds(self) -> bool: ...
     def close(self) -> None: ...
+
+
+FOLLOW_EVERY = 30  # ticks: how often the time of a server is asked for
 
 
 class Worker:
@@ -163,8 +167,12 @@ class Worker:
         engine = self._engine
         upkeep = engine.writer.upkeep
         assert engine.surroundings.tick_seconds is not None
-        while not self._stop.is_set():
+        for tick in count(1):
             await asyncio.sleep(engine.surroundings.tick_seconds)
+            if self._stop.is_set():
+                return
+            if tick % FOLLOW_EVERY == 0:
+                await engine.follow_server()
             if engine.committer.broken is not None:
                 self.stop()
                 return

@@ -17,6 +17,10 @@ from penstock.storage.session import PULLED, Session
 from penstock.storage.tally import EXPIRED, OPERATIONS, Tally
 
 EXPIRED_AT_ONCE = 1_000  # rows that a claim removes before it takes any; usually they are gone by then
+LOCKED_AGAIN_MICROS = (
+    1_000_000  # when to look again for a row whose lease has lapsed, and that somebody is just changing
+)
+TURN_AGAIN_MICROS = 20_000  # when to look again at a queue that somebody else is just counting
 ALONE_AGAIN_MICROS = 1_000_000  # when to look again for the turn of a queue that runs one at a time in all workers
 LOWEST_FIRST_EVERY = 10  # of a queue's claims one in ten starts at the lowest priority, so that it cannot starve
 
@@ -41,10 +45,12 @@ class Claimer:
         if any(want.lapsing for want in wants):
             # First: what comes back here may have expired meanwhile.
             committed.swept += self._take_back(PULLED, committed.number, now, tally)
-        if self._expire(tally, now):
+        said: list[Any] = self._session.rows("claiming.rules")
+        rules = {name: Rule(*rest) for name, *rest in said}
+        expiry = next((first for name, first, *_ in said if name is None), None)
+        if expiry is not None and expiry <= now and self._expire(tally, now):
             committed.next_due |= {want.queue: now for want in wants}
             return
-        rules = {name: Rule(*rest) for name, *rest in self._session.rows("claiming.rules")}
         for want in wants:
             rule = rules.get(want.queue, FREE)
             if rule.parallel is not None:
@@ -58,28 +64,25 @@ class Claimer:
 
     def _expire(self, tally: Tally, now: int) -> bool:
         """Nothing is delivered after its end, even if nobody looked when that was. Tells whether more is to be removed."""
-        if not self._has_expired(now):
-            return False
         probe = {"now": now, "limit": EXPIRED_AT_ONCE}
         rows: list[Any] = self._session.rows("operations.expire", probe)
         for queue, body_bytes in rows:
             tally.left(queue, EXPIRED, body_bytes)
-        return self._has_expired(now)
-
-    def _has_expired(self, now: int) -> bool:
         first = self._session.value("operations.next_expiry")
         return first is not None and first <= now
 
     def _claim_for(self, want: Want, rule: Rule, committed: Committed, tally: Tally, now: int) -> None:
         limit = want.limit
+        counted = (want.alone and limit > 0) or bool(rule.rate)
+        if counted and not self._session.try_lock_queue(want.queue):
+            committed.next_due[want.queue] = now + TURN_AGAIN_MICROS
+            return
         if want.alone and limit:
-            self._session.lock_queue(want.queue)
             if self._session.value("claiming.is_held", {"queue": want.queue}) is not None:
                 committed.next_due[want.queue] = now + ALONE_AGAIN_MICROS
                 return
             limit = 1
         if rule.rate:
-            self._session.lock_queue(want.queue)
             next_start: int = self._session.value("claiming.next_start", {"queue": want.queue})
             limit = min(limit, allowed(rule.rate, next_start, now))
             if limit == 0:
@@ -95,10 +98,10 @@ class Claimer:
             start = moved(rule.rate, next_start, now, taken)
             self._session.change("claiming.note_start", {"queue": want.queue, "start": start})
             if taken < want.limit:
-                first = self._next_due(want.queue)
+                first = self._session.next_due(want.queue, now)
                 committed.next_due[want.queue] = None if first is None else max(first, start)
         elif taken < want.limit:
-            first = self._next_due(want.queue)
+            first = self._session.next_due(want.queue, now)
             if want.wait_micros and first is not None and first <= now:
                 first = self._next_batch(want)
             committed.next_due[want.queue] = first
@@ -142,10 +145,6 @@ class Claimer:
         waited = dues[0] + want.wait_micros
         return waited if len(dues) < want.batch else min(waited, dues[want.batch - 1])
 
-    def _next_due(self, queue: str) -> int | None:
-        due: int | None = self._session.value("claiming.next_due", {"queue": queue})
-        return due
-
     # -- pulls that are asked for again ------------------------------------------------------------------
 
     def _claimed_before(self, want: Want, committed: Committed) -> bool:
@@ -173,8 +172,11 @@ class Claimer:
         returned = return_rows(self._session, worker, tally, started=started, lapsed_by=now, now=now, number=number)
         return returned.released + returned.suspected + returned.charged + returned.dead
 
-    def next_lapse(self) -> int | None:
-        lapse: int | None = self._session.value("claiming.next_lapse")
+    def next_lapse(self, *, swept: bool = False, in_vain: int | None = None) -> int | None:
+        """`in_vain` is when a sweep found nothing: what has lapsed all the same is locked, and not looked for at once."""
+        lapse = self._session.next_lapse(surely=swept)
+        if lapse is not None and in_vain is not None and lapse <= in_vain:
+            return in_vain + LOCKED_AGAIN_MICROS
         return lapse
 
 

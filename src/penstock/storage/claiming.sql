@@ -1,13 +1,27 @@
 -- Claims: what may run now, and what somebody holds for too long.
 
--- Only queues with something to say are in this index.
+-- Only queues with something to say are in this index. The row without a name tells when the first message expires, so
+-- that both are one question.
 -- name: rules
 select name, paused, coalesce(rate_tuned, rate), parallel_tuned
 from penstock_queues
 where paused = 1
 or rate is not null
 or rate_tuned is not null
-or parallel_tuned is not null;
+or parallel_tuned is not null
+union all
+select
+  null,
+  (
+    select expires
+    from penstock_messages
+    where expires is not null
+    and worker is null
+    order by expires
+    limit 1
+  ),
+  null,
+  null;
 
 -- name: ready
 select count(*), min(due)

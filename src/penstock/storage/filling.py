@@ -8,7 +8,7 @@ from typing import Any
 from penstock.contracts.chores import Chores
 from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits, Want
-from penstock.model.errors import StoreError
+from penstock.model.errors import PenstockError
 from penstock.model.message import KEYED, Delivery
 from penstock.model.outcome import DONE, Again, Dead, Settlement, Split
 from penstock.storage.burial import bury, exhume, split
@@ -19,6 +19,10 @@ from penstock.storage.sending import send
 from penstock.storage.session import Session
 from penstock.storage.tally import ACKED, Tally
 from penstock.storage.timing import change_timers, fire_due, next_timer
+
+
+class SameKey(PenstockError):
+    """A group that has to be divided."""
 
 
 class Filler:
@@ -59,16 +63,15 @@ class Filler:
             self._claimer.claim(wants, committed, tally, now)
             self._at("commit.claimed")
         if wants or chores.sweep:
-            committed.next_lapse = self._claimer.next_lapse()
+            in_vain = now if chores.sweep and not committed.swept else None
+            committed.next_lapse = self._claimer.next_lapse(swept=chores.sweep, in_vain=in_vain)
         committed.is_empty = not (committed.claimed or committed.swept or tally.by_queue)
         tally.save(session)
         tally.tell(committed)
         if committed.is_empty and not units:
             return committed
         committed.number = committed.number or session.value("ledger.next_number")
-        noted = {"number": committed.number, "worker": session.worker}
-        if session.change("ledger.note_number", noted) != 1:
-            raise StoreError("This process's own row is gone: somebody took it for dead. Start it again.")
+        session.note_number(committed.number, now)
         return committed
 
     def _change_timers(self, units: Sequence[SealedUnit], committed: Committed) -> None:
@@ -165,6 +168,8 @@ class Filler:
         repeated = [unit for unit in keyed if unit.once is not None and self.find_once(unit.once) is not None]
         if repeated:
             raise RepeatedUnits(repeated=repeated)
+        if len({unit.once for unit in keyed}) < len(keyed):
+            raise SameKey("Two units of a group carry one key: the second is told by trying it after the first.")
         for unit in keyed:
             assert unit.once is not None
             saved = {"scope": unit.once.scope, "key": unit.once.key, "result": unit.once_result, "now": now}

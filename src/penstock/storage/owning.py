@@ -32,12 +32,13 @@ class StoredObjects:
     def _acquire(self, facts: dict[str, Any]) -> Acquired:
         session = self._session
         session.change("owning.create", facts)
-        taken = session.rows("owning.acquire", facts)
-        if taken:
-            ((epoch, state),) = taken
-            return Acquired(None, epoch, bytes(state))
-        session.change("owning.ask", facts)
-        return Acquired(session.value("owning.owner", facts), 0, b"")
+        while not (taken := session.rows("owning.acquire", facts)):
+            session.change("owning.ask", facts)
+            owner: int | None = session.value("owning.owner", facts)
+            if owner is not None:  # otherwise it was let go between the two
+                return Acquired(owner, 0, b"")
+        ((epoch, state),) = taken
+        return Acquired(None, epoch, bytes(state))
 
     def release(self, class_name: str, name: str, epoch: int) -> None:
         facts = {"class_name": class_name, "name": name, "epoch": epoch, "me": self._session.worker}

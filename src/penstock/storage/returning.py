@@ -15,8 +15,6 @@ from penstock.storage.burial import bury
 from penstock.storage.session import PULLED, Session
 from penstock.storage.tally import Tally
 
-FOREVER = 2**62
-
 
 @dataclass(slots=True)
 class ReturnedRows:
@@ -36,7 +34,7 @@ def return_rows(
     *,
     started: Collection[int] | None,
     charged: Collection[int] = (),
-    lapsed_by: int = FOREVER,
+    lapsed_by: int | None = None,
     now: int,
     number: int,
 ) -> ReturnedRows:
@@ -60,9 +58,10 @@ def return_rows(
     return returned
 
 
-def _held(session: Session, worker: int, lapsed_by: int) -> Iterator[HeldRow]:
+def _held(session: Session, worker: int, lapsed_by: int | None) -> Iterator[HeldRow]:
     """In pages: each page is empty of the rows before it, because they were given back."""
-    while page := session.rows("workers.held", {"worker": worker, "lapsed_by": lapsed_by}):
+    statement = "workers.held" if lapsed_by is None else "workers.lapsed"
+    while page := session.rows(statement, {"worker": worker, "lapsed_by": lapsed_by}):
         yield from map(HeldRow._make, page)
 
 

@@ -35,6 +35,10 @@ class Session(Protocol):
         ...
 
     def change_many(self, statement: str, bounds: Sequence[Bound]) -> None: ...
+    def change_last(self, statement: str, bound: Bound) -> None:
+        """Nobody needs to know what it changed: it may be run as late as the commit."""
+        ...
+
     def rollback(self) -> None: ...
     def transact(self, work: Callable[[], T]) -> T:
         """A short transaction of the engine's own."""
@@ -56,12 +60,38 @@ class Session(Protocol):
         """Leases what is due, highest priority first; whole rows for `Delivery`, in the order they are to run."""
         ...
 
+    def next_due(self, queue: str, now: int) -> int | None:
+        """When a queue is to be looked at again: when its first row is due, or earlier."""
+        ...
+
+    def next_lapse(self, *, surely: bool) -> int | None:
+        """When the first lease ends; without `surely` it may be earlier."""
+        ...
+
+    def note_number(self, number: int, now: int) -> None:
+        """By which `number` is told afterwards whether this transaction was committed."""
+        ...
+
     def run_calls(self, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
         """Runs users' statements."""
         ...
 
     def lock_queue(self, queue: str) -> None:
         """Until this transaction ends, nobody else reads and then changes what is kept about this queue."""
+        ...
+
+    def try_lock_queue(self, queue: str) -> bool:
+        """The same, unless somebody else is at it: a process that is stopped in the middle must not keep all others from
+        claiming."""
+        ...
+
+    def enrolled(self, worker: int) -> None:
+        """This process writes under that number: inside the transaction that gave it, so that nobody sees one without the
+        sign that it lives."""
+        ...
+
+    def stays_away(self, worker: int) -> bool:
+        """Whether a worker that was found dead cannot come back before this transaction ends."""
         ...
 
     def started_in(self, worker: int) -> list[int] | None:

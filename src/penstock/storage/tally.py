@@ -65,7 +65,7 @@ class Tally:
         for queue, counts in self.by_queue.items():
             if any(counts[:OPERATIONS]):  # nothing, if all that was sent was there already
                 added = dict(zip(NAMES, counts, strict=False)) | {"queue": queue, "worker": session.worker}
-                session.change("ledger.count", added)
+                session.change_last("ledger.count", added)
 
     def tell(self, committed: Committed) -> None:
         committed.waiting = self.waiting

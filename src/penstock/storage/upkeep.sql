@@ -74,6 +74,16 @@ where seq in (
   limit :limit
 );
 
+-- name: prune_ticks
+delete from penstock_ticks
+where (schedule, due) in (
+  select schedule, due
+  from penstock_ticks
+  where fired_at < :before
+  order by fired_at
+  limit :limit
+);
+
 -- name: prune_usage
 delete from penstock_usage
 where (month, task, statement) in (

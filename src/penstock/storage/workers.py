@@ -21,7 +21,13 @@ class StoredWorkers:
         self._session = session
         self._at = faults.at
         who = {"host": socket.gethostname(), "pid": os.getpid(), "now": now}
-        session.worker = session.transact(partial(session.value, "workers.enrol", who))
+        session.worker = session.transact(partial(self._enrol, who))
+        self._known: list[dict[str, Any]] = []
+
+    def _enrol(self, who: dict[str, Any]) -> int:
+        me: int = self._session.value("workers.enrol", who)
+        self._session.enrolled(me)
+        return me
 
     @property
     def me(self) -> int:
@@ -32,8 +38,12 @@ class StoredWorkers:
         self._session.transact(partial(self._register, "workers.register_queue", [queue.as_row() for queue in queues]))
 
     def register_handlers(self, handlers: Sequence[HandlerRow]) -> None:
-        rows = [handler._asdict() | {"worker": self.me} for handler in handlers]
-        self._session.transact(partial(self._register, "workers.register_handler", rows))
+        self._known = [handler._asdict() | {"worker": self.me} for handler in handlers]
+        self.register_again()
+
+    def register_again(self) -> None:
+        """Somebody had taken this process for dead, and forgot what it can run."""
+        self._session.transact(partial(self._register, "workers.register_handler", self._known))
 
     def _register(self, statement: str, rows: Sequence[dict[str, Any]]) -> None:
         for row in rows:
@@ -56,17 +66,34 @@ class StoredWorkers:
 
     def _return(self, worker: int, started: Collection[int] | None, charged: Collection[int], now: int) -> Returned:
         session = self._session
+        if not session.stays_away(worker):
+            return Returned()
         number = session.value("ledger.next_number")
         tally = Tally()
         returned = return_rows(session, worker, tally, started=started, charged=charged, now=now, number=number)
         tally.save(session)
         self._remove(worker)
+        session.change("workers.note_time", {"now": now})
         return returned.counts(tally)
 
     def _remove(self, worker: int) -> None:
         self._session.change("owning.let_go_all", {"worker": worker})
         for statement in ("keep_counts", "drop_counts", "forget_handlers", "leave"):
             self._session.change(f"workers.{statement}", {"worker": worker})
+
+    def behind(self, *, now: int, most: int | None = None) -> int:
+        return self._session.transact(partial(self._behind, now, most))
+
+    def _behind(self, now: int, most: int | None) -> int:
+        session = self._session
+        by = max(0, int(session.value("workers.latest_time") or 0) - now)
+        if most is not None and by > most:
+            for statement in ("sooner_messages", "sooner_timers", "sooner_items", "sooner_rates"):
+                session.change(f"workers.{statement}", {"now": now, "by": by})
+            for statement in ("forget_sizes", "forget_time"):
+                session.change(f"workers.{statement}", {"now": now})
+        session.change("workers.note_time", {"now": now})
+        return by
 
     def listed(self) -> list[WorkerRow]:
         return [WorkerRow(*row) for row in self._session.rows("workers.listed")]

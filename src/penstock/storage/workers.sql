@@ -81,11 +81,23 @@ from penstock_queues;
 select seq, token, queue, attempts, crashes
 from penstock_messages
 where worker is not null
-and due <= :lapsed_by
+and due > 0
 and worker = :worker
 order by due
 limit 10000
 --postgres for update
+;
+
+-- A process that is stopped in the middle of its commit keeps its rows until the server ends it: nobody waits for that.
+-- name: lapsed
+select seq, token, queue, attempts, crashes
+from penstock_messages
+where worker is not null
+and due <= :lapsed_by
+and worker = :worker
+order by due
+limit 10000
+--postgres for update skip locked
 ;
 
 -- name: put_back
@@ -122,3 +134,48 @@ where worker = :worker;
 -- name: leave
 delete from penstock_workers
 where id = :worker;
+
+-- The latest time that any process is known to have had here.
+-- name: note_time
+insert into penstock_facts (name, value)
+values ('seen_at', cast(:now as text))
+on conflict (name) do update
+set value = excluded.value
+where cast(penstock_facts.value as bigint) < cast(excluded.value as bigint);
+
+-- name: latest_time
+select cast(value as bigint)
+from penstock_facts
+where name = 'seen_at';
+
+-- A clock that was ahead has left times behind that must not be waited for. What was due by it is due now. Schedules find
+-- their next fire by themselves.
+-- name: sooner_messages
+update penstock_messages
+set due = case when due - :by > :now then due - :by else :now end
+where due > :now
+and (worker is null or worker = 0);
+
+-- name: sooner_timers
+update penstock_timers
+set due = case when due - :by > :now then due - :by else :now end
+where due > :now
+and rule is null;
+
+-- name: sooner_items
+update penstock_items
+set due = case when due - :by > :now then due - :by else :now end
+where due > :now;
+
+-- name: sooner_rates
+update penstock_queues
+set next_start = case when next_start - :by > :now then next_start - :by else :now end
+where next_start > :now;
+
+-- name: forget_sizes
+delete from penstock_sizes
+where at > :now;
+
+-- name: forget_time
+delete from penstock_facts
+where name = 'seen_at';

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import msgspec
 
@@ -49,6 +49,7 @@ class TestApp:
     so it survives when the worker is killed."""
 
     __test__ = False
+    new_database: ClassVar[Callable[[], str] | None] = None  # where tests that name no folder keep theirs
 
     def __init__(
         self,
@@ -62,12 +63,13 @@ class TestApp:
         shuffled: bool = False,
         duplicated: bool = False,
         folder: Path | None = None,
+        database: str | None = None,
     ) -> None:
-        """The database is kept in `folder`, or in one that goes with the test. `latency` is what the worker's store takes to
-        begin and to answer, in virtual seconds. With `shuffled` what is claimed together begins in any order, as the seed
-        wants it. With `duplicated` each message that the test sends is sent twice under one id, and each is delivered once
-        more to a handler that has lost its lease, so that it runs and can save nothing: `delivered` does not tell of that
-        one."""
+        """The database is the empty one that `database` names, or kept in `folder`, or in one that goes with the test.
+        `latency` is what the worker's store takes to begin and to answer, in virtual seconds. With `shuffled` what is
+        claimed together begins in any order, as the seed wants it. With `duplicated` each message that the test sends is
+        sent twice under one id, and each is delivered once more to a handler that has lost its lease, so that it runs and
+        can save nothing: `delivered` does not tell of that one."""
         self.app = app
         self.answers: Answers = deque()
         self.seed = seed
@@ -78,6 +80,7 @@ class TestApp:
         self._shuffled = shuffled
         self._duplicated = duplicated
         self._kept_in = folder
+        self._named = database
         self._answering: list[Queue] = []
         self._open = False
         self._workers = 0
@@ -97,7 +100,12 @@ class TestApp:
             self._time.jump((to_micros(self._start) - self._time.clock.now()) / 1_000_000)
         self._folder = TemporaryDirectory(prefix="penstock-test-")
         self._before = (self.app.database, self.app.config)
-        self.app.database = str(Path(self._kept_in or self._folder.name, f"{self.app.name}.db"))
+        if self._named is not None:
+            self.app.database = self._named
+        elif self._kept_in is None and TestApp.new_database is not None:
+            self.app.database = TestApp.new_database()
+        else:
+            self.app.database = str(Path(self._kept_in or self._folder.name, f"{self.app.name}.db"))
         self.app.config = msgspec.structs.replace(self.app.config, synchronous=self._synchronous)
         recorder = CandidRecorder if self._duplicated else Recorder
         self._recorder = recorder(lambda: self._time.clock.now())

@@ -11,8 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import apsw
-
+from penstock.contracts.presence import Presence
 from penstock.contracts.store import Writer
 from penstock.runtime.engine import Engine
 from penstock.storage.sqlite.presence import SqlitePresence
@@ -41,7 +40,7 @@ class Process:
         self.paused = False
         self.engine: Engine | None = None
         self.writer: Writer | None = None
-        self.presence: SqlitePresence | None = None
+        self.presence: Presence | None = None
         self.context = contextvars.Context()
         self.context.run(_process.set, self)
         self.when_resumed: list[Callable[[], None]] = []
@@ -58,7 +57,6 @@ class Process:
 
     def owns(self, engine: Engine) -> None:
         """The engine runs in this process: its files go with it."""
-        assert isinstance(engine.presence, SqlitePresence)
         self.engine, self.writer, self.presence = engine, engine.writer, engine.presence
 
     # -- what can befall it -------------------------------------------------------------------------------
@@ -76,7 +74,7 @@ class Process:
         """Ends it as SIGKILL would. Whoever calls this from inside the process must raise Killed at once."""
         if self.dead:
             return
-        if self.presence is not None and not self.presence._map.closed:
+        if self.presence is not None and _is_there(self.presence):
             _abandon(self.presence)
         self.dead = True
         for handle in [*self._loop._ready, *self._loop._scheduled]:
@@ -90,10 +88,15 @@ class Process:
     def _close_files(self) -> None:
         if self.engine is not None:
             self.engine.history.vanish()
+            for lane in self.engine._readers:
+                if lane._reader is not None:
+                    lane._reader.close()
         if self.writer is not None:
-            with suppress(apsw.ConnectionClosedError):
+            try:
                 self.writer.upkeep.applied()  # raises if it was closing and had got this far
-                self.writer.close()
+            except Exception:
+                return
+            self.writer.close()
 
     def dispose(self) -> None:
         """At the end of a test: lets go of tasks that can never run again, so that nobody waits for them."""
@@ -104,7 +107,8 @@ class Process:
             for task in self._tasks:
                 _let_go(task)
             self._tasks.clear()
-        if self.presence is not None and not self.presence._map.closed:
+        self._close_files()  # the loop may have ended before it came to that
+        if self.presence is not None and _is_there(self.presence):
             self.presence.vanish()
         self.engine = self.writer = self.presence = None
 
@@ -132,7 +136,14 @@ def _unwind(coroutine: Any) -> None:
             return
 
 
-def _abandon(presence: SqlitePresence) -> None:
+def _is_there(presence: Presence) -> bool:
+    try:
+        return bool(presence.cells.nbytes)
+    except ValueError:  # it was let go
+        return False
+
+
+def _abandon(presence: Presence) -> None:
     """What the system does with the files of a dead process: locks are let go, the list of running handlers stays.
 
     Code that is still unwinding writes on, so it keeps the old file and the others find a copy of this moment.
@@ -140,6 +151,8 @@ def _abandon(presence: SqlitePresence) -> None:
     left = presence.path.with_name(presence.path.name + ".left")
     left.write_bytes(presence.path.read_bytes())
     os.replace(left, presence.path)
+    if not isinstance(presence, SqlitePresence):
+        return  # its lock goes with its writer's connection
     fcntl.flock(presence._file, fcntl.LOCK_UN)
     for file in presence._held.values():
         os.close(file)

@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from penstock.app import App
 from penstock.data.query import Answer, Question, answers, question, script
+from penstock.model.redaction import address_shown
 from penstock.web.intake import BadField, read_json, request_bytes_max
 from penstock.web.reply import NotFound, Reply
 from penstock.web.tokens import D1_READ, D1_WRITE, require
@@ -55,7 +56,7 @@ class D1:
         return Reply([{"success": True, "results": shaped(each), "meta": _meta(each, size)} for each in found])
 
     def _check_name(self, name: str) -> None:
-        known = dict.fromkeys((self._app.name, Path(self._app.database).stem))
+        known = dict.fromkeys((self._app.name, Path(address_shown(self._app.database).partition("?")[0]).stem))
         if name not in known:
             raise NotFound(f"There is no database {name[:100]!r}. There is: {', '.join(known)}.")
 

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from penstock.app import App
 from penstock.model import tagged
 from penstock.model.errors import TooLarge
+from penstock.model.ids import from_text
 from penstock.model.strict_json import BadJson, parse
 from penstock.queues.desk import Desk
 from penstock.queues.parcel import Parcel, Pushed
@@ -20,12 +21,14 @@ from penstock.web.reply import Reply
 
 PULL_BATCH, PULL_BATCH_MAX = 5, 100
 PULL_LEASE_SECONDS = 30.0
+REFS_MAX = 100  # as many as one peek gives; each is a commit
 LEASES_MAX = 1_000  # of one acknowledgement; each is part of one commit
 REQUEST_ID_LENGTH_MAX = 255
 SMALL_BYTES_MAX = 1_000_000  # of a request that carries no bodies
 
 ContentType = Literal["json", "text", "bytes", "v8"]
 _TEXTUAL = "text"  # the only kind of body that is pulled as it is; all others travel in Base64
+NOT_WAITING = "no such message waits here: it is done, under way, or was never sent"
 STRINGIFIED = "The body was JSON inside a string and was decoded once. Send the value itself, or say content_type text."
 
 
@@ -67,8 +70,12 @@ class Acknowledging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     retries: list[Retry] = []
 
 
+class Ref(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    ref: str
+
+
 class Purging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    refs: list[dict[str, str]] | None = None
+    refs: list[Ref] | None = None
     delete_messages_permanently: Literal[True] | None = None
 
 
@@ -191,12 +198,19 @@ class Messages:
 
     async def purge(self, request: Request) -> Reply:
         asked = await read_json(request, Purging, SMALL_BYTES_MAX, may_be_empty=True)
-        if asked.refs is not None:
+        queue, desk = request.path_params["queue"], await self._app.desk()
+        if asked.refs is None:
+            return Reply({"purged": await desk.purge(queue), "errors": [], "warnings": {}})
+        if not 0 < len(asked.refs) <= REFS_MAX:
             raise BadField(
-                "refs: single messages cannot be purged. Leave it out to purge the whole queue.", field="refs"
+                f"refs: {len(asked.refs):,} are given, and 1 to {REFS_MAX} are taken at once. Leave it out to purge the "
+                "whole queue.",
+                field="refs",
             )
-        desk = await self._app.desk()
-        return Reply({"purged": await desk.purge(request.path_params["queue"]), "errors": [], "warnings": {}})
+        ids = {each.ref: _ref(each.ref, number) for number, each in enumerate(asked.refs)}
+        gone = {ref: await desk.purge_one(queue, id) for ref, id in ids.items()}
+        warnings = {ref: NOT_WAITING for ref, purged in gone.items() if not purged}
+        return Reply({"purged": sum(gone.values()), "errors": [], "warnings": warnings})
 
 
 def _body(asked: Pushing, field: str, remarks: list[str]) -> object:
@@ -256,6 +270,14 @@ def _request_id(request: Request, asked: Pulling) -> str | None:
     if not 0 < len(asked.request_id) <= REQUEST_ID_LENGTH_MAX:
         raise BadField(f"request_id: it has 1 to {REQUEST_ID_LENGTH_MAX} characters.", field="request_id")
     return asked.request_id
+
+
+def _ref(ref: str, number: int) -> bytes:
+    try:
+        return from_text(ref)
+    except ValueError:
+        field = f"refs[{number}].ref"
+        raise BadField(f"{field}: {ref[:100]!r} is no ref. Peek gives one with each message.", field=field) from None
 
 
 def _outward(body: bytes, content_type: str) -> str:

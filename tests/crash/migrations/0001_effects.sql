@@ -3,4 +3,4 @@ create table effects (
   queue text not null,
   number integer not null,
   pid integer not null
-) strict;
+);

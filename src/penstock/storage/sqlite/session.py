@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import apsw
 
 from penstock.contracts.ledger import SealedUnit, Want
-from penstock.model.errors import StorageFull
+from penstock.model.errors import StorageFull, StoreError
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
@@ -89,6 +89,9 @@ class SqliteSession:
     def change_many(self, statement: str, bounds: Sequence[Bound]) -> None:
         self.connection.executemany(SQL[statement], bounds)
 
+    def change_last(self, statement: str, bound: Bound) -> None:
+        self.connection.execute(SQL[statement], bound)
+
     def numbers(self, numbers: list[int]) -> Any:
         return apsw.carray(array("q", numbers))
 
@@ -124,8 +127,29 @@ class SqliteSession:
         except UnicodeDecodeError as error:
             raise damaged(self.settings.path, error) from error
 
+    def next_due(self, queue: str, now: int) -> int | None:
+        due: int | None = self.value("claiming.next_due", {"queue": queue})
+        return due
+
+    def next_lapse(self, *, surely: bool) -> int | None:
+        lapse: int | None = self.value("claiming.next_lapse")
+        return lapse
+
+    def note_number(self, number: int, now: int) -> None:
+        if self.change("ledger.note_number", {"number": number, "worker": self.worker}) != 1:
+            raise StoreError("This process's own row is gone: somebody took it for dead. Start it again.")
+
     def run_calls(self, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
         run_calls(self, units, measures)
+
+    def enrolled(self, worker: int) -> None:
+        """Its sign of life is a file, which others look for first."""
+
+    def try_lock_queue(self, queue: str) -> bool:
+        return True
+
+    def stays_away(self, worker: int) -> bool:
+        return True  # whoever found it dead holds its lock
 
     def started_in(self, worker: int) -> list[int] | None:
         return self._started_in(worker)

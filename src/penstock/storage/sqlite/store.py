@@ -84,8 +84,8 @@ class SqliteStore:
     def open_reader(self) -> Reader:
         return SqliteReader(self._settings)
 
-    def open_history(self) -> SqliteHistory:
-        return SqliteHistory(self._settings.path)
+    def open_history(self, *, read_only: bool = False) -> SqliteHistory:
+        return SqliteHistory(self._settings.path, read_only=read_only)
 
     def presence(self, worker: int) -> SqlitePresence:
         return SqlitePresence(self._settings.path, worker)

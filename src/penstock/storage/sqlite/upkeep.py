@@ -11,20 +11,14 @@ from penstock.model.errors import BadApp, BadMigration
 from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
 from penstock.model.statement import one_line
-from penstock.model.times import day_of, month_of
 from penstock.model.upsert import quoted
-from penstock.model.usage import Measure
+from penstock.storage.keeping import StoredKeeping
 from penstock.storage.sqlite.session import SQL, SqliteSession
 
-ONCE_KEPT_DAYS = 15
-RESOLVED_KEPT_DAYS = 90  # dead letters that were dealt with
-USAGE_KEPT_DAYS = 400
-SIZES_KEPT_DAYS = 400
-DAY_MICROS = 86_400_000_000
 
-
-class SqliteUpkeep:
+class SqliteUpkeep(StoredKeeping):
     def __init__(self, session: SqliteSession) -> None:
+        super().__init__(session)
         self._session = session
         self._version = int(session.connection.pragma("data_version"))
 
@@ -43,9 +37,6 @@ class SqliteUpkeep:
             session.checkpointer.after_commit()
 
     # -- migrations -------------------------------------------------------------------------------
-
-    def applied(self) -> list[tuple[str, str]]:
-        return list(self._session.connection.execute(SQL["upkeep.applied"]))
 
     def migrate(self, migrations: Sequence[Migration], *, now: int) -> list[str]:
         """Each file is one transaction; somebody who migrates at the same time waits, then finds nothing to do."""
@@ -105,49 +96,13 @@ class SqliteUpkeep:
         names = {"name": table, "added": f"penstock_count_{table}_added", "removed": f"penstock_count_{table}_removed"}
         return bool(self._session.value("upkeep.count_is_kept", names))
 
-    # -- usage and size -----------------------------------------------------------------------------
-
-    def add_usage(self, month: str, measures: Sequence[tuple[str, Measure]], *, now: int) -> None:
-        with self._transaction() as connection:
-            for task, measure in measures:
-                added = {
-                    "month": month,
-                    "task": task,
-                    "statement": one_line(measure.sql, 500),
-                    "executions": measure.executions,
-                    "rows_read": measure.rows_read,
-                    "rows_written": measure.rows_written,
-                    "pages": measure.pages,
-                    "steps": measure.steps,
-                    "micros": int(measure.seconds * 1_000_000),
-                }
-                connection.execute(SQL["upkeep.add_usage"], added)
+    # -- size ---------------------------------------------------------------------------------------
 
     def size_bytes(self) -> int:
         return int(self._session.value("upkeep.page_count")) + self._session.checkpointer.log_bytes()
 
     def sample_size(self, *, now: int) -> list[Sample]:
-        size = self.size_bytes()
-        with self._transaction() as connection:
-            connection.execute(SQL["upkeep.note_size"], {"day": day_of(now), "at": now, "bytes": size})
-            return [Sample(*row) for row in connection.execute(SQL["upkeep.sizes"])]
-
-    # -- bounded retention --------------------------------------------------------------------------
-
-    def prune(self, *, now: int, limit: int, dedup_seconds: float = 15 * 86_400.0) -> int:
-        oldest_kept = (
-            ("prune_once", now - max(ONCE_KEPT_DAYS * DAY_MICROS, int(dedup_seconds * 1_000_000))),
-            ("prune_seen", now - int(dedup_seconds * 1_000_000)),
-            ("prune_dead", now - RESOLVED_KEPT_DAYS * DAY_MICROS),
-            ("prune_usage", month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)),
-            ("prune_sizes", day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)),
-        )
-        removed = 0
-        with self._transaction() as connection:
-            for statement, before in oldest_kept:
-                connection.execute(SQL[f"upkeep.{statement}"], {"before": before, "limit": limit - removed})
-                removed += connection.changes()
-        return removed
+        return self._note_size(self.size_bytes(), now)
 
     def log_bytes(self) -> int:
         return self._session.checkpointer.log_bytes()
@@ -163,6 +118,9 @@ class SqliteUpkeep:
         changed = version != self._version
         self._version = version
         return changed
+
+    def server_time(self) -> int | None:
+        return None  # the database is on this host
 
 
 def kept_count_statements(table: str, checked: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""Readiness: what can be said against an app before it runs."""

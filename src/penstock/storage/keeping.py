@@ -1,0 +1,74 @@
+"""The half of a database's upkeep that every store does alike: what was applied, what was used, what is too old."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from operator import itemgetter
+
+from penstock.model.forecast import Sample
+from penstock.model.statement import one_line
+from penstock.model.times import day_of, month_of
+from penstock.model.usage import Measure
+from penstock.storage.session import Session
+
+ONCE_KEPT_DAYS = 15
+RESOLVED_KEPT_DAYS = 90  # dead letters that were dealt with
+TICKS_KEPT_DAYS = 90
+USAGE_KEPT_DAYS = 400
+SIZES_KEPT_DAYS = 400
+DAY_MICROS = 86_400_000_000
+
+
+class StoredKeeping:
+    def __init__(self, session: Session) -> None:
+        self._kept = session
+
+    def applied(self) -> list[tuple[str, str]]:
+        return self._kept.rows("upkeep.applied")
+
+    def add_usage(self, month: str, measures: Sequence[tuple[str, Measure]], *, now: int) -> None:
+        # In one order everywhere: two processes that add to the same rows must not wait for each other.
+        added = sorted(((task, one_line(each.sql, 500), each) for task, each in measures), key=itemgetter(0, 1))
+        self._kept.transact(partial(self._add_usage, month, added, now))
+
+    def _add_usage(self, month: str, added: Sequence[tuple[str, str, Measure]], now: int) -> None:
+        for task, statement, measure in added:
+            spent = {
+                "month": month,
+                "task": task,
+                "statement": statement,
+                "executions": measure.executions,
+                "rows_read": measure.rows_read,
+                "rows_written": measure.rows_written,
+                "pages": measure.pages,
+                "steps": measure.steps,
+                "micros": int(measure.seconds * 1_000_000),
+            }
+            self._kept.change("upkeep.add_usage", spent)
+        self._kept.change("workers.note_time", {"now": now})
+
+    def _note_size(self, size: int, now: int) -> list[Sample]:
+        def note() -> list[Sample]:
+            self._kept.change("upkeep.note_size", {"day": day_of(now), "at": now, "bytes": size})
+            return [Sample(*row) for row in self._kept.rows("upkeep.sizes")]
+
+        return self._kept.transact(note)
+
+    def prune(self, *, now: int, limit: int, dedup_seconds: float = 15 * 86_400.0) -> int:
+        oldest_kept = (
+            ("prune_once", now - max(ONCE_KEPT_DAYS * DAY_MICROS, int(dedup_seconds * 1_000_000))),
+            ("prune_seen", now - int(dedup_seconds * 1_000_000)),
+            ("prune_dead", now - RESOLVED_KEPT_DAYS * DAY_MICROS),
+            ("prune_ticks", now - TICKS_KEPT_DAYS * DAY_MICROS),
+            ("prune_usage", month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)),
+            ("prune_sizes", day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)),
+        )
+
+        def remove() -> int:
+            removed = 0
+            for statement, before in oldest_kept:
+                removed += self._kept.change(f"upkeep.{statement}", {"before": before, "limit": limit - removed})
+            return removed
+
+        return self._kept.transact(remove)

@@ -1,0 +1,1 @@
+"""PostgreSQL: what users move to when one machine is not enough."""

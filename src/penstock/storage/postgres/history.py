@@ -1,0 +1,160 @@
+"""The history on PostgreSQL: tables of their own, written without waiting for the disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+
+from penstock.contracts.history import Entry, MinuteCount, Processed
+from penstock.model.errors import StoreError
+from penstock.storage.postgres import schema
+from penstock.storage.postgres.connection import (
+    CONFLICTS,
+    Settings,
+    connect,
+    first_line,
+    is_lost,
+    statements,
+    translated,
+)
+
+T = TypeVar("T")
+
+DELIVERIES_MAX = 1_000  # of one message; retries end long before
+GROUPS_MAX = 1_000  # types times sources in a report
+MINUTES_MAX = 44_640  # a month of them is kept, and can be asked for
+MINUTE = 60_000_000
+DAY = 1_440 * MINUTE
+LABELS_MAX = 10_000
+TRIES = 5
+
+
+class PostgresHistory:
+    """Connects when it is first needed. What a crash of the server loses is the last second of it."""
+
+    def __init__(self, settings: Settings, *, read_only: bool = False) -> None:
+        self._settings = Settings(settings.url, "off", metered=False)
+        self._read_only = read_only
+        self._sql = {name.partition(".")[2]: sql for name, sql in statements().items() if name.startswith("history.")}
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._labels: dict[tuple[Any, ...], int] = {}
+        self._day = 0
+
+    # -- adding -----------------------------------------------------------------------------------------
+
+    def append(self, entries: Sequence[Entry]) -> str | None:
+        if entries:
+            self._transact(lambda connection: self._append(connection, entries))
+        return None
+
+    def _append(self, connection: psycopg.Connection[tuple[Any, ...]], entries: Sequence[Entry]) -> None:
+        noted_at = max(entry.ended_at for entry in entries)
+        labels = self._labels_of(connection, entries, noted_at // DAY * DAY)
+        connection.execute(
+            self._sql["append"],
+            {
+                "noted_at": noted_at,
+                "ended_at": [entry.ended_at for entry in entries],
+                "started_at": [entry.started_at for entry in entries],
+                "correlation_id": [entry.correlation_id for entry in entries],
+                "id": [entry.id for entry in entries],
+                "causation_id": [entry.causation_id for entry in entries],
+                "label": labels,
+                "error": [entry.error for entry in entries],
+            },
+        )
+        counted = Counter(
+            (entry.ended_at // MINUTE * MINUTE, label) for entry, label in zip(entries, labels, strict=True)
+        )
+        minutes = {
+            "minute": [minute for minute, _ in counted],
+            "label": [label for _, label in counted],
+            "count": list(counted.values()),
+        }
+        connection.execute(self._sql["count_minutes"], minutes)
+
+    def _labels_of(
+        self, connection: psycopg.Connection[tuple[Any, ...]], entries: Sequence[Entry], day: int
+    ) -> list[int]:
+        if day != self._day or len(self._labels) > LABELS_MAX:
+            self._labels.clear()  # what is used today says so in its row, once
+            self._day = day
+        keys = [
+            (each.kind, each.service, each.queue, each.name, each.source, each.attempt, each.status) for each in entries
+        ]
+        for key in sorted(set(keys) - self._labels.keys()):
+            named = dict(zip(("kind", "service", "queue", "name", "source", "attempt", "status"), key, strict=True))
+            row = connection.execute(self._sql["label"], named | {"seen": day}).fetchone()
+            assert row is not None
+            self._labels[key] = row[0]
+        return [self._labels[key] for key in keys]
+
+    def prune(self, before: int, limit: int) -> int:
+        def remove(connection: psycopg.Connection[tuple[Any, ...]]) -> int:
+            connection.execute(self._sql["prune_minutes"], {"kept": MINUTES_MAX * MINUTE})
+            removed = connection.execute(self._sql["prune"], {"before": before, "limit": limit}).rowcount
+            if not removed:
+                connection.execute(self._sql["prune_labels"], {"before": before, "day": DAY})
+                self._labels.clear()
+            return removed
+
+        return self._transact(remove)
+
+    def _transact(self, work: Callable[[psycopg.Connection[tuple[Any, ...]]], T]) -> T:
+        for tried in range(TRIES):
+            connection = self._connect()
+            try:
+                with connection.transaction():
+                    return work(connection)
+            except psycopg.Error as error:
+                self._labels.clear()  # some may be rolled back
+                if tried + 1 == TRIES or not (isinstance(error, CONFLICTS) or is_lost(connection, error)):
+                    raise StoreError(f"The history cannot be written now ({first_line(error)}).") from error
+                if is_lost(connection, error):
+                    self.close()
+        raise AssertionError("a try ends in a result or an error")
+
+    # -- asking -----------------------------------------------------------------------------------------
+
+    def chain(self, correlation_id: bytes, limit: int) -> list[Entry]:
+        return [Entry(*row) for row in self._rows("chain", {"correlation_id": correlation_id, "limit": limit})]
+
+    def of_message(self, id: bytes) -> list[Entry]:
+        return [Entry(*row) for row in self._rows("of_message", {"id": id, "limit": DELIVERIES_MAX})]
+
+    def processed(self, since: int, until: int) -> list[Processed]:
+        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": GROUPS_MAX}
+        return [Processed(*row) for row in self._rows("processed", bound)]
+
+    def per_minute(self, since: int, until: int) -> list[MinuteCount]:
+        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": MINUTES_MAX}
+        return [MinuteCount(*row) for row in self._rows("per_minute", bound)]
+
+    def bytes(self) -> int:
+        return int(self._rows("bytes", {})[0][0])
+
+    def _rows(self, name: str, bound: dict[str, Any]) -> list[Any]:
+        try:
+            return self._connect().execute(self._sql[name], bound).fetchall()
+        except psycopg.Error as error:
+            self.close()
+            raise StoreError(f"The history cannot be read now ({first_line(error)}).") from error
+
+    # -- the connection ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._connection is None or self._connection.closed:
+            self._labels.clear()
+            with translated(self._settings):
+                self._connection = connect(self._settings, name="penstock history")
+                if not self._read_only:
+                    schema.ensure(self._connection, self._settings)
+        return self._connection

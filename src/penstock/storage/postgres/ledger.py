@@ -1,0 +1,132 @@
+"""Group commits: many units of work, one transaction, and the claims that ride along."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import psycopg
+
+from penstock.contracts.chores import Chores
+from penstock.contracts.faults import Faults
+from penstock.contracts.ledger import Atomic, Committed, NotCommitted, OnceKey, SealedUnit, Want
+from penstock.model.errors import StatementFailed, StorageFull, StoreError
+from penstock.storage.filling import Filler
+from penstock.storage.postgres.connection import CONFLICTS, failed, first_line, is_lost, translated
+from penstock.storage.postgres.session import TRIES, Conflict, PostgresSession
+from penstock.storage.sending import Conflicts
+
+
+class PostgresLedger:
+    def __init__(self, session: PostgresSession, faults: Faults) -> None:
+        self._session = session
+        self._at = faults.at
+        self._filler = Filler(session, faults)
+
+    def find_once(self, once: OnceKey) -> bytes | None:
+        return self._session.transact(lambda: self._filler.find_once(once))
+
+    def commit(
+        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+    ) -> Committed:
+        chores = Chores(sweep, fire)
+        if not any(type(call) is Atomic for unit in units for call in unit.calls):
+            return self._commit(units, wants, chores, now, serializable=False)
+        # Functions that read and then write are serializable among themselves. Claims would only get in their way.
+        committed = self._commit(units, (), Chores(), now, serializable=True)
+        if wants or any(chores):
+            self._claim_after(committed, wants, chores, now)
+        return committed
+
+    def _claim_after(self, committed: Committed, wants: Sequence[Want], chores: Chores, now: int) -> None:
+        """The units are saved, whatever becomes of the claims."""
+        try:
+            claims = self._commit((), wants, chores, now, serializable=False)
+        except (StoreError, NotCommitted):
+            committed.next_due |= {want.queue: now for want in wants}
+            return
+        committed.claimed, committed.next_due, committed.swept = claims.claimed, claims.next_due, claims.swept
+        committed.next_lapse, committed.next_timer = claims.next_lapse, claims.next_timer
+        committed.parallel = claims.parallel
+        committed.measures += claims.measures
+        committed.deaths += claims.deaths
+        for queue, due in claims.waiting.items():
+            committed.waiting[queue] = min(due, committed.waiting.get(queue, due))
+
+    def _commit(
+        self, units: Sequence[SealedUnit], wants: Sequence[Want], chores: Chores, now: int, *, serializable: bool
+    ) -> Committed:
+        careful = False
+        for tried in range(TRIES):
+            try:
+                return self._try(units, wants, chores, now, careful=careful, serializable=serializable)
+            except Conflicts:
+                careful = True
+            except Conflict:
+                time.sleep(0.001 * tried)
+        raise NotCommitted(f"Others got in the way of a commit {TRIES} times; nothing of it was saved.")
+
+    def _try(
+        self,
+        units: Sequence[SealedUnit],
+        wants: Sequence[Want],
+        chores: Chores,
+        now: int,
+        *,
+        careful: bool,
+        serializable: bool,
+    ) -> Committed:
+        session = self._session
+        try:
+            session.ensure()
+            session.begin(serializable=serializable, with_first=True)
+            committed = self._filler.fill(units, wants, chores, now=now, careful=careful)
+            if committed.is_empty and not units:
+                session.rollback()
+                return committed
+            self._at("commit.before")
+        except BaseException as error:
+            session.rollback()
+            self._explain(error)
+            raise
+        try:
+            session.commit()
+        except CONFLICTS as error:
+            session.rollback()
+            raise Conflict from error
+        except psycopg.IntegrityError as error:
+            session.rollback()
+            raise StatementFailed(
+                f"The database refused the commit: {first_line(error)}. A constraint that is checked last (`deferrable`) "
+                "does not hold.",
+                cause=first_line(error),
+            ) from error
+        except psycopg.Error as error:
+            self._learn_the_truth(committed.number, error)
+        self._at("commit.after")
+        return committed
+
+    def _explain(self, error: BaseException) -> None:
+        """Says what an error before the commit means. Users' statements are named by now."""
+        session = self._session
+        if isinstance(error, CONFLICTS):
+            raise Conflict from error
+        if isinstance(error, psycopg.Error):
+            if is_lost(session.connection, error):
+                session.reopen()
+                raise NotCommitted(f"The connection was lost ({first_line(error)}); nothing was saved.") from error
+            with translated(session.settings):
+                raise error
+            raise failed(session.settings, error) from error
+        if isinstance(error, StoreError) and not isinstance(error, StorageFull):
+            raise NotCommitted(str(error)) from error
+
+    def _learn_the_truth(self, number: int, error: psycopg.Error) -> None:
+        """An error at commit may still be a commit: the number that the group wrote tells whether it happened."""
+        session = self._session
+        session.rollback()
+        session.reopen()
+        if session.transact(lambda: session.value("ledger.read_number", {"worker": session.worker})) != number:
+            raise NotCommitted(
+                f"The commit failed ({first_line(error)}) and was read back: nothing was saved."
+            ) from error

@@ -1,0 +1,100 @@
+"""The PostgreSQL store: opens the writer, readers, presence and bell of one database."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import psycopg
+
+from penstock.contracts.faults import Faults, NoFaults
+from penstock.contracts.store import Reader, Writer
+from penstock.model.errors import BadConfig
+from penstock.storage.items import StoredItems
+from penstock.storage.operations import StoredOperations
+from penstock.storage.owning import StoredObjects
+from penstock.storage.postgres import schema
+from penstock.storage.postgres.bell import NotifyBell
+from penstock.storage.postgres.connection import SYNCHRONOUS, Settings, failed, translated
+from penstock.storage.postgres.history import PostgresHistory
+from penstock.storage.postgres.ledger import PostgresLedger
+from penstock.storage.postgres.presence import PostgresPresence, folder_of, started_in
+from penstock.storage.postgres.reader import PostgresReader
+from penstock.storage.postgres.session import PostgresSession
+from penstock.storage.postgres.upkeep import PostgresUpkeep
+from penstock.storage.timing import StoredTimers
+from penstock.storage.workers import StoredWorkers
+
+
+class PostgresWriter:
+    def __init__(self, settings: Settings, faults: Faults, *, now: int) -> None:
+        self.folder = Path()
+        self.session = PostgresSession(settings, self._started_in)
+        try:
+            self.session.surely(lambda: schema.ensure(self.session.connection, settings))
+            identity: str = self.session.transact(
+                lambda: self.session.value("workers.identity", {"fresh": os.urandom(16).hex()})
+            )
+            self.folder = folder_of(identity)
+            self.ledger = PostgresLedger(self.session, faults)
+            self.workers = StoredWorkers(self.session, faults, now=now)
+            self.session.came_back = self.workers.register_again
+            self.operations = StoredOperations(self.session)
+            self.timers = StoredTimers(self.session)
+            self.objects = StoredObjects(self.session)
+            self.items = StoredItems(self.session)
+            self.upkeep = PostgresUpkeep(self.session)
+        except BaseException as error:
+            self.session.close()
+            if isinstance(error, psycopg.Error):
+                with translated(settings):
+                    raise
+                raise failed(settings, error) from error
+            raise
+
+    def _started_in(self, worker: int) -> list[int] | None:
+        return started_in(self.folder, worker)
+
+    def close(self) -> None:
+        self.session.close()
+
+
+class PostgresStore:
+    dialect = "postgres"
+
+    def __init__(
+        self, url: str, *, synchronous: str = "full", metered: bool = True, faults: Faults | None = None
+    ) -> None:
+        if synchronous not in SYNCHRONOUS:
+            raise BadConfig(
+                f"synchronous is {synchronous!r}; it can be {', '.join(SYNCHRONOUS)}.",
+                field="synchronous",
+                value=synchronous,
+            )
+        self._settings = Settings(url, synchronous, metered)
+        self._faults = faults or NoFaults()
+        self._writers: WeakValueDictionary[int, PostgresWriter] = WeakValueDictionary()
+
+    @property
+    def location(self) -> str:
+        return self._settings.shown
+
+    def open_writer(self, *, now: int) -> Writer:
+        writer = PostgresWriter(self._settings, self._faults, now=now)
+        self._writers[writer.workers.me] = writer
+        return writer
+
+    def open_reader(self) -> Reader:
+        return PostgresReader(self._settings)
+
+    def open_history(self, *, read_only: bool = False) -> PostgresHistory:
+        return PostgresHistory(self._settings, read_only=read_only)
+
+    def presence(self, worker: int) -> PostgresPresence:
+        """Belongs to the writer of that number: its connection is what holds the lock."""
+        writer = self._writers[worker]
+        return PostgresPresence(writer.session, writer.folder, worker)
+
+    def bell(self, worker: int) -> NotifyBell:
+        return NotifyBell(self._settings, worker)

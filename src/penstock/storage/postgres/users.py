@@ -1,0 +1,217 @@
+"""Users' statements inside a commit: in order, each with its outcome, its line in the user's code and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import errors
+
+from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, SealedUnit, Write, WriteMany, where
+from penstock.model.errors import LostUpdate, PenstockError, StatementFailed, UnitClosed
+from penstock.model.parameters import bind
+from penstock.model.row import Row, row_type
+from penstock.model.statement import one_line, readable, scan, to_psycopg, writable
+from penstock.model.usage import Measure
+from penstock.storage.postgres.connection import first_line, is_lost
+
+if TYPE_CHECKING:
+    from penstock.storage.postgres.session import PostgresSession
+
+USERS_PLANS = "set local enable_seqscan = on; set local enable_bitmapscan = on"
+ENGINES_PLANS = "set local enable_seqscan = off; set local enable_bitmapscan = off"
+# What is nobody's statement's fault: the whole group is run again, or fails as one.
+_OF_THE_STORE = (errors.SerializationFailure, errors.DeadlockDetected, errors.DiskFull, errors.OutOfMemory)
+
+
+def run_calls(session: PostgresSession, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
+    """Runs every call in order; equal statements in a row travel together, where a failure need not name its line."""
+    calls = [(unit.task, call) for unit in units for call in unit.calls]
+    if not calls:
+        return
+    alone = sum(bool(unit.calls) for unit in units) == 1
+    session.connection.execute(USERS_PLANS)
+    start = 0
+    while start < len(calls):
+        task, call = calls[start]
+        if isinstance(call, Atomic):
+            _atomic(session, task, call, measures)
+            start += 1
+        else:
+            alike = [call] if alone else _alike(calls, start)
+            _statements(session, task, alike, measures)
+            start += len(alike)
+    session.connection.execute(ENGINES_PLANS)
+
+
+def _alike(calls: Sequence[tuple[str, Call]], start: int) -> list[Write | WriteMany]:
+    """The calls from `start` on that belong to the same task and have the same text."""
+    task, first = calls[start]
+    found: list[Write | WriteMany] = []
+    for other, call in calls[start:]:
+        if isinstance(call, Atomic) or isinstance(first, Atomic) or call.sql != first.sql or other != task:
+            break
+        found.append(call)
+    return found
+
+
+def _statements(
+    session: PostgresSession, task: str, calls: Sequence[Write | WriteMany], measures: list[tuple[str, Measure]]
+) -> None:
+    sql = calls[0].sql
+    sizes = [len(call.rows) if isinstance(call, WriteMany) else 1 for call in calls]
+    rows = [row for call in calls for row in (call.rows if isinstance(call, WriteMany) else [call.parameters])]
+    with _located(session, calls[0]), _measured(session, task, sql, len(rows), measures) as measured:
+        changes = _run(session, to_psycopg(scan(sql)), rows)
+        measured.rows_written = sum(changes)
+    at = 0
+    for call, size in zip(calls, sizes, strict=True):
+        with _located(session, call):
+            _note(call, sum(changes[at : at + size]))
+        at += size
+
+
+def _run(session: PostgresSession, text: str, rows: Sequence[dict[str, Bindable]]) -> list[int]:
+    """How many rows each execution changed."""
+    cursor = session.cursor
+    if len(rows) == 1:
+        return [_changed(cursor.execute(text, rows[0]))]
+    changes: list[int] = []
+    if rows:
+        cursor.executemany(text, rows, returning=True)
+        changes.append(_changed(cursor))
+        while cursor.nextset():
+            changes.append(_changed(cursor))
+    return changes
+
+
+def _changed(cursor: psycopg.Cursor[Any]) -> int:
+    return max(cursor.rowcount, 0)
+
+
+def _note(call: Write | WriteMany, changes: int) -> None:
+    call.note(changes)
+    if isinstance(call, Write) and call.expect is not None and changes != call.expect:
+        raise LostUpdate(
+            f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
+            expected=call.expect,
+            changed=changes,
+        )
+
+
+def _atomic(session: PostgresSession, task: str, call: Atomic, measures: list[tuple[str, Measure]]) -> None:
+    with _located(session, call), PostgresTransaction(session, measures, task) as transaction:
+        call.note(call.function(transaction))
+
+
+@contextmanager
+def _located(session: PostgresSession, call: Call) -> Iterator[None]:
+    """An error as the handler's own, pointing at the line that made the call."""
+    try:
+        yield
+    except _OF_THE_STORE:
+        raise
+    except Exception as error:
+        if isinstance(error, psycopg.Error) and is_lost(session.connection, error):
+            raise
+        raise _named(error, call) from error
+
+
+def _named(error: Exception, call: Call) -> Exception:
+    named: Exception = error
+    if isinstance(error, psycopg.Error):
+        text = "" if isinstance(call, Atomic) else f" It was: {one_line(call.sql)}"
+        named = StatementFailed(
+            f"The database refused a statement: {first_line(error)}.{text}",
+            sql="" if isinstance(call, Atomic) else call.sql,
+            cause=first_line(error),
+        )
+    line = where(call.line)
+    if isinstance(named, PenstockError):
+        named.facts["line"] = line
+    named.add_note(f"called at {line}")
+    return named
+
+
+class _Counting:
+    rows_written = 0
+
+
+@contextmanager
+def _measured(
+    session: PostgresSession, task: str, sql: str, executions: int, measures: list[tuple[str, Measure]]
+) -> Iterator[_Counting]:
+    meter, counting = session.meter, _Counting()
+    if meter is None:
+        yield counting
+        return
+    begun = meter.begin(sql, executions)
+    yield counting
+    measures.append((task, meter.end(begun, rows_written=counting.rows_written)))
+
+
+class PostgresTransaction:
+    """What a function given to `atomically` sees: the commit itself, with everything its unit wrote before it."""
+
+    def __init__(self, session: PostgresSession, measures: list[tuple[str, Measure]], task: str) -> None:
+        self._session = session
+        self._measures = measures
+        self._task = task
+        self._changes = 0
+        self._ended = False
+
+    def __enter__(self) -> PostgresTransaction:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended = True
+
+    def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]:
+        columns, values = self._run(sql, bind(readable(sql), given, named))
+        made = row_type(columns)
+        return [made(value) for value in values]
+
+    def first(self, sql: str, given: object = None, /, **named: object) -> Row | None:
+        found = self.rows(sql, given, **named)
+        return found[0] if found else None
+
+    def value(self, sql: str, given: object = None, /, **named: object) -> Any:
+        found = self.first(sql, given, **named)
+        return None if found is None else found[0]
+
+    def column(self, sql: str, given: object = None, /, **named: object) -> list[Any]:
+        return [row[0] for row in self.rows(sql, given, **named)]
+
+    def write(self, sql: str, given: object = None, /, **named: object) -> int:
+        self._run(sql, bind(writable(sql), given, named))
+        return self._changes
+
+    def run(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float, defines: bool) -> Ran:
+        """Any one statement that was checked before."""
+        connection = self._session.connection
+        connection.execute("select set_config('statement_timeout', %s, true)", [str(int(seconds_max * 1000))])
+        try:
+            columns, values = self._run(sql, bound, rows_max + 1)
+        except errors.QueryCanceled as error:
+            raise StatementFailed(
+                f"A statement took longer than {seconds_max:g} s and was given up: {one_line(sql)}", sql=sql
+            ) from error
+        connection.execute("select set_config('statement_timeout', '0', true)")
+        measure = self._measures[-1][1] if self._session.meter is not None else Measure(sql, 1, 0, 0, 0, 0, 0.0)
+        return Ran(columns, values, self._changes, 0, measure)
+
+    def _run(
+        self, sql: str, bound: dict[str, Bindable], rows_max: int | None = None
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        if self._ended:
+            raise UnitClosed
+        with _measured(self._session, self._task, sql, 1, self._measures) as measured:
+            cursor = self._session.cursor.execute(to_psycopg(scan(sql)), bound)
+            self._changes = 0 if cursor.description and not scan(sql).writes else _changed(cursor)
+            measured.rows_written = self._changes
+        if cursor.description is None:
+            return (), []
+        columns = tuple(column.name for column in cursor.description)
+        return columns, cursor.fetchall() if rows_max is None else cursor.fetchmany(rows_max)

@@ -1,0 +1,163 @@
+"""What watches over controllers: a lost alarm, a new version, a dead process or an operator elsewhere stops none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.control.behind import GRACE_SECONDS
+from penstock.control.controllers import WATCH_SECONDS
+from penstock.model.errors import PenstockError
+from penstock.testing import TestApp, virtual
+from tests.flow.crew import Crew
+from tests.flow.shelf import MODES, START, Shelf, names
+from tests.flow.shop import effects
+from tests.flow.tampering import tamper
+
+
+@pytest.mark.spec("A5-11", "G5-15")
+@virtual
+async def test_a_controller_whose_alarm_was_deleted_by_hand_ticks_again_within_one_pass() -> None:
+    shelf = Shelf()
+    async with TestApp(shelf.app, start=START) as shop:
+        await shop.advance(minutes=1)
+        tamper(shelf.app.database, "delete from penstock_timers where kind = 'alarm'")
+        await shelf.fill(shop, "a")
+        await shop.advance(seconds=WATCH_SECONDS + 35)
+        assert await effects(shelf.app) == ["a"]
+
+
+@virtual
+async def test_what_waits_for_one_controller_is_not_mistaken_for_another_whose_name_is_longer() -> None:
+    app = ps.App("shop")
+    ticks: Counter[str] = Counter()
+
+    def made(name: str) -> None:
+        @app.controller(name)
+        class Named(ps.Controller[str]):
+            async def pick(self, limit: int) -> list[str]:
+                ticks[name] += 1
+                if name == "apps":
+                    await asyncio.sleep(10_000)
+                return []
+
+    made("app")
+    made("apps")
+    async with TestApp(app, start=START) as shop:
+        await shop.advance(minutes=1)
+        tamper(app.database, "delete from penstock_timers where kind = 'alarm'")
+        before = ticks["app"]
+        await shop.advance(seconds=WATCH_SECONDS)
+        assert ticks["app"] > before
+
+
+@virtual
+async def test_a_controller_that_cannot_be_looked_after_does_not_end_its_worker() -> None:
+    shelf = Shelf()
+    async with TestApp(shelf.app, start=START) as shop:
+        await shop.advance(minutes=1)
+        tamper(shelf.app.database, "delete from penstock_timers")
+        tamper(shelf.app.database, "update penstock_objects set state = :state", state=b'{"tally":7}')
+        await shop.restart()
+        await shop.advance(minutes=20)
+        assert shop.workers_started == 2
+
+
+@virtual
+async def test_a_new_version_waits_a_minute_before_it_works(tmp_path: Path) -> None:
+    versions = ["1", "2"]
+    shelves: list[Shelf] = []
+
+    def made() -> ps.App:
+        shelves.append(Shelf(version=versions.pop(0)))
+        return shelves[-1].app
+
+    async with Crew(made, tmp_path, workers=1, start=START) as crew:
+        await crew.advance(seconds=10)
+        shelves[0].pick_fails = OSError("not any more")
+        app = crew.apps[0]
+
+        async def fill() -> None:
+            async with app.unit():
+                app.db.write("insert into stock (item, pieces) values ('a', 0)")
+
+        await crew.inside(0, fill)
+        await crew.stop(0)
+        await crew.man(0)
+        await crew.advance(seconds=GRACE_SECONDS - 1)
+        assert shelves[1].worked == []
+        await crew.advance(seconds=40)
+        assert shelves[1].worked == ["a"]
+
+
+@virtual
+async def test_when_the_process_of_a_controller_dies_another_goes_on(tmp_path: Path) -> None:
+    shelves: list[Shelf] = []
+
+    def made() -> ps.App:
+        shelves.append(Shelf(mode="pilot"))
+        return shelves[-1].app
+
+    async with Crew(made, tmp_path, workers=2, start=START) as crew:
+        app = crew.apps[1]
+
+        async def fill() -> None:
+            async with app.unit():
+                for name in names(20):
+                    app.db.write("insert into stock (item, pieces) values (:item, 0)", item=name)
+
+        await crew.inside(1, fill)
+        await crew.advance(seconds=3)
+        crew.kill(0)
+        await crew.advance(minutes=20)
+        assert await effects(app) == names(20)
+
+
+@MODES
+@virtual
+async def test_an_operator_in_another_process_is_heard_in_the_middle_of_a_tick(mode: str, tmp_path: Path) -> None:
+    async def work(_item: str) -> None:
+        await asyncio.sleep(3)
+
+    shelves: list[Shelf] = []
+
+    def made() -> ps.App:
+        shelves.append(Shelf(work, mode=mode, parallel=2))
+        return shelves[-1].app
+
+    async with Crew(made, tmp_path, workers=2, start=START) as crew:
+        await crew.man(2, visits=True)
+        outside = crew.apps[2]
+
+        async def fill() -> None:
+            async with outside.unit():
+                for name in names(500):
+                    outside.db.write("insert into stock (item, pieces) values (:item, 0)", item=name)
+
+        async def operate(verb: str, **wanted: object) -> dict[str, Any]:
+            status: Any = await crew.inside(2, lambda: outside.controllers.operate("enrichment", verb, **wanted))
+            return dict(status)
+
+        await crew.inside(2, fill)
+        assert (await operate("start"))["running"] is True
+        await crew.advance(seconds=10)
+        worked = sum(len(shelf.worked) for shelf in shelves)
+        assert worked > 0
+
+        assert (await operate("stop"))["running"] is False
+        worked = sum(len(shelf.worked) for shelf in shelves)
+        await crew.advance(minutes=5)
+        assert sum(len(shelf.worked) for shelf in shelves) == worked
+
+        assert (await operate("start"))["running"] is True
+        await crew.advance(minutes=5)
+        assert sum(len(shelf.worked) for shelf in shelves) > worked, "whoever operated it has kept it"
+        with pytest.raises(PenstockError):
+            await operate("tune", **({"rate": "fast"} if mode == "pilot" else {"batch_size": "abc"}))
+        with pytest.raises(AttributeError):
+            await operate("explode")

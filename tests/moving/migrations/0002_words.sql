@@ -1,0 +1,1 @@
+create table words (word text primary key, uses integer not null);

@@ -1,0 +1,98 @@
+"""`penstock cost`: how near each ceiling is, and what objects were asked, took and keep."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli.reference import load
+from tests.unit.cli import SHOP, Terminal, shop_in
+
+BOTH_STORES = True
+
+MORE = """
+
+class Counter(ps.Object):
+    count: int = 0
+
+    async def add(self) -> None:
+        self.count += 1
+
+
+counters = app.object(Counter)
+
+
+@app.cron("0 * * * *", why="hourly", ceiling=ps.rows(2, written=True))
+async def crawl() -> None:
+    app.db.write("insert into sold (item) values ('by cron')")
+
+
+@app.cron("0 * * * *", why="hourly")
+async def count() -> None:
+    await counters["main"].add()
+"""
+NOTHING = """
+
+@app.cron("0 * * * *", why="hourly")
+async def nothing() -> None: ...
+"""
+
+
+@pytest.fixture
+def bounded(empty_folder: Path) -> Path:
+    (empty_folder / "penstock.toml").write_text("[ceiling]\nusd = 5\nobject_seconds = 3600\n")
+    shop_in(empty_folder, SHOP + MORE)
+    return empty_folder
+
+
+def worked(*tasks: str) -> None:
+    app: Any = load("shop.py")
+
+    async def work() -> None:
+        for task in tasks:
+            async with app:
+                await app.crons.trigger(task)
+            await app.run(until_idle=True)
+
+    asyncio.run(work())
+
+
+@pytest.mark.spec("A4-12", "A4-13")
+def test_ceilings_are_shown_with_how_much_of_each_is_used(terminal: Terminal, bounded: Path) -> None:
+    worked("crawl")
+
+    system = [
+        {"task": None, "unit": "object_seconds", "most": 3600.0, "used": 0.0, "reached": False},
+        {"task": None, "unit": "usd", "most": 5.0, "used": pytest.approx(1e-8, abs=1e-6), "reached": False},
+    ]
+    crawl = {"task": "crawl", "unit": "rows_written", "most": 2, "used": 1.0, "reached": False}
+    assert terminal("cost", "shop.py", "--json").told["ceilings"] == [*system, crawl]
+    assert terminal("cost", "shop.db", "--json").told["ceilings"] == system
+
+    worked("crawl")
+
+    assert terminal("cost", "shop.py", "--json").told["ceilings"][-1] == {**crawl, "used": 2.0, "reached": True}
+    assert "crawl 2 of 2 rows written reached" in terminal("cost", "shop.py").words
+
+
+@pytest.mark.spec("A5-18")
+def test_objects_are_shown_by_class_with_what_they_keep(terminal: Terminal, bounded: Path) -> None:
+    worked("count", "count", "count")
+
+    [told] = terminal("cost", "shop.py", "--json").told["objects"]
+    assert list(told) == ["class", "requests", "seconds", "saves", "count", "bytes"]
+    assert (told["class"], told["requests"], told["saves"], told["count"]) == ("Counter", 3, 3, 1)
+    assert told["bytes"] == len('{"count":3}')
+    assert 0 <= told["seconds"] < 60
+    assert "Counter 3" in terminal("cost", "shop.py").words
+
+
+def test_where_nothing_has_a_ceiling_there_is_none(terminal: Terminal, empty_folder: Path) -> None:
+    shop_in(empty_folder, SHOP + NOTHING)
+    worked("nothing")
+
+    told = terminal("cost", "shop.py", "--json").told
+    assert (told["ceilings"], told["objects"]) == ([], [])
