@@ -18,7 +18,7 @@ UV_VERSION = 0.13.7
 # A relative path, so that a folder with a space in its name works.
 RUN = .venv/bin/python
 READY = .venv/.ready
-BENCHES = store meter history queues pace
+BENCHES = store meter history queues scale pace
 
 ##@ Start
 
@@ -67,7 +67,7 @@ simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories
 bench: $(addprefix bench-,$(BENCHES)) ## Run every benchmark, one after the other
 
 .PHONY: bench-store
-bench-store: $(READY) ## How fast the store sends, claims and settles
+bench-store: $(READY) ## How fast SQLite and PostgreSQL send, claim and settle, beside raw loops on each
 	@$(RUN) bench/store.py
 
 .PHONY: bench-meter
@@ -79,8 +79,12 @@ bench-history: $(READY) ## What it costs to keep a history of every message
 	@$(RUN) bench/history.py
 
 .PHONY: bench-queues
-bench-queues: $(READY) ## Penstock beside Huey, DBOS, Celery and others: enqueue, drain, idle latency
+bench-queues: $(READY) ## Penstock beside Huey, DBOS, PgQueuer, Celery and others: enqueue, drain, idle latency
 	@$(RUN) bench/queues.py
+
+.PHONY: bench-scale
+bench-scale: $(READY) ## Throughput and latency of 1, 2, 4 and 8 worker processes on one PostgreSQL
+	@$(RUN) bench/scale.py
 
 .PHONY: bench-pace
 bench-pace: $(READY) ## Controllers against services whose limits are drawn from SEEDS=20 seeds

@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import apsw
 
 from bench.load import Listing
+from bench.place import Place
 from bench.watch import WatchedApp
 
 SETTLING_SECONDS = 12.0  # after the start, so that registering, the first look and saving what was used are over
@@ -36,12 +36,12 @@ class Idle:
         return self.pages - self.statements[HEADER_ONLY]
 
 
-def idle_cost(path: Path, seconds: float) -> Idle:
-    return asyncio.run(_idle_cost(path, seconds))
+def idle_cost(place: Place, seconds: float) -> Idle:
+    return asyncio.run(_idle_cost(place, seconds))
 
 
-async def _idle_cost(path: Path, seconds: float) -> Idle:
-    app = WatchedApp(path)
+async def _idle_cost(place: Place, seconds: float) -> Idle:
+    app = WatchedApp(place)
     listings = app.queue("listings", accepts=[Listing])
 
     @listings.on(Listing)
@@ -51,7 +51,7 @@ async def _idle_cost(path: Path, seconds: float) -> Idle:
     async with app.unit():
         for number in range(DELAYED):
             listings.send(Listing(number=number, url="https://shop.example/flats/1", title="Later"), delay=86_400)
-    connection = app.watched.opened.session.connection
+    connection = app.writer.store_writer._session.connection
     statements: Counter[str] = Counter()
 
     def note(event: dict[str, Any]) -> None:

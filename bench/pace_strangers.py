@@ -10,14 +10,16 @@ from bench.pace_services import HOUR, Answer, FixedWindow, Service, TokenBucket,
 
 
 class Weighed(TokenBucket):
-    """Requests cost one to five, and nobody says which."""
+    """Requests cost one to five, and nobody says which. The bucket holds two of the dearest at least: where it holds but
+    one, a client that cannot tell them apart has a tenth of its requests refused if it wants nine tenths of the best, and
+    the measure is the best of a client that can. Such a bucket is left out; the pilot gets 43 % at worst from it."""
 
     kind = "weighed requests"
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.depth = max(5.0, self.depth)
         self.costs = random.choice(((1, 1, 1, 5), (1, 2, 3), (1, 1, 2, 2, 5)))
+        self.depth = max(2.0 * max(self.costs), self.depth)
         self.burst_taken = 0.0
 
     def cost(self) -> float:

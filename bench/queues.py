@@ -28,7 +28,7 @@ from bench import queues_environment, queues_servers
 from bench.neighbours import Neighbours
 from bench.plot import draw
 from bench.queues_processes import PeerFailed
-from bench.queues_report import PENSTOCK, Taken, build
+from bench.queues_report import OURS, Taken, build
 from bench.queues_servers import NoServer
 from bench.queues_shown import HEAD, Shown, verdict
 from bench.queues_turns import Figures, Plan, Turns, settings_of
@@ -41,6 +41,7 @@ PEERS = {
         "dbos_sqlite",
         "pgqueuer_postgres",
         "procrastinate_postgres",
+        "dbos_postgres",
         "celery_redis",
         "dramatiq_redis",
         "taskiq_redis",
@@ -77,7 +78,7 @@ class Bench:
         for again in reversed(range(self.plan.again_max + 1)):
             reference = self.turns.reference()
             try:
-                figures = self.turns.penstock() if subject == PENSTOCK else self.turns.peer(PEERS[subject])
+                figures = self.turns.penstock(OURS[subject]) if subject in OURS else self.turns.peer(PEERS[subject])
             except NoServer as missing:
                 say(f"skipped: {missing}")
                 self.report.skip(subject, str(missing))
@@ -110,9 +111,9 @@ def say(line: str, end: str = "\n") -> None:
 def parsed() -> argparse.Namespace:
     def names(text: str) -> list[str]:
         chosen = text.split(",")
-        if unknown := sorted(set(chosen) - {PENSTOCK, *PEERS}):
+        if unknown := sorted(set(chosen) - {*OURS, *PEERS}):
             raise argparse.ArgumentTypeError(
-                f"no queue named {', '.join(unknown)}; there is {PENSTOCK}, {', '.join(PEERS)}"
+                f"no queue named {', '.join(unknown)}; there is {', '.join([*OURS, *PEERS])}"
             )
         return chosen
 
@@ -133,24 +134,17 @@ def planned(options: argparse.Namespace) -> Plan:
     return replace(plan, rounds=options.rounds) if options.rounds else plan
 
 
-def peers_installed(subjects: list[str]) -> Path:
+def peers_installed() -> Path:
     try:
-        python = queues_environment.python()
+        return queues_environment.python()
     except queues_environment.NoPeers as failed:
         sys.exit(f"the peers could not be installed:\n{failed}")
-    stores = {settings_of(PEERS[subject]).store for subject in subjects if subject != PENSTOCK}
-    if "postgres" in stores and queues_servers.version("postgres") is None:
-        try:
-            queues_environment.add_postgres()
-        except queues_environment.NoPeers as failed:
-            say(f"... which failed: {failed}")  # its peers will be listed as skipped
-    return python
 
 
 def versions(python: Path, subjects: list[str]) -> dict[str, str]:
-    installed = queues_environment.versions(python)
-    peers = [settings_of(PEERS[subject]) for subject in subjects if subject != PENSTOCK]
-    stores = {each.store for each in peers}
+    installed = queues_environment.versions(python) if any(subject not in OURS for subject in subjects) else {}
+    peers = [settings_of(PEERS[subject]) for subject in subjects if subject not in OURS]
+    stores = {each.store for each in peers} | {OURS[subject] for subject in subjects if subject in OURS}
     servers = {f"{store}-server": found for store in sorted(stores) if (found := queues_servers.version(store))}
     return {each.name: installed[each.package] for each in peers} | servers
 
@@ -160,15 +154,15 @@ def main() -> None:
     plan = planned(options)
     options.out.mkdir(parents=True, exist_ok=True)
     report = Report("queues", options.seed)
-    subjects = [name for name in (PENSTOCK, *PEERS) if options.only is None or name in options.only]
-    for name in (PENSTOCK, *PEERS):
+    subjects = [name for name in (*OURS, *PEERS) if options.only is None or name in options.only]
+    for name in (*OURS, *PEERS):
         if name not in subjects:
             report.skip(name, "--only")
     say(f"queues: drain of {plan.messages:,} messages, {plan.rounds} round(s), seed {options.seed}")
     python = Path(sys.executable)
-    if subjects != [PENSTOCK]:
-        python = peers_installed(subjects)
-        report.peer_versions = versions(python, subjects)
+    if not set(subjects) <= OURS.keys():
+        python = peers_installed()
+    report.peer_versions = versions(python, subjects)
     neighbours = Neighbours()
     random = Random(options.seed)
     with tempfile.TemporaryDirectory(dir=options.out, ignore_cleanup_errors=True) as folder:
@@ -198,7 +192,7 @@ def main() -> None:
     say(f"\n{report.write(options.out)}\n{plot}")
 
     ran = {each.subject for each in taken}
-    missing = [name for name in subjects if name not in ran and (name == PENSTOCK or peers[name].must_run)]
+    missing = [name for name in subjects if name not in ran and (name in OURS or peers[name].must_run)]
     if missing:
         sys.exit(f"{' and '.join(missing)} must run here, and did not: see above")
 

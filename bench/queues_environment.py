@@ -11,7 +11,6 @@ from pathlib import Path
 from bench.report import ROOT
 
 REQUIREMENTS = ROOT / "bench" / "peers" / "requirements.txt"
-POSTGRES = ROOT / "bench" / "peers" / "requirements-postgres.txt"
 ENVIRONMENT = ROOT / "build" / "bench" / "venv"
 LISTING = (
     "import importlib.metadata as m, json; print(json.dumps({d.name.lower(): d.version for d in m.distributions()}))"
@@ -35,12 +34,6 @@ def python() -> Path:
     # Last: an install that was interrupted is done again.
     stamp.write_text(wanted, "ascii")
     return command
-
-
-def add_postgres() -> None:
-    """The server's programs, for a machine that has none."""
-    print(f"there is no PostgreSQL here: installing one into {ENVIRONMENT} (once)", flush=True)
-    _install(POSTGRES)
 
 
 def _install(requirements: Path) -> None:

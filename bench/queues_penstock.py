@@ -1,9 +1,10 @@
 """Penstock's own turn among the queues, in a process of its own: full durability, its defaults, one worker.
 
-    python -m bench.queues_penstock FOLDER ONE_BY_ONE BATCHED LATENCIES SEED
+    python -m bench.queues_penstock FOLDER SERVER ONE_BY_ONE BATCHED LATENCIES SEED
 
-Unlike a peer's, its drain is timed from before the worker starts until the last message is settled on the disk. Its idle
-latency is taken twice: sent by the process that handles, and sent by another one, as the peers' are.
+SERVER is the address of a PostgreSQL server, or empty for files in the folder. Unlike a peer's, its drain is timed from
+before the worker starts until the last message is settled on the disk. Its idle latency is taken twice: sent by the process
+that handles, and sent by another one, as the peers' are.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from pathlib import Path
 from random import Random
 
 import penstock as ps
-from bench.engine_loop import ARRIVAL_SECONDS_MAX, PAUSE_SECONDS, check_counts, idle_latency
+from bench.engine_loop import ARRIVAL_SECONDS_MAX, PAUSE_SECONDS, idle_latency
 from bench.load import QUEUE, Listing, listing
+from bench.place import Place, database_of, in_file
 from bench.report import ROOT
 from bench.watch import WatchedApp
 from penstock.cli.worker import GARBAGE_THRESHOLD
@@ -57,8 +59,8 @@ async def send(app: WatchedApp, queue: Queue, one_by_one: int, batched: int) -> 
     return between - began, time.perf_counter() - between
 
 
-async def send_and_drain(path: Path, one_by_one: int, batched: int) -> tuple[float, float, float]:
-    app = WatchedApp(path)
+async def send_and_drain(place: Place, one_by_one: int, batched: int) -> tuple[float, float, float]:
+    app = WatchedApp(place)
     queue = app.queue(QUEUE, accepts=[Listing])
 
     async def handle(_: Listing) -> None: ...
@@ -69,8 +71,8 @@ async def send_and_drain(path: Path, one_by_one: int, batched: int) -> tuple[flo
     return singly, by_the_hundred, await app.run_until_committed(one_by_one + batched)
 
 
-async def drain_with_batch_handler(path: Path, count: int) -> float:
-    app = WatchedApp(path)
+async def drain_with_batch_handler(place: Place, count: int) -> float:
+    app = WatchedApp(place)
     queue = app.queue(QUEUE, accepts=[Listing], batch=BATCH, wait=0.0)
 
     async def handle(_: ps.Batch) -> None: ...
@@ -89,14 +91,14 @@ class Timed(ps.Event, type="job.timed"):
     sent_at: float
 
 
-def timed_app(path: Path) -> tuple[WatchedApp, Queue]:
-    app = WatchedApp(path)
+def timed_app(place: Place) -> tuple[WatchedApp, Queue]:
+    app = WatchedApp(place)
     return app, app.queue(QUEUE, accepts=[Timed])
 
 
-async def latencies_between_processes(path: Path, count: int, seed: int) -> list[float]:
+async def latencies_between_processes(place: Place, count: int, seed: int) -> list[float]:
     """Seconds from just before a send in another process to the handler's start here, where nothing else goes on."""
-    app, queue = timed_app(path)
+    app, queue = timed_app(place)
     latencies: list[float] = []
 
     async def handle(job: Timed) -> None:
@@ -107,7 +109,7 @@ async def latencies_between_processes(path: Path, count: int, seed: int) -> list
     queue.on(Timed)(handle)
     await app.opened()
     running = asyncio.ensure_future(app.run())
-    command = (sys.executable, "-m", "bench.queues_penstock", PACE, str(path), str(count), str(seed))
+    command = (sys.executable, "-m", "bench.queues_penstock", PACE, place.database, str(count), str(seed))
     sender = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
     assert await sender.wait() == 0, "the sending process failed"
     async with asyncio.timeout(ARRIVAL_SECONDS_MAX):
@@ -115,8 +117,8 @@ async def latencies_between_processes(path: Path, count: int, seed: int) -> list
     return latencies
 
 
-async def pace(path: Path, count: int, random: Random) -> None:
-    app, queue = timed_app(path)
+async def pace(place: Place, count: int, random: Random) -> None:
+    app, queue = timed_app(place)
     await app.opened()
     for number in range(count):
         await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
@@ -128,23 +130,24 @@ async def pace(path: Path, count: int, random: Random) -> None:
 
 def main() -> None:
     if sys.argv[1] == PACE:
-        path, count_asked, seed_asked = sys.argv[2:]
-        return asyncio.run(pace(Path(path), int(count_asked), Random(int(seed_asked))))
-    folder = Path(sys.argv[1])
-    one_by_one, batched, latencies, seed = map(int, sys.argv[2:])
+        database, count_asked, seed_asked = sys.argv[2:]
+        return asyncio.run(pace(Place(database, Path(database).parent), int(count_asked), Random(int(seed_asked))))
+    folder, server = Path(sys.argv[1]), sys.argv[2]
+    one_by_one, batched, latencies, seed = map(int, sys.argv[3:])
     count = one_by_one + batched
     gc.set_threshold(GARBAGE_THRESHOLD)  # as a worker process of `penstock run` sets itself up
 
-    drained = folder / "drain.db"
+    drained, batches, latency, between = (
+        database_of(server, name, folder) if server else in_file(folder / f"{name}.db")
+        for name in ("drain", "batches", "latency", "between")
+    )
     turn = Turn(*asyncio.run(send_and_drain(drained, one_by_one, batched)))
-    check_counts(drained, {QUEUE: (count, count, 0)})
-    batches = folder / "batches.db"
+    drained.check_counts({QUEUE: (count, count, 0)})
     turn.drain_batch_handler = asyncio.run(drain_with_batch_handler(batches, count))
-    check_counts(batches, {QUEUE: (count, count, 0)})
-    turn.latencies, turn.syncs = idle_latency(folder / "latency.db", latencies, Random(seed))
-    between = folder / "between.db"
+    batches.check_counts({QUEUE: (count, count, 0)})
+    turn.latencies, turn.syncs = idle_latency(latency, latencies, Random(seed))
     turn.latencies_between = asyncio.run(latencies_between_processes(between, latencies, seed))
-    check_counts(between, {QUEUE: (latencies, latencies, 0)})
+    between.check_counts({QUEUE: (latencies, latencies, 0)})
     print(json.dumps(asdict(turn)), flush=True)
     return None
 

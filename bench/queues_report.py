@@ -10,14 +10,18 @@ from bench.peers.contract import Settings
 from bench.queues_turns import Figures, Reference
 from bench.report import Bar, Pair, Report, Row
 
-PENSTOCK, BATCH_HANDLER, TWO_PROCESSES = "penstock", "penstock, batch handler", "penstock, two processes"
+PENSTOCK, PENSTOCK_POSTGRES = "penstock", "penstock-postgres"
+OURS = {PENSTOCK: "sqlite", PENSTOCK_POSTGRES: "postgres"}
+BATCH_HANDLER, TWO_PROCESSES = ", batch handler", ", two processes"  # behind the name of ours
+RAW_POSTGRES = "raw psycopg loop"
 RAW, APPENDS, SYNC = "raw loop", "synced appends", "fdatasync of 4 KB after the same pause"
 
 ONE_BY_ONE, BATCHED, DRAIN = "enqueue one by one", "enqueue, batches of 100", "drain"
 P50, P99 = "idle send to handler, p50", "idle send to handler, p99"
-BESIDE_HUEY = "drain beside huey"
 
-TIMES_HUEY_MIN = 10.0
+# Whose drain ours has to be how many times as fast as.
+BESIDE = {PENSTOCK: ("huey", 10.0), PENSTOCK_POSTGRES: ("pgqueuer", 2.5)}
+ON_POSTGRES = "fsync=on, synchronous_commit=on"
 TIMES_FDATASYNC_MAX = 5.0
 SUSPECT_BELOW = 0.5  # of the share of the raw loop's pace that a peer is known to reach
 JUDGED_MESSAGES_MIN = 5_000  # in a shorter drain, the first hundred messages weigh too much
@@ -61,17 +65,20 @@ def build(
 
 
 def _pairs(turns: Sequence[Taken], settings: Settings | None) -> Iterator[Pair]:
+    name = turns[0].subject
+
     def pair(measure: str, unit: str, values: Iterable[tuple[float | None, float]], subject: str) -> Iterator[Pair]:
         made = Pair(measure, unit, subject=subject)
         if settings is not None:
             made.store, made.durability = settings.store, settings.durability
+        elif OURS[name] == "postgres":
+            made.store, made.durability = "postgres", ON_POSTGRES
         for turn, (ours, reference) in zip(turns, values, strict=True):
             if ours is not None:
                 made.add(ours=ours, reference=reference, fdatasync_ms=turn.fdatasync_ms)
         if made.ours:
             yield made
 
-    name = turns[0].subject
     rate = "messages/s"
     # One commit a message at best, so the yardstick is as many synced appends.
     yield from pair(ONE_BY_ONE, rate, [(t.figures.one_by_one, 1000 / t.reference.fdatasync_ms) for t in turns], name)
@@ -79,9 +86,13 @@ def _pairs(turns: Sequence[Taken], settings: Settings | None) -> Iterator[Pair]:
     yield from pair(DRAIN, rate, [(t.figures.drain, t.reference.drain) for t in turns], name)
     yield from pair(P50, "ms", [(t.figures.p50_ms, t.sync_p50_ms) for t in turns], name)
     yield from pair(P99, "ms", [(t.figures.p99_ms, t.sync_p99_ms) for t in turns], name)
-    yield from pair(DRAIN, rate, [(t.figures.drain_batch_handler, t.reference.drain) for t in turns], BATCH_HANDLER)
-    yield from pair(P50, "ms", [(t.figures.between_p50_ms, t.sync_p50_ms) for t in turns], TWO_PROCESSES)
-    yield from pair(P99, "ms", [(t.figures.between_p99_ms, t.sync_p99_ms) for t in turns], TWO_PROCESSES)
+    yield from pair(
+        DRAIN, rate, [(t.figures.drain_batch_handler, t.reference.drain) for t in turns], name + BATCH_HANDLER
+    )
+    yield from pair(P50, "ms", [(t.figures.between_p50_ms, t.sync_p50_ms) for t in turns], name + TWO_PROCESSES)
+    yield from pair(P99, "ms", [(t.figures.between_p99_ms, t.sync_p99_ms) for t in turns], name + TWO_PROCESSES)
+    yield from pair(BATCHED, rate, [(t.figures.raw_batched, t.reference.send) for t in turns], RAW_POSTGRES)
+    yield from pair(DRAIN, rate, [(t.figures.raw_drain, t.reference.drain) for t in turns], RAW_POSTGRES)
 
 
 def _references(taken: Sequence[Taken]) -> list[Row]:
@@ -108,18 +119,18 @@ def _suspects(report: Report, peers: Mapping[str, Settings]) -> None:
 
 
 def _bars(report: Report, taken: Sequence[Taken], best_ms: float) -> None:
-    beside = Pair(BESIDE_HUEY, "messages/s", best_ms=best_ms)
     by_round = {(each.round_number, each.subject): each for each in taken}
-    for (round_number, subject), ours in by_round.items():
-        huey = by_round.get((round_number, "huey"))
-        if subject == PENSTOCK and huey:
-            pace = max(ours.fdatasync_ms, huey.fdatasync_ms)
-            beside.add(ours=ours.figures.drain, reference=huey.figures.drain, fdatasync_ms=pace)
-    if beside.ours:
-        report.pairs.append(beside)
-        report.bars.append(
-            Bar(BESIDE_HUEY, beside.ratio, TIMES_HUEY_MIN, at_most=False, unit="x huey's drain", sure=beside.sure)
-        )
+    for name, (peer, least) in BESIDE.items():
+        beside = Pair(f"drain beside {peer}", "messages/s", best_ms=best_ms, subject=name, store=OURS[name])
+        for (round_number, subject), ours in by_round.items():
+            theirs = by_round.get((round_number, peer))
+            if subject == name and theirs:
+                pace = max(ours.fdatasync_ms, theirs.fdatasync_ms)
+                beside.add(ours=ours.figures.drain, reference=theirs.figures.drain, fdatasync_ms=pace)
+        if beside.ours:
+            report.pairs.append(beside)
+            unit = f"x {peer}'s drain"
+            report.bars.append(Bar(beside.measure, beside.ratio, least, at_most=False, unit=unit, sure=beside.sure))
     for pair in report.pairs:
         if (pair.subject, pair.measure) == (PENSTOCK, P50):
             unit = "x fdatasync p50 after the same pause"

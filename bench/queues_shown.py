@@ -10,24 +10,28 @@ from bench.queues_report import (
     APPENDS,
     BATCH_HANDLER,
     BATCHED,
+    BESIDE,
     DRAIN,
     JUDGED_MESSAGES_MIN,
+    ON_POSTGRES,
     ONE_BY_ONE,
+    OURS,
     P50,
     P99,
     PENSTOCK,
+    PENSTOCK_POSTGRES,
     RAW,
+    RAW_POSTGRES,
     SYNC,
     TIMES_FDATASYNC_MAX,
-    TIMES_HUEY_MIN,
     TWO_PROCESSES,
 )
 from bench.report import Bar, Report, Row, number
 
 HEAD = ("", "store", "one by one/s", "by 100/s", "drain/s", "% of raw", "p50 ms", "p99 ms", "x fdatasync", "")
-OURS = (PENSTOCK, BATCH_HANDLER, TWO_PROCESSES)
+ALL_OURS = [name + how for name in OURS for how in ("", BATCH_HANDLER, TWO_PROCESSES)]
 PANELS = (
-    ("Drain, messages/s", DRAIN, "longer is better; line: ten times huey"),
+    ("Drain, messages/s", DRAIN, "longer is better; line: the bar"),
     ("Enqueue one by one, messages/s", ONE_BY_ONE, "longer is better"),
     ("Enqueue in batches of 100, messages/s", BATCHED, "longer is better"),
     ("Idle latency from send to handler, p50, ms", P50, "shorter is better; line: five times fdatasync"),
@@ -50,8 +54,8 @@ class Shown:
     def lines(self) -> list[Sequence[str]]:
         drained = sorted((row for row in self._report.rows if row.measure == DRAIN), key=lambda row: -row.value)
         measured = {subject for subject, _ in self._rows}
-        subjects = [name for name in OURS if name in measured] + [
-            row.subject for row in drained if row.subject in self._peers
+        subjects = [name for name in ALL_OURS if name in measured] + [
+            row.subject for row in drained if row.subject in self._peers or row.subject == RAW_POSTGRES
         ]
         return [*(self._line(subject) for subject in subjects), self._references()]
 
@@ -82,7 +86,9 @@ class Shown:
         return f"{row.ratio * (100 if percent else 1):.3g}"
 
     def _store(self, subject: str) -> str:
-        return self._peers[subject].store if subject in self._peers else "sqlite"
+        if subject in self._peers:
+            return self._peers[subject].store
+        return "postgres" if subject.startswith((PENSTOCK_POSTGRES, RAW_POSTGRES)) else "sqlite"
 
     def _remarks(self, subject: str) -> list[str]:
         remarks = {
@@ -98,6 +104,8 @@ class Shown:
         report = self._report
         if (PENSTOCK, DRAIN) in self._rows:
             yield "penstock: full: WAL, synchronous=FULL; at least once; its defaults; batches of 100 without waiting"
+        if (PENSTOCK_POSTGRES, DRAIN) in self._rows:
+            yield f"penstock-postgres: {ON_POSTGRES}; otherwise the same, and so is the server of all that are on one"
         for name, settings in self._peers.items():
             if (name, DRAIN) in self._rows:
                 yield f"{name} {report.peer_versions.get(name, '')}: {settings.durability}; {settings.setup}"
@@ -130,14 +138,15 @@ class Shown:
         label = row.subject
         if row.subject in self._peers:
             label += f" ({', '.join([row.store, *self._remarks(row.subject)])})"
-        limit = self._limit(row) if row.subject == PENSTOCK else None
-        return Line(label, row.value, number(row.value), dots, limit, pale=row.subject not in OURS)
+        limit = self._limit(row) if row.subject in OURS else None
+        return Line(label, row.value, number(row.value), dots, limit, pale=row.subject not in ALL_OURS)
 
     def _limit(self, ours: Row) -> float | None:
-        huey = self._rows.get(("huey", DRAIN))
-        if ours.measure == DRAIN and huey:
-            return TIMES_HUEY_MIN * huey.value
-        if ours.measure == P50 and ours.reference:
+        peer, least = BESIDE[ours.subject]
+        beside = self._rows.get((peer, DRAIN))
+        if ours.measure == DRAIN and beside:
+            return least * beside.value
+        if (ours.subject, ours.measure) == (PENSTOCK, P50) and ours.reference:
             return TIMES_FDATASYNC_MAX * ours.reference
         return None
 

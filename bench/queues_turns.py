@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from bench import raw_sqlite
+from bench import raw_postgres, raw_sqlite
 from bench.disk import Appender, fdatasync_seconds
 from bench.engine_loop import PAUSE_SECONDS
 from bench.load import Load
 from bench.peers.contract import Settings
+from bench.place import database_of, in_file
 from bench.queues_penstock import Turn
 from bench.queues_processes import ANSWER_SECONDS_MAX, PeerFailed, Process
 from bench.queues_servers import SERVERS, last_line
@@ -62,7 +63,8 @@ class Reference:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Messages a second, and milliseconds. Only Penstock's turn has latencies of sends by its own process, with
-    synced appends between them, beside those `between` processes; a peer's are all between processes."""
+    synced appends between them, beside those `between` processes; a peer's are all between processes. On PostgreSQL the
+    raw loop has its turn there too, on the same server, right before."""
 
     one_by_one: float
     batched: float | None
@@ -74,6 +76,8 @@ class Figures:
     between_p99_ms: float | None = None
     sync_p50_ms: float | None = None
     sync_p99_ms: float | None = None
+    raw_batched: float | None = None
+    raw_drain: float | None = None
 
 
 class Turns:
@@ -98,17 +102,23 @@ class Turns:
         sends, drains = [], []
         for _ in range(RAW_TIMES):
             with self._fresh() as folder:
-                send, drain = raw_sqlite.send_then_drain(folder / "raw.db", self._load)
+                send, drain = raw_sqlite.send_then_drain(in_file(folder / "raw.db"), self._load)
             sends.append(self._load.count / send)
             drains.append(self._load.count / drain)
         return Reference(statistics.median(sends), statistics.median(drains), pace, *self._syncs_after_pauses())
 
-    def penstock(self) -> Figures:
+    def penstock(self, store: str) -> Figures:
         plan = self._plan
         batched = plan.messages - plan.one_by_one
-        with self._fresh() as folder:
+        raw_batched = raw_drain = None
+        with self._fresh() as folder, SERVERS[store](folder) as address:
+            server = ""
+            if store == "postgres":
+                server = address
+                send, drain = raw_postgres.send_then_drain(database_of(server, "raw", folder), self._load)
+                raw_batched, raw_drain = self._load.count / send, self._load.count / drain
             arguments = (plan.one_by_one, batched, plan.latencies, self._random.getrandbits(32))
-            command = [sys.executable, "-m", "bench.queues_penstock", str(folder), *map(str, arguments)]
+            command = [sys.executable, "-m", "bench.queues_penstock", str(folder), server, *map(str, arguments)]
             try:
                 ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=ANSWER_SECONDS_MAX)
             except subprocess.TimeoutExpired as late:
@@ -127,6 +137,8 @@ class Turns:
             between_p99_ms=1000 * percentile(turn.latencies_between, 0.99),
             sync_p50_ms=1000 * percentile(turn.syncs, 0.5),
             sync_p99_ms=1000 * percentile(turn.syncs, 0.99),
+            raw_batched=raw_batched,
+            raw_drain=raw_drain,
         )
 
     def peer(self, module: str) -> Figures:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import apsw
 
 from bench.load import CREATE_RESULTS, QUEUE, SENT_TO, WRITE, Load
+from bench.place import Place
 
 BATCH = 100
 LEASE_MICROS = 930_000_000
@@ -48,9 +48,9 @@ DELETE = "delete from messages where id = ?"
 Claimed = list[tuple[Any]]  # the ids, each in a row of its own as `executemany` takes them
 
 
-def send_then_drain(path: Path, load: Load) -> tuple[float, float]:
+def send_then_drain(place: Place, load: Load) -> tuple[float, float]:
     """Seconds to send everything in transactions of 100, and to claim and delete it, 100 at a time."""
-    with closing(created(path)) as connection:
+    with closing(created(place)) as connection:
         began = time.perf_counter()
         _send_all(connection, load)
         sent = time.perf_counter()
@@ -63,9 +63,9 @@ def send_then_drain(path: Path, load: Load) -> tuple[float, float]:
     return sent - began, drained - sent
 
 
-def send_then_work(path: Path, load: Load) -> tuple[float]:
+def send_then_work(place: Place, load: Load) -> tuple[float]:
     """Seconds to drain where each message also writes a row of the user's and sends a message, with its delete."""
-    with closing(created(path)) as connection:
+    with closing(created(place)) as connection:
         _send_all(connection, load)
         began = time.perf_counter()
         done = 0
@@ -83,9 +83,9 @@ def send_then_work(path: Path, load: Load) -> tuple[float]:
     return (seconds,)
 
 
-def send_while_draining(path: Path, load: Load) -> tuple[float]:
+def send_while_draining(place: Place, load: Load) -> tuple[float]:
     """Seconds to send, claim and delete everything, hundred after hundred: three transactions each."""
-    with closing(created(path)) as connection:
+    with closing(created(place)) as connection:
         began = time.perf_counter()
         for start in range(0, load.count, BATCH):
             _send(connection, load.bodies[start : start + BATCH])
@@ -93,8 +93,8 @@ def send_while_draining(path: Path, load: Load) -> tuple[float]:
         return (time.perf_counter() - began,)
 
 
-def created(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path))
+def created(place: Place) -> apsw.Connection:
+    connection = apsw.Connection(place.database)
     connection.set_busy_timeout(30_000)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")

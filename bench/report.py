@@ -85,7 +85,8 @@ class Pair:
         return Row(self.subject, self.measure, ours, self.unit, reference, self.ratio, self.store, self.durability)
 
     def rows(self, reference_name: str) -> list[Row]:
-        return [self.row(), Row(reference_name, self.measure, self._median(self.reference), self.unit)]
+        reference = Row(reference_name, self.measure, self._median(self.reference), self.unit, store=self.store)
+        return [self.row(), reference]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""How fast the store sends, claims and settles, beside what SQLite and the disk allow in the same minutes.
+"""How fast the stores send, claim and settle, beside what SQLite, PostgreSQL and the disk allow in the same minutes.
 
     make bench-store        or        python bench/store.py [--quick] [--n N] [--only PART ...]
 
-Raw loop and engine take turns, three times, each on a fresh file with synchronous=FULL. What counts is the ratio within
+Raw loop and engine take turns, three times, each on an empty database with full durability. What counts is the ratio within
 a round: absolute figures belong to one disk and one minute. A round on a slow or changing disk is taken again, a few
 times at most: there the engine looks better than it is, since it commits more messages at a time than the raw loop.
 """
@@ -17,22 +17,26 @@ import resource
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import TypeVar
+from typing import Any, TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
 
-from bench import engine_loop, raw_sqlite
-from bench.backlog import CLAIMED, Backlog, claim_costs
+from bench import engine_loop, raw_postgres, raw_sqlite
+from bench.backlog import claim_costs
 from bench.disk import fdatasync_seconds
-from bench.idle import Idle, idle_cost
+from bench.idle import idle_cost
 from bench.load import Load
 from bench.neighbours import Neighbours
-from bench.plot import Line, Panel, draw
-from bench.report import PACE_CHANGE_MAX, ROOT, Bar, Pair, Report, Row, number, percentile, table
+from bench.old_snapshot import PER_SECOND, Aged, claims_under_an_old_snapshot
+from bench.place import Place, full_server, in_file
+from bench.plot import draw
+from bench.report import PACE_CHANGE_MAX, ROOT, Bar, Pair, Report, Row, percentile
+from bench.store_shown import claim_at, panels, say, show_aged, show_backlogs, show_idle, show_rounds
 from penstock.cli.worker import GARBAGE_THRESHOLD
 
 T = TypeVar("T")
@@ -46,7 +50,9 @@ WORK = "claim-run-settle, one write and one send"
 STEADY = "producers and consumer together"
 LATENCY = "idle send to handler, p50"
 LATENCY_P99 = "idle send to handler, p99"
-PARTS = ("loops", "latency", "backlog", "idle")
+ON_POSTGRES = ", PostgreSQL"  # behind the name of a measure
+AGED = "claim under an old snapshot, p50" + ON_POSTGRES
+PARTS = ("loops", "latency", "backlog", "idle", "postgres", "snapshot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +64,12 @@ class Plan:
     sizes: tuple[int, ...]
     claims: int
     idle_seconds: float
+    snapshot_seconds: tuple[float, float]  # without the old snapshot, and with it
     again_max: int  # how often a round is taken again; then it is kept whatever the disk did
 
 
-FULL = Plan(100_000, 200, (1_000, 1_000_000, 5_000_000), 300, 60.0, 2)
-QUICK = Plan(50_000, 20, (1_000, 200_000), 100, 10.0, 1)
+FULL = Plan(100_000, 200, (1_000, 1_000_000, 5_000_000), 300, 60.0, (10.0, 60.0), 2)
+QUICK = Plan(50_000, 20, (1_000, 200_000), 100, 10.0, (2.0, 6.0), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,8 @@ class Contest:
     """The same work done by the raw loop and by the engine: seconds for each measure."""
 
     measures: tuple[str, ...]
-    raw: Callable[[Path, Load], tuple[float, ...]]
-    engine: Callable[[Path, Load], tuple[float, ...]]
+    raw: Callable[[Place, Load], tuple[float, ...]]
+    engine: Callable[[Place, Load], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,15 @@ CONTESTS = (
     Contest((WORK,), raw_sqlite.send_then_work, engine_loop.send_then_work),
     Contest((STEADY,), raw_sqlite.send_while_draining, engine_loop.send_while_draining),
 )
+CONTESTS_ON_POSTGRES = (
+    Contest((ENQUEUE, NOOP), raw_postgres.send_then_drain, engine_loop.send_then_drain),
+    Contest((WORK,), raw_postgres.send_then_work, engine_loop.send_then_work),
+    Contest((STEADY,), raw_postgres.send_while_draining, engine_loop.send_while_draining),
+)
+# Of the raw loop. With work in the handler a bar is set on SQLite alone.
+BARS = {NOOP: 0.6, WORK: 0.4, NOOP + ON_POSTGRES: 0.5}
+
+Fresh = Callable[[Callable[[Place], Any]], Any]  # does something in an empty database
 
 
 class Bench:
@@ -100,23 +116,44 @@ class Bench:
         self._best_pace = math.inf
         self.report = Report("store", seed)
 
-    def on_a_fresh_file(self, work: Callable[[Path], T]) -> T:
+    def on_a_fresh_file(self, work: Callable[[Place], T]) -> T:
         gc.collect()
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            return work(Path(folder) / "bench.db")
+            return work(in_file(Path(folder) / "bench.db"))
+
+    @contextmanager
+    def _fresh_databases(self) -> Iterator[Fresh]:
+        """On one server, which has the disk to itself."""
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder, full_server(Path(folder)) as server:
+
+            def on_a_fresh_database(work: Callable[[Place], T]) -> T:
+                gc.collect()
+                with tempfile.TemporaryDirectory(dir=self._folder) as beside:
+                    return work(Place(server.new_database(), Path(beside)))
+
+            yield on_a_fresh_database
 
     # -- raw loop and engine --------------------------------------------------------------------------
 
     def loops(self) -> None:
+        self._loops(CONTESTS, self.on_a_fresh_file)
+
+    def postgres(self) -> None:
+        with self._fresh_databases() as fresh:
+            self._loops(CONTESTS_ON_POSTGRES, fresh, suffix=ON_POSTGRES, store="postgres")
+            self._latency(fresh, suffix=ON_POSTGRES, store="postgres")
+
+    def _loops(self, contests: Sequence[Contest], fresh: Fresh, *, suffix: str = "", store: str = "sqlite") -> None:
         load = Load(self._plan.messages)
         # As a worker process of `penstock run` sets itself up; the load is kept out of everybody's collections.
         gc.collect()
         gc.freeze()
         gc.set_threshold(GARBAGE_THRESHOLD)
-        pairs = {name: Pair(name, "messages/s") for contest in CONTESTS for name in contest.measures}
+        names = [name for contest in contests for name in contest.measures]
+        pairs = {name: Pair(name + suffix, "messages/s", store=store) for name in names}
         for _ in range(ROUNDS):
-            for contest in CONTESTS:
-                taken = self._round(contest, load)
+            for contest in contests:
+                taken = self._round(contest, load, fresh)
                 for name, ours, reference in zip(contest.measures, taken.engine, taken.raw, strict=True):
                     pairs[name].add(
                         ours=load.count / ours, reference=load.count / reference, fdatasync_ms=taken.fdatasync_ms
@@ -126,17 +163,18 @@ class Bench:
             pair.best_ms = self._best_pace
         self._keep(pairs.values(), RAW)
         self.report.bars += [
-            Bar(pair.measure, pair.ratio, limit, at_most=False, unit="of the raw loop", sure=pair.sure)
-            for pair, limit in ((pairs[NOOP], 0.6), (pairs[WORK], 0.4))
+            Bar(pair.measure, pair.ratio, BARS[pair.measure], at_most=False, unit="of the raw loop", sure=pair.sure)
+            for pair in pairs.values()
+            if pair.measure in BARS
         ]
 
-    def _round(self, contest: Contest, load: Load) -> Taken:
+    def _round(self, contest: Contest, load: Load, fresh: Fresh) -> Taken:
         again = 0
         while True:
             paces = [self._pace()]
-            raw = self.on_a_fresh_file(lambda path: contest.raw(path, load))
+            raw = fresh(lambda place: contest.raw(place, load))
             paces.append(self._pace())
-            engine = self.on_a_fresh_file(lambda path: contest.engine(path, load))
+            engine = fresh(lambda place: contest.engine(place, load))
             paces.append(self._pace())
             told = ", ".join(f"{pace:.2f}" for pace in paces)
             if max(paces) < PACE_CHANGE_MAX * self._best_pace or again >= self._plan.again_max:
@@ -159,21 +197,23 @@ class Bench:
     # -- an idle app ------------------------------------------------------------------------------------
 
     def latency(self) -> None:
-        half, most = Pair(LATENCY, "ms"), Pair(LATENCY_P99, "ms")
+        half = self._latency(self.on_a_fresh_file)
+        self.report.fdatasync_p50_ms = statistics.median(half.reference)
+        self.report.bars.append(Bar(LATENCY, half.ratio, 5.0, at_most=True, unit="x fdatasync p50"))
+
+    def _latency(self, fresh: Fresh, *, suffix: str = "", store: str = "sqlite") -> Pair:
+        half, most = (Pair(name + suffix, "ms", store=store) for name in (LATENCY, LATENCY_P99))
         for _ in range(ROUNDS):
-            latencies, syncs = self.on_a_fresh_file(
-                lambda path: engine_loop.idle_latency(path, self._plan.latencies, self._random)
-            )
+            latencies, syncs = fresh(lambda place: engine_loop.idle_latency(place, self._plan.latencies, self._random))
             pace = 1000 * percentile(syncs, 0.5)
             for pair, share in ((half, 0.5), (most, 0.99)):
                 ours, reference = 1000 * percentile(latencies, share), 1000 * percentile(syncs, share)
                 pair.add(ours=ours, reference=reference, fdatasync_ms=pace)
-        self.report.fdatasync_p50_ms = statistics.median(half.reference)
         self._keep((half, most), "fdatasync of 4 KB after the same pause")
-        self.report.bars.append(Bar(LATENCY, half.ratio, 5.0, at_most=True, unit="x fdatasync p50"))
+        return half
 
     def idle(self) -> None:
-        idle = self.on_a_fresh_file(lambda path: idle_cost(path, self._plan.idle_seconds))
+        idle = self.on_a_fresh_file(lambda place: idle_cost(place, self._plan.idle_seconds))
         show_idle(idle)
         self.report.rows += [
             Row("penstock", "idle processor time", idle.cpu_percent, "% of one core"),
@@ -205,84 +245,38 @@ class Bench:
         unit = f"x the claim at {least.rows:,}"
         self.report.bars.append(Bar(f"{claim_at(most.rows)}, p50", ratio, 2.0, at_most=True, unit=unit))
 
+    def snapshot(self) -> None:
+        normal_seconds, seconds = self._plan.snapshot_seconds
+        with self._fresh_databases() as fresh:
+            aged: Aged = fresh(
+                lambda place: claims_under_an_old_snapshot(place, normal_seconds=normal_seconds, seconds=seconds)
+            )
+        show_aged(aged, seconds)
+        self.report.rows += [
+            Row("penstock", AGED, aged.aged_ms, "ms", aged.normal_ms, aged.ratio, "postgres"),
+            Row(
+                "penstock",
+                f"{AGED}, with its commit",
+                aged.aged_commit_ms,
+                "ms",
+                aged.normal_commit_ms,
+                None,
+                "postgres",
+            ),
+            Row(
+                "penstock",
+                "messages/s under an old snapshot",
+                aged.per_second,
+                "messages/s",
+                PER_SECOND,
+                None,
+                "postgres",
+            ),
+        ]
+        self.report.bars.append(Bar(AGED, aged.ratio, 2.0, at_most=True, unit="x the claim before it"))
+
     def memory(self) -> None:
         self.report.rows.append(Row("penstock", "resident memory after the runs", resident_mb(), "MB"))
-
-
-def claim_at(rows: int) -> str:
-    return f"claim of {CLAIMED} at {rows:,} rows"
-
-
-def panels(report: Report) -> list[Panel]:
-    limits = {bar.measure: bar.limit for bar in report.bars}
-    shares = [
-        Line(pair.measure, pair.ratio, f"{pair.ratio:.2f}", pair.ratios, limits.get(pair.measure))
-        for pair in report.pairs
-        if pair.unit == "messages/s"
-    ]
-    waits = [_line(row, limits) for row in report.rows if row.measure in (LATENCY, LATENCY_P99)]
-    claims = [_line(row, limits) for row in report.rows if row.measure.startswith("claim of")]
-    drawn = [
-        Panel("Throughput as a share of the raw loop", "longer is better; dots: the rounds; line: the bar", shares),
-        Panel("Idle latency, ms", "shorter is better; in grey: one synced append of 4 KB after the same pause", waits),
-        Panel(
-            "One claim over a backlog, half of it delayed, ms",
-            "shorter is better; in grey: p99 and processor time; line: the bar",
-            claims,
-        ),
-    ]
-    return [panel for panel in drawn if panel.lines]
-
-
-def _line(row: Row, limits: dict[str, float]) -> Line:
-    """A bar in milliseconds. Its limit is a multiple of its reference."""
-    limit = limits[row.measure] * row.reference if row.measure in limits and row.reference else None
-    shown = f"{row.value:.2f}"
-    if row.reference is None:
-        return Line(f"fdatasync, {row.measure[-3:]}", row.value, shown, pale=True)
-    return Line(
-        row.measure, row.value, shown, limit=limit, pale=row.measure.startswith("claim") and row.measure.endswith("p99")
-    )
-
-
-def show_rounds(pairs: Iterable[Pair]) -> None:
-    def each(values: Iterable[float]) -> str:
-        return " ".join(f"{number(value):>7}" for value in values)
-
-    def ratios(pair: Pair) -> str:
-        shown = zip(pair.ratios, pair.counted, strict=True)
-        return " ".join(f"{ratio:>7.2f}" if counts else f"({ratio:.2f})".rjust(7) for ratio, counts in shown)
-
-    head = ("", "unit", "reference, by round", "penstock, by round", "fdatasync ms", "ratio, by round", "median")
-    lines = [
-        (
-            pair.measure,
-            pair.unit,
-            each(pair.reference),
-            each(pair.ours),
-            each(pair.fdatasync_ms),
-            ratios(pair),
-            f"{pair.ratio:.2f}",
-        )
-        for pair in pairs
-    ]
-    say("\n" + table(head, lines))
-    if not all(all(pair.counted) for pair in pairs):
-        say(
-            "(in brackets: the disk was slow, which flatters whoever commits less often; not counted if others were not)"
-        )
-
-
-def show_backlogs(backlogs: Iterable[Backlog]) -> None:
-    lines = [(f"{each.rows:,}", f"{each.p50_ms:.3f}", f"{each.p99_ms:.3f}", f"{each.cpu_ms:.3f}") for each in backlogs]
-    say("\n" + table((f"claim of {CLAIMED}, rows of backlog", "p50 ms", "p99 ms", "processor p50 ms"), lines))
-
-
-def show_idle(idle: Idle) -> None:
-    say(f"\nidle for {idle.seconds:.0f} s: {1000 * idle.cpu_seconds:.1f} ms of processor, {idle.cpu_percent:.3f} %")
-    say(f"  the writer's connection looked at {idle.pages} pages and ran")
-    for sql, count in idle.statements.most_common():
-        say(f"  {count:>5} x {sql}")
 
 
 def resident_mb() -> float:
@@ -292,10 +286,6 @@ def resident_mb() -> float:
     except OSError:
         # No /proc, as on macOS: the most it ever was, which that system gives in bytes.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-
-
-def say(line: str) -> None:
-    print(line, flush=True)
 
 
 def parsed() -> argparse.Namespace:
@@ -335,8 +325,10 @@ def main() -> None:
     say("")
     for bar in report.bars:
         say(str(bar))
-    subtitle = f"SQLite, full durability, {plan.messages:,} messages; fdatasync p50 {report.fdatasync_p50_ms:.2f} ms"
-    plot = draw("Penstock's store beside raw SQLite", subtitle, panels(report), options.out / "store.svg")
+    subtitle = f"full durability, {plan.messages:,} messages; fdatasync p50 {report.fdatasync_p50_ms:.2f} ms"
+    plot = draw(
+        "Penstock's stores beside raw SQLite and PostgreSQL", subtitle, panels(report), options.out / "store.svg"
+    )
     say(f"\n{report.write(options.out)}\n{plot}")
 
 

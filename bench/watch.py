@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import penstock as ps
+from bench.place import Place
 from penstock.config import Config
 from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
-from penstock.contracts.store import Writer
+from penstock.contracts.store import Store, Writer
 from penstock.runtime.events import MessageFailed
-from penstock.storage.sqlite.store import SqliteStore, SqliteWriter
 
 
 class Watch:
     """A ledger that notes, in the writer's thread, when the last of so many units was committed.
 
-    `commit` returns after SQLite's own commit, so the moment is exact; only whole groups are counted, so it costs nothing
-    a message. A unit of a handler is one settlement.
+    `commit` returns after the database's own commit, so the moment is exact; only whole groups are counted, so it costs
+    nothing a message. A unit of a handler is one settlement.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -49,10 +48,10 @@ class Watch:
 
 
 class WatchedWriter:
-    """The writer with its ledger watched, and its connection there to be looked at."""
+    """The writer with its ledger watched. `store_writer` is the writer itself, there to be looked at."""
 
-    def __init__(self, writer: SqliteWriter) -> None:
-        self.session = writer._session
+    def __init__(self, writer: Writer) -> None:
+        self.store_writer: Any = writer
         self.ledger = Watch(writer.ledger)
         self.workers = writer.workers
         self.operations = writer.operations
@@ -63,23 +62,13 @@ class WatchedWriter:
         self.close = writer.close
 
 
-class WatchedStore(SqliteStore):
-    opened: WatchedWriter
-
-    def open_writer(self, *, now: int) -> Writer:
-        writer = super().open_writer(now=now)
-        assert isinstance(writer, SqliteWriter)
-        self.opened = WatchedWriter(writer)
-        return self.opened
-
-
 class WatchedApp(ps.App):
-    watched: WatchedStore
+    writer: WatchedWriter
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, place: Place) -> None:
         # The store is what is measured; what the history of every message costs is in bench/history.py and bench/queues.py.
         config = Config(history=False)
-        super().__init__("bench", database=path, migrations=path.parent / "migrations", config=config)
+        super().__init__("bench", database=place.database, migrations=place.folder / "migrations", config=config)
         self._failed: MessageFailed | None = None
         self.events.subscribe(self._give_up, to=MessageFailed)
 
@@ -88,15 +77,22 @@ class WatchedApp(ps.App):
         self._failed = self._failed or failed
         self.stop()
 
-    def store(self, **options: Any) -> WatchedStore:
+    def store(self, **options: Any) -> Store:
         assert self.config.synchronous == "full", "the figures are meant for full durability"
-        self.watched = WatchedStore(self.database, synchronous=self.config.synchronous, **options)
-        return self.watched
+        store = super().store(**options)
+        open_writer = store.open_writer
+
+        def open_watched(*, now: int) -> Writer:
+            self.writer = WatchedWriter(open_writer(now=now))
+            return self.writer
+
+        store.open_writer = open_watched  # type: ignore[method-assign]
+        return store
 
     async def run_until_committed(self, units: int) -> float:
         """Seconds from before `run`, which registers its queues and then claims, until so many units are committed."""
         loop = asyncio.get_running_loop()
-        watch = self.watched.opened.ledger
+        watch = self.writer.ledger
         watch.expect(units, lambda: loop.call_soon_threadsafe(self.stop))
         began = time.perf_counter()
         await self.run()

@@ -34,13 +34,16 @@ class Peer(Contestant):
     )
 
     async def open(self, address: str, *, fresh: bool) -> None:
-        self._url = f"sqlite:///{address}"
+        self._url = self.url(address)
         self._dbos: Any = import_module("dbos")
         if fresh:
             # Only an application makes the tables; a client needs them to be there.
             await self._launch(lambda number, sent_at: None, listen=False)
             self._dbos.DBOS.destroy()
             self._client: Any = self._dbos.DBOSClient(system_database_url=self._url)
+
+    def url(self, address: str) -> str:
+        return f"sqlite:///{address}"
 
     async def send(self, job: Job) -> None:
         self._client.enqueue({"queue_name": QUEUE, "workflow_name": WORKFLOW}, **job)

@@ -16,9 +16,9 @@ import pytest
 from bench.peers.contract import Arrived, Contestant, Job, Settings
 from bench.peers.session import Session
 from bench.queues import PEERS
-from bench.queues_environment import POSTGRES, REQUIREMENTS
+from bench.queues_environment import REQUIREMENTS
 from bench.queues_processes import PeerFailed, Process
-from bench.queues_report import DRAIN, PENSTOCK, RAW, Taken, build
+from bench.queues_report import DRAIN, OURS, PENSTOCK, PENSTOCK_POSTGRES, RAW, RAW_POSTGRES, Taken, build
 from bench.queues_servers import SERVERS, NoServer, found
 from bench.queues_shown import HEAD, Shown, verdict
 from bench.queues_turns import Figures, Plan, Reference, settings_of
@@ -37,11 +37,11 @@ WHOLE = 10_000
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("bench")
-    chosen = ("--quick", "--n", "200", "--only", "penstock", "--seed", "7", "--out", str(made))
+    chosen = ("--quick", "--n", "200", "--only", "penstock,penstock-postgres", "--seed", "7", "--out", str(made))
     command = [sys.executable, str(ROOT / "bench" / "queues.py"), *chosen]
     ended = subprocess.run(command, cwd=made, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "round 1 of 1, 1 of 1: penstock" in ended.stdout
+    assert "round 1 of 1, 2 of 2: penstock" in ended.stdout
     return made
 
 
@@ -59,8 +59,9 @@ def test_the_report_has_the_promised_shape(written: dict[str, Any]) -> None:
     assert [each["subject"] for each in written["skipped"]] == list(PEERS)
 
 
-def test_penstock_has_every_measure_beside_its_reference(written: dict[str, Any]) -> None:
-    rows = [row for row in written["rows"] if row["subject"] == PENSTOCK]
+@pytest.mark.parametrize("subject", OURS)
+def test_penstock_has_every_measure_beside_its_reference(written: dict[str, Any], subject: str) -> None:
+    rows = [row for row in written["rows"] if row["subject"] == subject]
     assert [row["measure"] for row in rows] == [
         "enqueue one by one",
         "enqueue, batches of 100",
@@ -68,7 +69,17 @@ def test_penstock_has_every_measure_beside_its_reference(written: dict[str, Any]
         "idle send to handler, p50",
         "idle send to handler, p99",
     ]
-    assert all(row["reference"] > 0 and row["ratio"] > 0 and row["durability"] == "full" for row in rows)
+    assert all(row["reference"] > 0 and row["ratio"] > 0 for row in rows)
+    durability = {"sqlite": "full", "postgres": "fsync=on, synchronous_commit=on"}[OURS[subject]]
+    assert {(row["store"], row["durability"]) for row in rows} == {(OURS[subject], durability)}
+
+
+def test_the_raw_loop_on_postgres_has_its_turn_on_the_same_server(written: dict[str, Any]) -> None:
+    rows = [row for row in written["rows"] if row["subject"] == RAW_POSTGRES]
+    assert [(row["measure"], row["store"]) for row in rows] == [
+        ("enqueue, batches of 100", "postgres"),
+        ("drain", "postgres"),
+    ]
 
 
 def test_nothing_is_left_but_the_figures_and_the_plot(folder: Path) -> None:
@@ -116,6 +127,13 @@ def test_the_drain_is_compared_with_hueys_of_the_same_round() -> None:
     assert verdict(beside).startswith("met")
 
 
+def test_on_postgres_the_drain_is_compared_with_pgqueuers() -> None:
+    report = judged(turn(PENSTOCK_POSTGRES, 30_000), turn("pgqueuer", 10_000), turn("huey", 1_000))
+    (beside,) = report.bars
+    assert (beside.value, beside.limit, beside.passed) == (3.0, 2.5, True)
+    assert "pgqueuer" in verdict(beside)
+
+
 def test_a_comparison_on_a_slow_disk_proves_nothing() -> None:
     report = judged(turn(PENSTOCK, 90_000), turn("huey", 1_000, disk=BAD_DISK_MS))
     assert verdict(report.bars[0]).startswith("unsure")
@@ -157,7 +175,7 @@ def test_only_the_peers_on_sqlite_must_run() -> None:
 
 
 def test_every_peer_is_pinned_to_one_version() -> None:
-    lines = [line for path in (REQUIREMENTS, POSTGRES) for line in path.read_text("utf-8").splitlines()]
+    lines = REQUIREMENTS.read_text("utf-8").splitlines()
     pinned = [line for line in lines if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9-]+(\[[a-z,]+\])?==[0-9][0-9.]*", line) for line in pinned)
     assert {settings.package for settings in SETTINGS.values()} <= {re.split(r"[\[=]", line)[0] for line in pinned}

@@ -21,8 +21,9 @@ COMPARED = (
     "idle send to handler, p50",
     "idle send to handler, p99",
 )
+ON_POSTGRES = tuple(f"{measure}, PostgreSQL" for measure in COMPARED)
 ALONE = ("idle processor time", "idle pages with rows looked at", "resident memory after the runs")
-BARS = 6
+BARS = 8
 
 
 @pytest.fixture(scope="module")
@@ -54,24 +55,32 @@ def test_the_report_has_the_promised_shape(found: dict[str, Any]) -> None:
 def test_every_row_is_complete(found: dict[str, Any]) -> None:
     for row in found["rows"]:
         assert row.keys() == ROW
-        assert (row["store"], row["durability"]) == ("sqlite", "full")
+        on_postgres = "PostgreSQL" in row["measure"] or "old snapshot" in row["measure"]
+        assert (row["store"], row["durability"]) == ("postgres" if on_postgres else "sqlite", "full")
         assert row["value"] > 0 or row["measure"] in ALONE
     assert set(ALONE) <= {row["measure"] for row in found["rows"]}
 
 
 def test_every_figure_stands_beside_its_reference(found: dict[str, Any]) -> None:
-    for measure in COMPARED:
+    for measure in COMPARED + ON_POSTGRES:
         ours, reference = (row for row in found["rows"] if row["measure"] == measure)
         assert ours["subject"] == "penstock"
         assert ours["reference"] == reference["value"]
         assert ours["ratio"] > 0
-    assert [len(pair["ratios"]) for pair in found["rounds"]] == [3] * len(COMPARED)
+    assert [len(pair["ratios"]) for pair in found["rounds"]] == [3] * len(COMPARED + ON_POSTGRES)
 
 
 def test_a_claim_is_compared_over_two_backlogs(found: dict[str, Any]) -> None:
     claims = {row["measure"]: row["ratio"] for row in found["rows"] if row["measure"].startswith("claim of 100 at")}
     assert claims["claim of 100 at 1,000 rows, p50"] == 1
     assert claims["claim of 100 at 200,000 rows, p50"] > 0
+
+
+def test_a_claim_under_an_old_snapshot_is_compared_with_one_before_it(found: dict[str, Any]) -> None:
+    (aged,) = (bar for bar in found["bars"] if "old snapshot" in bar["measure"])
+    assert (aged["limit"], aged["at_most"]) == (2.0, True)
+    (flowed,) = (row for row in found["rows"] if row["measure"] == "messages/s under an old snapshot")
+    assert 0 < flowed["value"] <= flowed["reference"]
 
 
 def test_nothing_is_left_but_the_figures_and_the_plot(folder: Path) -> None:

@@ -169,6 +169,33 @@ def test_an_item_refused_alone_again_and_again_is_charged() -> None:
     assert pilot.finished(now + LATENCY, ticket, Outcome.THROTTLED, latency=LATENCY, item="bad")
 
 
+def test_an_item_that_is_refused_anyway_says_nothing_about_a_closed_door() -> None:
+    pilot, now = cruising()
+    suspects = pilot.state.throttling.suspects
+    suspects.guilty = 0.9
+    suspects.refused.update({f"bad {number}": 2 for number in range(8)})
+    for number in range(4):
+        now = answered(pilot, now, Outcome.THROTTLED, item=f"good {number}")
+    row, pause = pilot.state.door.row, pilot.state.door.pause
+    assert row >= 2
+
+    for number in range(8):
+        now = answered(pilot, now, Outcome.THROTTLED, item=f"bad {number}")
+
+    assert (pilot.state.door.row, pilot.state.door.pause) == (row, pause)
+
+
+def test_failures_do_not_lower_the_ceiling_of_a_service_that_says_when_it_refuses() -> None:
+    pilot, now = cruising()
+    before = pilot.state.ceiling.known
+    outcomes = [Outcome.UNAVAILABLE, Outcome.UNAVAILABLE, Outcome.OK, Outcome.UNAVAILABLE, Outcome.UNAVAILABLE]
+    for number, outcome in enumerate(outcomes):
+        now = answered(pilot, now, outcome, item=str(number))
+
+    assert pilot.state.door.row
+    assert pilot.state.ceiling.known == before
+
+
 def test_a_change_of_pace_is_put_into_words() -> None:
     pilot, now = cruising()
     answered(pilot, now, Outcome.THROTTLED, item="x", retry_after=60)

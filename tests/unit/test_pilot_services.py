@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from bench.pace import WORST_LEAST, tried
 from bench.pace_services import KINDS
 from bench.pace_strangers import STRANGERS
 from penstock.control.pilot import Outcome, Pilot
@@ -138,6 +139,23 @@ def test_a_limit_of_requests_at_once_is_kept_full_and_not_overrun() -> None:
 
     assert found.rate(600.0, 3_600.0) > 0.95 * 8
     assert found.refused < 30
+
+
+DRAWS = {draw.__name__: draw for draw in [*KINDS, *STRANGERS]}
+HARD = [("Firewall", 9), ("PenaltyBox", 2), ("TimeOfDay", 2), ("Poison", 11), ("Ban", 103), ("Ban", 18)]
+
+
+@pytest.mark.parametrize("kind, seed", HARD)
+def test_services_that_need_a_detector_each_give_it_85_percent_and_never_ban_it(kind: str, seed: int) -> None:
+    trial = tried(DRAWS[kind], seed)
+
+    assert 100 * trial.share >= WORST_LEAST
+    assert trial.bans == 0
+    assert trial.given_up_good == 0
+
+
+def test_a_daily_quota_costs_no_good_item() -> None:
+    assert tried(DRAWS["DailyQuota"], 1).given_up_good == 0
 
 
 def test_the_bench_draws_at_least_four_kinds_that_are_not_of_the_usual_ones() -> None:

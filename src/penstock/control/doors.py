@@ -48,6 +48,10 @@ class Door(msgspec.Struct):
     def obey(self, now: float, seconds: float) -> None:
         self.hold_until = max(self.hold_until, now + seconds)
 
+    def ask_another(self, now: float) -> None:
+        """What knocked would have been refused at an open door as well: as long again, with something else."""
+        self.obey(now, self.pause)
+
     def shut(self, now: float, until: float) -> None:
         """Closed until a time that is known: no knocking."""
         self.row, self.row_since, self.cut_at = 1, now, now

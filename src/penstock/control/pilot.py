@@ -10,6 +10,7 @@ from penstock.control.refusals import refused
 __all__ = ["Decision", "Outcome", "Pilot", "PilotState"]
 
 NOISY = 0.003  # a share of refusals that are not about the pace, from which on one alone is not believed
+GUILTY = 0.6  # share of items that stay refused, from which on one of them says nothing about a closed door
 CATCH_UP = 0.25  # of the distance between two starts: a late one may be made up for, but nothing comes in bursts
 HELD = 0.5  # share of starts that waited for an answer, from which on the pace is not what keeps us back
 DOWN_ROW = 3  # failures in a row: the service is down, which says nothing about its limit
@@ -22,7 +23,6 @@ REASONS = {
     Outcome.UNAVAILABLE: "the service is unavailable",
     Outcome.FAILED: "it fails",
 }
-DEAR_TIMES_MOST = 20  # that time, until the next probe
 
 
 class Pilot:
@@ -108,7 +108,7 @@ class Pilot:
         state = self.state
         ceiling, quota, flights = state.ceiling, state.quota, state.flights
         state.unavailable.passed(learn=not state.door.row)
-        state.throttling.passed(item, innocent=ceiling.phase == "test")
+        state.throttling.passed(item)
         quota.answers += 1
         flights.accepted(flight.beside)
         if flight.at >= state.door.cut_at and state.door.row and self._opened(now, flight):
@@ -121,6 +121,9 @@ class Pilot:
             return False
         held = flights.held > HELD
         ceiling.accepted(flights.number, flight.number, now, flights.latency, held=held)
+        if ceiling.refused_anyway:
+            state.throttling.refused_anyway(ceiling.refused_anyway)
+            ceiling.refused_anyway = 0.0
         if held:
             ceiling.rate = min(ceiling.rate, max((1.25 if flights.limit is None else 2.0) * flights.throughput, 1.0))
         return False
@@ -129,21 +132,20 @@ class Pilot:
         """The first answer after refusals. Says whether the door had been closed."""
         state = self.state
         ceiling, door = state.ceiling, state.door
-        state.quota.opened(door.last_knock, flight.at, door.row)
+        state.quota.opened(door.row_since, door.last_knock, flight.at, door.row)
         length = door.opened(now)
         if length is None:
-            ceiling.dear = max(0, ceiling.dear - 1)
+            ceiling.dear.times = max(0, ceiling.dear.times - (not door.down))
             return False
         state.unavailable.score = 0.0
         state.due = now + 1 / (ceiling.known or ceiling.rate)
         if ceiling.known is None:
             return True
-        ceiling.back(state.flights.number, now, long=length >= LONG_CLOSED)
-        if not door.down and length >= AVERAGE_SECONDS:
+        if not door.down and AVERAGE_SECONDS <= length < DEAR_SECONDS_MOST:
             ceiling.door_closed(flight.number, flight.at)
+        ceiling.back(state.flights.number, now, long=length >= LONG_CLOSED)
         if not door.down and max(LONG_SECONDS, LONG_REQUESTS / ceiling.known) < length < DEAR_SECONDS_MOST:
-            ceiling.dear += 1
-            ceiling.probe_after = now + min(DEAR_TIMES_MOST, 2**ceiling.dear) * length
+            ceiling.dear.closed(ceiling.known, now, length)
         return True
 
     def _throttled(self, now: float, flight: Flight, item: str | None, retry_after: float | None) -> bool:
@@ -151,15 +153,32 @@ class Pilot:
         door, throttling, ceiling = state.door, state.throttling, state.ceiling
         alone = not throttling.test.score
         known_item = item is not None and item in throttling.suspects.refused
-        believed = throttling.believed(item, innocent=ceiling.phase == "test" and not door.row)
+        if door.row and known_item and throttling.suspects.guilty > GUILTY:
+            door.ask_another(now)
+            return True
+        if ceiling.phase == "test" and not door.row:
+            return self._tested(now, flight, item, retry_after)
+        believed = throttling.believed(item, closed=door.row > 0)
         expected = not known_item and ceiling.phase in {"search", "probe"}
         if believed or expected or door.row:
             self._refused(now, flight, retry_after, down=False)
             return False
-        ceiling.noticed(state.flights.number, now)
+        if not known_item:
+            ceiling.noticed(flight.number, flight.at, alone=alone)
         if retry_after is not None:
             door.obey(now, retry_after)
         return alone or throttling.suspects.hopeless(item)
+
+    def _tested(self, now: float, flight: Flight, item: str | None, retry_after: float | None) -> bool:
+        state = self.state
+        state.throttling.suspects.note(item)
+        if state.ceiling.tested():
+            self._refused(now, flight, retry_after, down=False)
+            return False
+        state.ceiling.trail.full(flight.number, flight.at)
+        if retry_after is not None:
+            state.door.obey(now, retry_after)
+        return True
 
     def _failed(self, now: float, flight: Flight, retry_after: float | None) -> bool:
         state = self.state
@@ -186,11 +205,12 @@ class Pilot:
         if is_long(retry_after, ceiling.rate):
             ceiling.doubt = max(1, ceiling.doubt)  # a door that is closed needs no second witness
         noisy = state.throttling.test.usual > NOISY
-        told = not (down and (ceiling.known is None or flights.bad_row >= DOWN_ROW))
+        state.refuses = state.refuses or not down
+        told = not down or not (state.refuses or ceiling.known is None or flights.bad_row >= DOWN_ROW)
         if (not door.row and told) or (door.row and ceiling.doubt and not down):
             refused(ceiling, flight.number, flight.at, flights.number, now, noisy=noisy)
         elif door.row:
-            ceiling.spend()
+            ceiling.spend(flight.at)
             ceiling.trail.full(flight.number, flight.at)
         self._clamp()
         door.down = down

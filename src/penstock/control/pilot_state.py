@@ -47,6 +47,7 @@ class PilotState(msgspec.Struct):
     parallel: int = 32
     due: float = 0.0  # when the next one may start
     waited: bool = False  # the next one waits for an answer
+    refuses: bool = False  # it says so when we are too fast: what fails is not about the pace
     ceiling: Ceiling = msgspec.field(default_factory=Ceiling)
     door: Door = msgspec.field(default_factory=Door)
     flights: Flights = msgspec.field(default_factory=Flights)

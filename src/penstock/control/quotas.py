@@ -8,6 +8,7 @@ PERIODS = (10.0, 30.0, 60.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 21600.0, 86400
 COUNT_LEAST = 20  # a smaller count comes out the same by chance
 LONG = 1800.0  # a door that opens on such a boundary twice is no accident
 JUST_AFTER = 0.05  # seconds behind a boundary, for clocks that do not agree
+CLOSED_LEAST = 0.02  # of a window: who does not know it finds it closed for longer
 BROKEN_MOST = 2
 PROBE_EVERY = 600  # answers between two windows that are filled to the brim
 
@@ -21,6 +22,7 @@ class Window(msgspec.Struct):
     full_at: int = 0  # what it took the last time when it was full
     agreed: int = 0
     pending: int = 0  # what it had taken when the door closed
+    closed_in: int = -1
     doubts: int = 0
 
 
@@ -46,6 +48,8 @@ class Quota(msgspec.Struct):
         for window in self.windows:
             index = int(now // window.period)
             if index != window.index:
+                if window.closed_in != window.index and number - window.first > 1 + 1.03 * window.full_at:
+                    window.agreed, window.full_at = 0, 0  # it took more, and was not even full
                 window.index, window.first = index, number
         if self.period:
             index = int(now // self.period)
@@ -60,14 +64,16 @@ class Quota(msgspec.Struct):
         for window in self.windows:
             same = int(at // window.period) == window.index
             window.pending = number - window.first if same else 0
+            window.closed_in = int(at // window.period)
 
-    def opened(self, last_knock: float, first_answer: float, knocks: int) -> bool:
+    def opened(self, closed_at: float, last_knock: float, first_answer: float, knocks: int) -> bool:
         """The door was still closed at one time and open at the other. Says whether a window has been found."""
         found: Window | None = None
         for window in self.windows:
             count, window.pending = window.pending, 0
             on_boundary = first_answer // window.period > last_knock // window.period
-            if not on_boundary or count < COUNT_LEAST or knocks < 2:
+            brief = first_answer - closed_at < CLOSED_LEAST * window.period
+            if not on_boundary or brief or count < COUNT_LEAST or knocks < 2:
                 if count > 1 + 1.03 * window.full_at:
                     window.agreed, window.full_at = 0, 0
                 continue

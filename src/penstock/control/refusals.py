@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 
-from penstock.control.ceiling import BELOW, CRUISE_FIRST, CRUISE_MOST, Ceiling
+from penstock.control.ceiling import BELOW, CRUISE_FIRST, CRUISE_MOST, DEEP_MOST, Ceiling
 
 DOUBT = 12  # answers in which a second refusal has to follow the first, where no ceiling was expected
 SETTLED = 100  # requests between two refusals, from which on their pace is remembered
-ALONE = 20  # a refusal so many after the last one is an isolated one
-ISOLATED_MOST = 4  # such refusals in a row, until we test whether they are about the pace
-TEST = 0.6  # of the ceiling: no limit falls that far between two answers
+LATELY = 60  # if it took so many while it refused three, a refusal below the ceiling says little about it
+TEST = 0.75  # of the ceiling: few limits fall that far between two refusals
+TEST_LEAST, TEST_MOST = 60, 400  # answers of a test: four times what lay between two such refusals
 CLUMP = 1.5  # times the ceiling: what was sent so fast fills a window for as long as the window is
-CLUMP_SECONDS, CLUMP_REFUSALS = 60.0, 20
+CLUMP_SECONDS = 60.0
 SAVED_MOST = 10.0
 
 
 def refused(ceiling: Ceiling, number: int, at: float, sent: int, now: float, *, noisy: bool) -> None:
     """The service was full when request `number` reached it. `noisy`: it refuses at random, too."""
-    ceiling.spend()
+    ceiling.spend(at)
     _remember(ceiling, number, at)
     if _is_doubtful(ceiling, number, noisy):
         ceiling.doubt, ceiling.doubted = DOUBT, number
@@ -26,17 +26,23 @@ def refused(ceiling: Ceiling, number: int, at: float, sent: int, now: float, *, 
         ceiling.trail.full(number, at)
         return
     ceiling.doubt = 0
+    ceiling.overrun = ceiling.phase in {"cruise", "return"}
     before = ceiling.rate
     if ceiling.known is None or ceiling.phase == "search":
-        ceiling.known = _first(ceiling, number, at)
+        ceiling.known, ceiling.dear.lid = _first(ceiling, number, at), before
         ceiling.cruise_for = CRUISE_FIRST
+    elif ceiling.phase == "probe" and ceiling.dear.times:
+        ceiling.known, ceiling.cruise_for = ceiling.dear.probed(ceiling.known, before), CRUISE_FIRST
+    elif ceiling.phase == "cruise" and ceiling.dear.times:
+        ceiling.known, ceiling.cruise_for = ceiling.dear.refused(ceiling.known), CRUISE_FIRST
     elif ceiling.phase == "probe":
         _probed(ceiling, ceiling.known, number, at)
-    elif now < ceiling.clumped_until and ceiling.clumped_refusals < CLUMP_REFUSALS:
-        ceiling.clumped_refusals += 1  # its window is still full: wait for room, the ceiling is no lower for it
-    elif ceiling.phase == "return" and ceiling.average and ceiling.average < ceiling.known:
-        ceiling.known = max(ceiling.average, before)
-        ceiling.cruise_for = 4 * CRUISE_FIRST
+    elif now < ceiling.clumped_until:
+        # Its window is still full: wait for room, the ceiling is no lower for it.
+        ceiling.rate = before / 2
+        ceiling.trail.full(number, at)
+        ceiling.enter("return", sent, now)
+        return
     elif ceiling.phase == "return" and ceiling.long_closed:
         ceiling.known *= 0.8
         ceiling.rate = max(before * 0.5, ceiling.known / 8)
@@ -46,14 +52,14 @@ def refused(ceiling: Ceiling, number: int, at: float, sent: int, now: float, *, 
     elif ceiling.crept:
         _crept_too_far(ceiling, ceiling.known, number, at)
     elif _surprised(ceiling, number, at):
-        ceiling.test_refusals = 0
-        ceiling.test_for = min(250, max(40, 3 * ceiling.trail.count(number)))
+        ceiling.test_refused_at = 0
+        ceiling.test_for = min(TEST_MOST, max(TEST_LEAST, 4 * (number - ceiling.shaken_from) // ceiling.isolated))
         ceiling.rate = TEST * ceiling.known
         ceiling.trail.full(number, at)
         ceiling.enter("test", sent, now)
         return
     if before > CLUMP * ceiling.known:
-        ceiling.clumped, ceiling.clumped_until, ceiling.clumped_refusals = True, now + CLUMP_SECONDS, 0
+        ceiling.clumped, ceiling.clumped_until = True, now + CLUMP_SECONDS
     ceiling.trail.full(number, at)
     ceiling.cruise(sent, now)
 
@@ -61,7 +67,9 @@ def refused(ceiling: Ceiling, number: int, at: float, sent: int, now: float, *, 
 def _remember(ceiling: Ceiling, number: int, at: float) -> None:
     """A pace that was held for long is where a later climb stops first; one that fails four times is forgotten."""
     between, minute = ceiling.trail.between(number, at), ceiling.trail.last_minute(number)
-    if between and ceiling.trail.count(number) >= SETTLED:
+    if ceiling.dear.times:  # what it took in a minute after the door had opened was more than it takes in the long run
+        ceiling.settled = None
+    elif between and ceiling.trail.count(number) >= SETTLED:
         ceiling.settled = between if between >= 0.9 * minute else 0.97 * minute
         ceiling.missed = 0
     elif ceiling.settled and ceiling.rate <= ceiling.settled:
@@ -91,7 +99,8 @@ def _probed(ceiling: Ceiling, known: float, number: int, at: float) -> None:
     spare = asked - known * took
     # What the bucket of the service may have gained since it was last empty; that much was to be expected.
     saved = min(SAVED_MOST, max(1.0, known * ceiling.paused)) + (1 - BELOW) * ceiling.cruised
-    if spare > saved + 6 + 0.02 * asked:
+    ceiling.rising = spare > saved + 6 + 0.02 * asked
+    if ceiling.rising:
         ceiling.known = max(known, between, min(0.97 * asked / took, ceiling.trail.last_minute(number)))
         ceiling.cruise_for, ceiling.crept = CRUISE_FIRST, False
     elif spare < 1 and ceiling.cruised < 4 * CRUISE_FIRST:
@@ -104,7 +113,7 @@ def _probed(ceiling: Ceiling, known: float, number: int, at: float) -> None:
         ceiling.known = max(between, math.sqrt(known * 0.98 * ceiling.rate))
         ceiling.cruise_for = 2 * CRUISE_FIRST
     else:
-        ceiling.crept = False
+        ceiling.crept, ceiling.deep = False, max(0, ceiling.deep - 1)
         better = max(between, (asked - saved) / took if spare > saved + 1.5 else 0.0)
         ceiling.known = known + 0.5 * max(0.0, better - known)
         ceiling.cruise_for = min(CRUISE_MOST, 2 * ceiling.cruise_for)
@@ -118,18 +127,18 @@ def _crept_too_far(ceiling: Ceiling, known: float, number: int, at: float) -> No
     ceiling.crept = False
     ceiling.known = max(ceiling.firm, min(ceiling.trail.between(number, at), 0.98 * known))
     if ceiling.probe_asked - ceiling.known * ceiling.probe_took > 0.6:
-        ceiling.deep = True
+        ceiling.deep, ceiling.deep_for = ceiling.deep_for, min(DEEP_MOST, 2 * ceiling.deep_for)
 
 
 def _surprised(ceiling: Ceiling, number: int, at: float) -> bool:
     """Refused below the ceiling: it has fallen, or this is not about the pace. Says whether it is time for a test."""
-    count, seconds, before = ceiling.trail.count(number), ceiling.trail.seconds(at), ceiling.rate
-    ceiling.isolated = ceiling.isolated + 1 if count >= ALONE and ceiling.phase == "cruise" else 0
+    (count, seconds), before = ceiling.trail.lately(number, at), ceiling.rate
+    ceiling.isolated = ceiling.isolated + 1 if ceiling.phase == "cruise" else 0
     if ceiling.isolated == 1:
-        ceiling.unshaken = ceiling.known
-    if not seconds or count >= 3 * ALONE:
+        ceiling.unshaken, ceiling.shaken_from = ceiling.known, ceiling.trail.full_number
+    if not seconds or count >= LATELY:
         ceiling.known = 0.97 * before
     else:
         ceiling.known = max(0.5 * before, min((count + 1) / (seconds + 1 / before), 0.99 * before))
     ceiling.cruise_for, ceiling.falling = CRUISE_FIRST, True
-    return ceiling.isolated >= ISOLATED_MOST
+    return ceiling.isolated >= ceiling.isolated_most

@@ -75,21 +75,26 @@ class Suspects(msgspec.Struct):
 class Throttling(msgspec.Struct):
     """Whether a refusal is believed to be about the pace."""
 
-    test: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.05, 4.0, 0.01, 0.0005))
+    test: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.05, 4.0, 0.0, 0.0005))
     suspects: Suspects = msgspec.field(default_factory=Suspects)
 
-    def passed(self, item: str | None, *, innocent: bool) -> None:
-        self.test.passed(learn=innocent)
+    def passed(self, item: str | None) -> None:
+        self.test.passed(learn=False)
         self.suspects.passed(item)
-        self.test.usual = max(self.test.least, min(self.test.usual * 0.9998, 1.2 * self.suspects.share))
+        self.test.usual = max(self.test.least, min(self.test.usual, 1.2 * self.suspects.share))
 
-    def believed(self, item: str | None, *, innocent: bool) -> bool:
-        """`innocent`: we go so slowly that it cannot be about the pace."""
+    def refused_anyway(self, share: float) -> None:
+        """So many are refused when we go so slowly that it cannot be about the pace."""
+        self.test.usual = min(USUAL_MOST, max(self.test.usual, share))
+
+    def believed(self, item: str | None, *, closed: bool) -> bool:
+        """`closed`: the door is closed anyway, so that nothing can be learnt of an item that knocks."""
         times = self.suspects.note(item)
         if not times:
-            return self.test.failed(learn=innocent)
+            return self.test.failed(learn=False)
         if times == 1 and not self.test.score and self.suspects.guilty > 0.5:  # alone among answers that passed
             self.test.usual = min(USUAL_MOST, self.test.usual + ITEM_WEIGHT)
         believed = self.test.failed(learn=False, expected=self.suspects.guilty)
-        self.suspects.again()
+        if not closed:
+            self.suspects.again()
         return believed

@@ -128,9 +128,7 @@ class PostgresServer:
 
 
 @contextmanager
-def running_server(
-    *, settings: tuple[str, ...] = FAST, inside: str | Path | None = None
-) -> Iterator[PostgresServer]:
+def running_server(*, settings: tuple[str, ...] = FAST, inside: str | Path | None = None) -> Iterator[PostgresServer]:
     """Its folder is made in `inside`, or among the temporary files, and is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-", dir=inside))
     try:
