@@ -57,6 +57,10 @@ types: $(READY) ## Mypy, strict, over src, tests, bench and examples
 crash: $(READY) ## Kill workers KILLS=2000 times on each store, restart the server for a minute, fail every statement once
 	@PENSTOCK_KILLS=$(KILLS) $(RUN) -m pytest tests/crash
 
+.PHONY: both
+both: $(READY) ## Every flow test on PostgreSQL too: a sample of them is part of `make test`
+	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest tests/flow tests/contract
+
 .PHONY: simulate
 simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories
 	@$(RUN) -m tests.simulation --seeds $(SEEDS)

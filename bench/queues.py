@@ -181,7 +181,7 @@ def main() -> None:
     for line in shown.notes(messages=plan.messages):
         say(line)
     if report.neighbours_cores is not None:
-        say(f"others kept {report.neighbours_cores:.1f} of {os.cpu_count()} cores busy meanwhile")
+        say(f"others, servers among them, kept {report.neighbours_cores:.1f} of {os.cpu_count()} cores busy meanwhile")
     say("")
     for bar in report.bars:
         say(verdict(bar))

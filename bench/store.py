@@ -321,7 +321,7 @@ def main() -> None:
     show_rounds(report.pairs)
     say(f"\nresident memory after the runs: {resident_mb():.0f} MB")
     if report.neighbours_cores is not None:
-        say(f"others kept {report.neighbours_cores:.1f} of {os.cpu_count()} cores busy meanwhile")
+        say(f"others, servers among them, kept {report.neighbours_cores:.1f} of {os.cpu_count()} cores busy meanwhile")
     say("")
     for bar in report.bars:
         say(str(bar))

@@ -11,6 +11,8 @@ from random import Random
 import psycopg
 import pytest
 
+from penstock.cli.worker import EXIT_STORE
+from penstock.storage.postgres.schema import VERSION
 from tests.crash.harness import THOROUGH, Site
 from tests.crash.journal import wait_until
 from tests.crash.marksman import quantile
@@ -107,6 +109,23 @@ def test_a_supervisor_waits_for_a_server_that_is_away(site: Site, oracle: Oracle
     supervisor.terminate()
     assert supervisor.wait(timeout=30) == 0, site.said()
     assert site.lock_files() == []
+
+
+@pytest.mark.fault("F54")
+def test_a_worker_refuses_a_schema_newer_than_it_knows_and_one_that_runs_goes_on(site: Site, oracle: Oracle) -> None:
+    before = site.worker()
+    site.up(before)
+    assert site.ground.change(f"update penstock_facts set value = '{VERSION + 1}' where name = 'schema'") == 1
+
+    late = site.worker()
+
+    assert late.wait() == EXIT_STORE
+    assert "Upgrade Penstock" in site.said()
+    assert site.ground.change(f"update penstock_facts set value = '{VERSION}' where name = 'schema'") == 1
+    site.send("first", *({"number": number} for number in range(5)))
+    oracle.wait_until_empty()
+    assert oracle.lost_or_doubled(set(range(5)), set(range(5)), STAGES) == []
+    site.stop(before)
 
 
 def picked_up_after(site: Site, number: int) -> float:

@@ -19,10 +19,10 @@ set parallel_tuned = :parallel,
   rate_tuned = :rate
 where name = :queue;
 
--- What is under way is left to end.
+-- What is under way is left to end. The rows are picked before any is removed: as a part of the `where`, PostgreSQL may
+-- look for them anew for each row, pass over those it has locked itself, and remove more than were asked for.
 -- name: purge
-delete from penstock_messages
-where seq in (
+with picked as (
   select seq
   from penstock_messages
   where queue = :queue
@@ -31,6 +31,11 @@ where seq in (
   order by due
   limit :limit
   --postgres for update skip locked
+)
+delete from penstock_messages
+where seq in (
+  select seq
+  from picked
 )
 returning queue, length(body);
 
@@ -43,8 +48,7 @@ and worker is null
 returning queue, length(body);
 
 -- name: expire
-delete from penstock_messages
-where seq in (
+with picked as (
   select seq
   from penstock_messages
   where expires is not null
@@ -53,6 +57,11 @@ where seq in (
   order by expires
   limit :limit
   --postgres for update skip locked
+)
+delete from penstock_messages
+where seq in (
+  select seq
+  from picked
 )
 returning queue, length(body);
 
@@ -66,8 +75,7 @@ limit 1;
 
 -- A queue whose dead letters somebody handles keeps them: they are his to deal with.
 -- name: expire_dead
-delete from penstock_dead
-where seq in (
+with picked as (
   select penstock_dead.seq
   from penstock_queues
   join penstock_dead on penstock_dead.queue = penstock_queues.name
@@ -78,6 +86,11 @@ where seq in (
   order by penstock_dead.failed_at
   limit :limit
   --postgres for update of penstock_dead skip locked
+)
+delete from penstock_dead
+where seq in (
+  select seq
+  from picked
 )
 returning queue;
 
@@ -95,9 +108,7 @@ where dead_retention_seconds is not null
 and watched = 0;
 
 -- name: aging
-update penstock_dead
-set warned_at = :now
-where seq in (
+with picked as (
   select penstock_dead.seq
   from penstock_queues
   join penstock_dead on penstock_dead.queue = penstock_queues.name
@@ -108,6 +119,12 @@ where seq in (
   and penstock_dead.failed_at <= :before
   limit :limit
   --postgres for update of penstock_dead skip locked
+)
+update penstock_dead
+set warned_at = :now
+where seq in (
+  select seq
+  from picked
 )
 returning queue;
 
