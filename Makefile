@@ -58,8 +58,8 @@ crash: $(READY) ## Kill workers KILLS=2000 times on each store, restart the serv
 	@PENSTOCK_KILLS=$(KILLS) $(RUN) -m pytest tests/crash
 
 .PHONY: both
-both: $(READY) ## Every flow test on PostgreSQL too: a sample of them is part of `make test`
-	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest tests/flow tests/contract
+both: $(READY) ## Everything that can run on PostgreSQL, there too: of most a sample is part of `make test`
+	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest tests/flow tests/unit tests/contract tests/test_examples.py
 
 .PHONY: simulate
 simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories

@@ -56,9 +56,16 @@ def flow(desk: Desk, *, due: int) -> None:
     desk.commit(*map(done, desk.claim(ENOUGH)))
 
 
-def test_a_row_below_the_floor_is_found_within_a_second(busy: Desk) -> None:
+def test_a_row_that_this_process_saved_late_is_found_at_once(busy: Desk) -> None:
+    busy.send(message(due=LATE), message(due=T0))
+
+    assert len(busy.claim()) == 2
+
+
+def test_a_row_below_the_floor_is_found_within_a_second(url: str, busy: Desk) -> None:
     late = message(due=LATE)
-    busy.send(message(), late, message())
+    with at_a_desk(PostgresStore(url)) as neighbour:
+        neighbour.send(message(), late, message())
 
     above = busy.commit(wants=[want()])
     assert len(above.claimed) == 2

@@ -150,9 +150,12 @@ def test_an_unknown_setting_is_named_with_those_there_are(tmp_path: Path, value:
         SqliteStore(tmp_path / "shop.db", synchronous=value)
 
 
-def test_another_kind_of_database_is_refused_by_name() -> None:
-    with pytest.raises(BadConfig, match="PostgreSQL"):
-        ps.App("shop", database="postgresql://localhost/shop").store()
+def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+    store = ps.App("shop", database="postgresql://somebody:secret@127.0.0.1:1/shop").store()
+    with pytest.raises(StoreUnavailable, match="cannot be reached") as refused:
+        store.open_writer(now=1)
+    assert "127.0.0.1" in str(refused.value)
+    assert "secret" not in str(refused.value)
 
 
 # -- without the rights ---------------------------------------------------------------------------------------------

@@ -107,7 +107,8 @@ def test_a_handler_whose_effects_find_no_space_runs_again_later_and_loses_no_att
             await shop.until_begun(3)
             fill(disk)
             with pytest.raises(StorageFull):
-                await shop.place("refused", load="x" * 100_000)
+                # More than the log could hold in the space that it has already.
+                await shop.place(*(f"refused {number}" for number in range(20)), load="x" * 100_000)
             go_on.set()
             await shop.until(lambda: shop.saw(MessageSettled) == 3)
             assert [row.attempts for row in inspect.messages()] == [0, 0, 0]

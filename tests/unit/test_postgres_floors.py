@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.model.message import PRIORITIES, PRIORITY_HIGH, PRIORITY_LOW, PRIORITY_NORMAL
 from penstock.storage.postgres.floors import ENOUGH, EVERYTHING, Floors
+from tests.contract.material import message
 
 SECOND = 1_000_000
 NOW = 1_790_000_000 * SECOND
@@ -48,6 +49,14 @@ def test_the_floor_is_a_second_below_the_newest_that_was_taken_and_never_sinks()
     look(floors, NOW - 7 * SECOND, priority=PRIORITY_LOW)
     assert floors.of("orders", NOW) == {PRIORITY_NORMAL: NOW - 5 * SECOND, PRIORITY_LOW: NOW - 8 * SECOND}
     assert PRIORITY_HIGH not in floors.of("orders", NOW)
+
+
+def test_what_this_process_saves_late_lowers_the_floor() -> None:
+    floors = after_many()
+    floors.sent([message(queue="orders", due=NOW - 99 * SECOND), message(queue="others", due=0)])
+    assert floors.of("orders", NOW) == {PRIORITY_NORMAL: NOW - 99 * SECOND}
+    floors.sent([message(queue="orders", due=NOW)])
+    assert floors.of("orders", NOW) == {PRIORITY_NORMAL: NOW - 99 * SECOND}
 
 
 def test_where_nothing_is_left_the_floor_follows_the_clock() -> None:

@@ -1,17 +1,17 @@
 """Where claims begin to look. While somebody holds an old snapshot, no entry of an index is cleaned away: every claim would
 walk over all that were claimed since. So it starts a second before the newest it knows of, and once a second at the start.
 
-Nothing is missed for long, whatever others do. A row that is due below the floor was saved late, was locked by somebody who
-then gave it up, or was moved by hand: the next look at everything finds it. That look comes a second after the last one. It
-needs nobody to come by: a queue that was looked at above its floor is never said to have nothing due before then, nor are
-leases said to end later.
+Nothing is missed for long, whatever others do. A row that is due below the floor was saved late by another process, was
+locked by somebody who then gave it up, or was moved by hand: the next look at everything finds it. That look comes a second
+after the last one. It needs nobody to come by: a queue that was looked at above its floor is never said to have nothing due
+before then, nor are leases said to end later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.model.message import PRIORITIES
+from penstock.model.message import PRIORITIES, NewMessage
 
 BELOW_MICROS = 1_000_000  # how much later than its due time a row may be saved and still be found by every claim
 EVERY_MICROS = 1_000_000  # everything is looked at so often, at most
@@ -46,6 +46,13 @@ class Floors:
         if self._took:
             for known in self._known.values():
                 known.again = 0
+
+    def sent(self, rows: Sequence[NewMessage]) -> None:
+        """A row is due when its handler sent it, and saved when that handler is done, which may be much later."""
+        for row in rows if self._known else ():
+            known = self._known.get(row.queue)
+            if known is not None and row.due < known.floors.get(row.priority, 0):
+                known.floors[row.priority] = row.due
 
     def of(self, queue: str, now: int) -> dict[int, int]:
         """Where to begin, by priority; EVERYTHING if it is time for that."""

@@ -126,6 +126,7 @@ class PostgresSession:
         return Numbers(numbers)
 
     def insert_messages(self, rows: Sequence[NewMessage]) -> int:
+        self._floors.sent(rows)
         if len(rows) == 1:
             return self.change("sending.send", rows[0]._asdict())
         try:
