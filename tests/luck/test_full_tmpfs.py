@@ -105,7 +105,7 @@ def test_an_app_on_a_really_full_disk(folder: Path) -> None:
             await shop.until_begun(8)
             fill_up(folder)
             with pytest.raises(StorageFull, match="full"):
-                await shop.place(*(f"refused {number}" for number in range(20)), load="x" * 200_000)
+                await shop.place(*(f"refused {number}" for number in range(15)), load="x" * 200_000)
             go_on.set()
             await shop.until_done(8)
             with pytest.raises(StorageFull, match="full"):

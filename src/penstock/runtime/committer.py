@@ -20,7 +20,7 @@ from penstock.runtime.groups import GroupResult, commit_group
 from penstock.runtime.lanes import Lane
 
 GROUP_UNITS_MAX = 2_000  # bounds the time of one transaction, and what a single bad unit makes us repeat
-RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0)  # after an I/O error whose truth is known: nothing was saved
+RETRY_SECONDS = (0.05, 0.5, 2.0, 3.0)  # after an I/O error whose truth is known: nothing was saved
 FULL_RETRY_SECONDS = 1.0
 
 
