@@ -21,7 +21,11 @@ from typing import IO
 from tests.plugins.spec_report import PART_VARIABLE, write
 
 ROOT = Path(__file__).resolve().parent.parent
-FIRST = ("tests/crash", "tests/luck", "tests/simulation", "tests/web", "tests/systems", "tests/test_examples.py")
+FIRST = (
+    *("tests/crash", "tests/luck", "tests/simulation", "tests/web", "tests/systems", "tests/moving"),
+    *("tests/test_examples.py", "tests/test_docs.py"),
+    *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/unit/test_cli_*.py"))),
+)
 CLOSING = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
 
 
