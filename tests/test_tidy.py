@@ -71,7 +71,7 @@ WAITS = {"asyncio", "concurrent", "multiprocessing", "select", "selectors", "soc
 # -- the other numbers and lists ------------------------------------------------------------------------------------
 
 FILE_LINES_MAX = 400  # a longer file holds two concepts
-ENGINE_LINES_MAX = 12_200  # of code: about ten thousand, which one person can read in a week, and the meter
+ENGINE_LINES_MAX = 12_800  # of code: about ten thousand, which one person can read in a week, and the meter
 # How people see it and test it, and what their tables and files are kept with: each can be read without the others.
 BESIDE_THE_ENGINE = (
     "cli",
@@ -82,6 +82,7 @@ BESIDE_THE_ENGINE = (
     "metrics",
     "gateway",
     "control",
+    "workflows",
     "readiness",
     "moving",
     "storage/postgres",

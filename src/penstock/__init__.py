@@ -10,6 +10,7 @@ from penstock.data import chunks, cut, first_by
 from penstock.model.ceiling import rows, usd
 from penstock.model.envelope import Command, Event, Tagged
 from penstock.model.errors import (
+    BetweenSteps,
     Gone,
     LeaseLost,
     LoopBroken,
@@ -28,6 +29,7 @@ from penstock.model.errors import (
     Unparsable,
 )
 from penstock.model.outcome import Discard, Later
+from penstock.model.retry import Retry
 from penstock.objects.object import Object
 from penstock.queues.alerts import Alert
 from penstock.queues.batch import Batch
@@ -35,6 +37,9 @@ from penstock.queues.draft import Draft
 from penstock.queues.letters import DeadLetter, Which
 from penstock.queues.message import Message
 from penstock.runtime.threads import in_thread
+from penstock.workflows.run import Run
+from penstock.workflows.steps import ChildFailed, Step, StepFailed, TimedOut, step
+from penstock.workflows.workflow import Workflow
 
 __version__ = "0.1.0"
 
@@ -42,6 +47,8 @@ __all__ = [
     "Alert",
     "App",
     "Batch",
+    "BetweenSteps",
+    "ChildFailed",
     "Command",
     "Controller",
     "DeadLetter",
@@ -62,19 +69,26 @@ __all__ = [
     "QueueFull",
     "Reentrant",
     "Refused",
+    "Retry",
+    "Run",
+    "Step",
+    "StepFailed",
     "StorageFull",
     "Tagged",
     "Throttled",
     "Tick",
+    "TimedOut",
     "Unavailable",
     "UnitClosed",
     "Unparsable",
     "Which",
+    "Workflow",
     "chunks",
     "cut",
     "first_by",
     "in_chunks",
     "in_thread",
     "rows",
+    "step",
     "usd",
 ]

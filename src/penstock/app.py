@@ -49,6 +49,7 @@ from penstock.runtime.surroundings import Surroundings
 from penstock.runtime.unit import AwaitedUnit, open_unit
 from penstock.runtime.worker import Worker
 from penstock.stores import store_at
+from penstock.workflows.workflows import Workflows
 
 if TYPE_CHECKING:
     from penstock.gateway.client import Client
@@ -84,6 +85,8 @@ class App:
         self._host: Host | None = None
         self._paces: dict[str, Permits] = {}
         self._remembered: Namespace[Remembered] | None = None
+        self.workflows = Workflows(self, self.limits, self._internal_queue)
+        self.workflow = self.workflows.add
         self.controllers = Controllers(self.opened, self.host, self.object)
         self.database = str(database or os.environ.get("PENSTOCK_DATABASE") or self.config.database or f"{name}.db")
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent

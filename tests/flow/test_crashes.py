@@ -12,7 +12,10 @@ from penstock.testing import CRASH_POINTS, TestApp, attempt, virtual
 from tests.flow.shop import EFFECT, Busy, Listing, Photo, effects, shop_app
 
 # Not on the way of a message from one handler to another: the tests of timers and of the HTTP server die there.
-ELSEWHERE = {"commit.fired", "send.after_commit", "pull.after_commit"}
+ELSEWHERE = {
+    *("commit.fired", "send.after_commit", "pull.after_commit"),
+    *("step.before", "step.after", "step.saved"),
+}
 
 
 @pytest.mark.spec("A1-09", "A2-09", "A13-11")

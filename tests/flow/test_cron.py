@@ -32,7 +32,10 @@ async def test_a_task_runs_at_each_due_time_and_is_told_which_one_it_is() -> Non
 
 
 # Where a process ends by itself, or other processes come in: see the tests of those.
-ELSEWHERE = {"send.after_commit", "pull.after_commit", "drain.begun", "return.before", "return.after"}
+ELSEWHERE = {
+    *("send.after_commit", "pull.after_commit", "drain.begun", "return.before", "return.after"),
+    *("step.before", "step.after", "step.saved"),
+}
 
 
 @pytest.mark.spec("A2-09")

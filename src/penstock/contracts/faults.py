@@ -10,6 +10,9 @@ CRASH_POINTS = (
     "claim.delivered",  # rows are claimed and this worker knows it; no handler has begun
     "handler.before",  # a handler is about to begin
     "handler.after",  # a handler has returned; its unit is not sealed yet
+    "step.before",  # a step of a workflow is about to begin
+    "step.after",  # it has returned; nothing of it is saved
+    "step.saved",  # its result is saved and its run knows it
     "unit.sealed",  # the unit waits for its group
     "commit.begun",  # the group's transaction is open
     "commit.settled",  # fences held, rows settled

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from penstock.contracts.deaths import Death
 from penstock.contracts.items import ItemChange
 from penstock.contracts.objects import SaveObject
+from penstock.contracts.runs import RunChange
 from penstock.contracts.timers import TimerChange
 from penstock.model.errors import NotYetCommitted, PenstockError
 from penstock.model.message import Delivery, NewMessage
@@ -166,14 +167,16 @@ Exhumation = Replay | Resolve | Edit
 class Also:
     """What only few units want: more rows settled, dead letters dealt with. `resolved` counts what was done of those."""
 
-    __slots__ = ("duplicates", "items", "letters", "resolved", "saves", "settles", "timers")
+    __slots__ = ("duplicates", "items", "letters", "resolved", "runs", "saves", "settles", "stops", "timers")
 
     def __init__(self) -> None:
         self.settles: list[tuple[Delivery, Settlement | None]] = []  # each is part of the fence
         self.letters: list[Exhumation] = []
         self.timers: list[TimerChange] = []
         self.items: list[ItemChange] = []
+        self.runs: list[RunChange] = []
         self.saves: list[SaveObject] = []  # each is part of the fence
+        self.stops = False  # somebody wants what runs here to stop at the next step
         self.resolved = 0
         self.duplicates: set[bytes] = set()  # of its sends, those that had been there before
 
@@ -213,7 +216,9 @@ class SealedUnit:
     def grows(self) -> bool:
         """Whether it adds to the database, rather than only settling what is there."""
         also = self.also
-        return bool(self.calls or self.sends or self.once or (also is not None and (also.letters or also.saves)))
+        return bool(
+            self.calls or self.sends or self.once or (also is not None and (also.letters or also.saves or also.runs))
+        )
 
     def fence(self) -> Iterator[tuple[Delivery, Settlement | None]]:
         """Every row of its fence, and what becomes of it."""

@@ -11,6 +11,7 @@ from penstock.contracts.ledger import Bindable, Ledger
 from penstock.contracts.objects import Objects
 from penstock.contracts.operations import Operations
 from penstock.contracts.presence import Bell, Presence
+from penstock.contracts.runs import Runs
 from penstock.contracts.timers import Timers
 from penstock.contracts.workers import Workers
 from penstock.model.forecast import Sample
@@ -90,6 +91,8 @@ class Writer(Protocol):
     def objects(self) -> Objects: ...
     @property
     def items(self) -> Items: ...
+    @property
+    def runs(self) -> Runs: ...
     @property
     def upkeep(self) -> Upkeep: ...
     def close(self) -> None: ...

@@ -189,6 +189,7 @@ def _drop_effects(unit: Unit) -> None:
     unit.sends.clear()
     if unit.also is not None:
         unit.also.letters.clear()
+        unit.also.runs.clear()
 
 
 def _is_users(task: asyncio.Task[Any]) -> bool:

@@ -79,6 +79,10 @@ class LostUpdate(PenstockError):
     """A write with `expect=` changed another number of rows, and nothing of its unit was saved."""
 
 
+class BetweenSteps(PenstockError):
+    """Between the steps of a workflow nothing is saved. Write, send and start inside a step: `run.step("save", ...)`."""
+
+
 class Reentrant(PenstockError):
     """A chain of calls came back to an object it is already inside."""
 
@@ -107,6 +111,10 @@ class NoSuchLetter(PenstockError):
 
 class NoSuchController(PenstockError):
     """There is no controller of this name."""
+
+
+class NoSuchRun(PenstockError):
+    """There is no run of this id."""
 
 
 class NoSuchSchedule(PenstockError):

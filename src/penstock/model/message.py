@@ -11,6 +11,7 @@ PRIORITIES = (PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW)
 
 KEYED = 1  # its id can come back: a record of it outlives the row
 REPAIRED = 2  # a repair hook has mended it once; it is not mended again
+PAUSING = 4  # whoever runs it is to stop at the next step
 
 
 class NewMessage(NamedTuple):
@@ -36,7 +37,8 @@ class NewMessage(NamedTuple):
 
 class Delivery(NamedTuple):
     """A claimed message. `seq` and `token` are its fence: they are valid until the row is settled or taken over. `rounds`
-    counts the deliveries that ended with `Later` and kept what they did."""
+    counts the deliveries that ended with `Later` and kept what they did. `before` is the token it had before: nobody has
+    ever held it if that is 0."""
 
     seq: int
     token: int
@@ -57,6 +59,7 @@ class Delivery(NamedTuple):
     body: bytes
     flags: int
     replay_of: bytes | None
+    before: int = 0
 
     @property
     def origin(self) -> bytes:

@@ -87,6 +87,14 @@ class Queue:
         unit.send(message)
         return as_text(message.id)
 
+    def made(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage:
+        """A message of this id that follows from what the unit follows from, for whoever sends it in his own way."""
+        name = self._types.get(type(payload)) or self._accepted(payload)
+        body = encode(payload)
+        self._check_size(unit, name, body)
+        self._check(0.0, priority)
+        return self._message(unit, id, payload, name, body, 0.0, priority, 0)
+
     def send_batch(self, items: Iterable[object], *, delay: float = 0.0, correlation: str | None = None) -> list[str]:
         """Sends payloads, or drafts with their own delay, all or nothing. Refuses more than one send may hold; `send_all`
         takes any number."""

@@ -153,6 +153,7 @@ def drop_effects(unit: Unit) -> None:
     unit.sends = []
     if unit.also is not None:
         unit.also.letters = []
+        unit.also.runs = []
 
 
 def _named(answer: object) -> str:

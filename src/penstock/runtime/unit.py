@@ -7,10 +7,11 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from penstock.contracts.ledger import Also, Call, Exhumation, Line, OnceKey, SealedUnit
-from penstock.model.errors import BadApp, NoUnit, UnitClosed, UnitTooLarge
+from penstock.contracts.runs import RunChange
+from penstock.model.errors import BadApp, NoUnit, PenstockError, UnitClosed, UnitTooLarge
 from penstock.model.ids import derived
 from penstock.model.message import Delivery, NewMessage
 
@@ -27,6 +28,7 @@ class Unit(SealedUnit):
     """Open while its handler runs. `key` makes the ids of what it sends the same on every attempt."""
 
     __slots__ = ("_bytes", "asked", "closed", "engine", "key", "origin", "sent")
+    refusal: ClassVar[type[PenstockError]] = UnitClosed  # what whoever joins it hears once it is closed
 
     def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
         # Spelt out instead of calling up: one of these is made for every message.
@@ -62,6 +64,12 @@ class Unit(SealedUnit):
         self._grow(len(message.body))
         self.sends.append(message)
 
+    def change_run(self, change: RunChange, size_bytes: int) -> None:
+        self._grow(size_bytes)
+        if self.also is None:
+            self.also = Also()
+        self.also.runs.append(change)
+
     @contextmanager
     def sending_all(self) -> Iterator[Callable[[], list[NewMessage]]]:
         """What is sent inside stays only if all of it can be; calling what it gives tells what that is so far."""
@@ -75,7 +83,7 @@ class Unit(SealedUnit):
 
     def _grow(self, size_bytes: int) -> None:
         if self.closed:
-            raise UnitClosed
+            raise self.refusal
         self._bytes += size_bytes
         if self._bytes > BYTES_MAX:
             raise UnitTooLarge(
@@ -134,7 +142,7 @@ async def open_unit(engine: Engine, key: str | None) -> AsyncIterator[AwaitedUni
     if outer is not None and outer.engine is not engine:
         outer = None
     if outer is not None and outer.closed:
-        raise UnitClosed
+        raise outer.refusal
     delivery = None if outer is None else outer.delivery
     unit = AwaitedUnit(engine, delivery, "" if outer is None else outer.task, key)
     if outer is not None:
@@ -174,7 +182,7 @@ def joined(engine_of: object) -> Unit:
     if unit is None:
         raise NoUnit
     if unit.closed:
-        raise UnitClosed
+        raise unit.refusal
     if unit.engine.app is not engine_of:
         raise NoUnit(
             "The unit of work here belongs to another app. One commit covers one database: open `async with "

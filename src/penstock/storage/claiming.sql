@@ -118,7 +118,7 @@ values (:scope, :key, :result, :now);
 -- name: pulled
 select
   seq, token, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops, depth,
-  sent_at, checksum, body, flags, replay_of
+  sent_at, checksum, body, flags, replay_of, 0
 from penstock_messages
 where worker is not null
 and due > 0

@@ -9,12 +9,13 @@ from penstock.contracts.chores import Chores
 from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits, Want
 from penstock.model.errors import PenstockError
-from penstock.model.message import KEYED, Delivery
+from penstock.model.message import KEYED, PAUSING, Delivery
 from penstock.model.outcome import DONE, Again, Dead, Settlement, Split
 from penstock.storage.burial import bury, exhume, split
 from penstock.storage.claiming import Claimer
 from penstock.storage.items import change_items
 from penstock.storage.owning import is_owned, save
+from penstock.storage.running import change_runs
 from penstock.storage.sending import send
 from penstock.storage.session import Session
 from penstock.storage.tally import ACKED, Tally
@@ -51,6 +52,7 @@ class Filler:
         session.run_calls(units, committed.measures)
         self._at("commit.written")
         send(session, units, tally, careful=careful, now=now)
+        change_runs(session, units, tally, careful=careful, now=now)
         self._change_timers(units, committed)
         self._at("commit.sent")
         if chores.sweep:
@@ -110,10 +112,7 @@ class Filler:
         if keyed:
             self._save_once(keyed, now)
         session = self._session
-        held = held and all(
-            session.value("ledger.still_held", self._fence(token, rows)) == len(set(rows))
-            for token, rows in kept.items()
-        )
+        held = held and all(self._still_held(units, token, rows) for token, rows in kept.items())
         for token, deliveries in done.items():
             rows = [delivery.seq for delivery in deliveries]
             if any(delivery.flags for delivery in deliveries):
@@ -126,6 +125,18 @@ class Filler:
             held = held and self._settle_one(delivery, settlement, rounds, tally, number, now)
         if not held:
             self._name_the_stale(units)
+
+    def _still_held(self, units: Sequence[SealedUnit], token: int, rows: list[int]) -> bool:
+        """Whoever runs a row that somebody wants stopped hears of it with this commit."""
+        found: list[Any] = self._session.rows("ledger.still_held", self._fence(token, rows))
+        ((count, flags),) = found
+        if flags >= PAUSING:
+            bound = {"seqs": self._session.numbers(rows), "pausing": PAUSING}
+            stopping = {seq for (seq,) in self._session.rows("ledger.to_stop", bound)}
+            for unit in units:
+                if unit.also is not None and unit.delivery is not None and unit.delivery.seq in stopping:
+                    unit.also.stops = True
+        return bool(count == len(set(rows)))
 
     def _settle_one(
         self, delivery: Delivery, settlement: Settlement, rounds: int, tally: Tally, number: int, now: int

@@ -30,14 +30,20 @@ where seq = :seq
 and token = :token;
 
 -- name: still_held
-select count(*)
+select count(*), coalesce(max(flags), 0)
 from (
-  select 1
+  select flags
   from penstock_messages
   where seq in carray(:seqs)
   and token = :token
   --postgres for update
 ) as held;
+
+-- name: to_stop
+select seq
+from penstock_messages
+where seq in carray(:seqs)
+and flags & :pausing > 0;
 
 -- name: held_one
 select 1

@@ -131,7 +131,7 @@ returning queue;
 -- name: leased
 select
   seq, token, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops, depth,
-  sent_at, checksum, body, flags, replay_of
+  sent_at, checksum, body, flags, replay_of, 0
 from penstock_messages
 where seq = :seq
 and token = :token
@@ -140,7 +140,7 @@ and worker = :worker;
 -- name: peek
 select
   due, seq, token, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops,
-  depth, sent_at, checksum, body, flags, replay_of
+  depth, sent_at, checksum, body, flags, replay_of, 0
 from penstock_messages
 where queue = :queue
 and priority = :priority

@@ -18,6 +18,12 @@ PULLED = 0  # stands for a worker in rows that are leased to somebody outside; n
 Bound = Mapping[str, Any]
 
 
+class Record(Protocol):
+    """A named tuple whose fields stand in the order in which its statement names them."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
 class Session(Protocol):
     """A statement is named by its file and its name in it, such as "dead.bury"."""
 
@@ -34,7 +40,10 @@ class Session(Protocol):
         """How many rows it changed."""
         ...
 
-    def change_many(self, statement: str, bounds: Sequence[Bound]) -> None: ...
+    def change_many(self, statement: str, bounds: Sequence[Bound | Record]) -> int:
+        """How many rows it changed altogether."""
+        ...
+
     def change_last(self, statement: str, bound: Bound) -> None:
         """Nobody needs to know what it changed: it may be run as late as the commit."""
         ...

@@ -4,10 +4,10 @@
 -- only if there is something to take and the commit has none yet. What lies below a floor is not walked over.
 -- name: take
 with picked as materialized (
-  select found.seq, found.due, wanted.place
+  select found.seq, found.due, found.token, wanted.place
   from unnest(cast(:priorities as bigint[]), cast(:floors as bigint[])) with ordinality as wanted (priority, floor, place)
   cross join lateral (
-    select penstock_messages.seq, penstock_messages.due
+    select penstock_messages.seq, penstock_messages.due, penstock_messages.token
     from penstock_messages
     where penstock_messages.queue = :queue
     and penstock_messages.priority = wanted.priority
@@ -20,7 +20,7 @@ with picked as materialized (
   ) as found
 ),
 chosen as materialized (
-  select seq, due, place
+  select seq, due, token, place
   from picked
   order by place, due
   limit :limit
@@ -41,7 +41,7 @@ returning
   penstock_messages.queue, penstock_messages.attempts, penstock_messages.crashes, penstock_messages.rounds,
   penstock_messages.type, penstock_messages.source, penstock_messages.correlation_id, penstock_messages.causation_id,
   penstock_messages.hops, penstock_messages.depth, penstock_messages.sent_at, penstock_messages.checksum,
-  penstock_messages.body, penstock_messages.flags, penstock_messages.replay_of,
+  penstock_messages.body, penstock_messages.flags, penstock_messages.replay_of, chosen.token,
   chosen.place, chosen.due;
 
 -- name: next_due_above

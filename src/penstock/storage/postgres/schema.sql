@@ -265,6 +265,69 @@ create table if not exists penstock_items (
   primary key (controller, item)
 );
 
+-- One row a run of a workflow. What it waits for, and whether it runs, is told by its message, which has its key for an id.
+-- `generation` is how often it was restarted; after `forget_at` it goes.
+-- name: create_runs
+create table if not exists penstock_runs (
+  key bytea primary key,
+  workflow text not null,
+  id text not null,
+  state text not null,
+  reason text,
+  input bytea not null,
+  result bytea,
+  error text,
+  generation bigint not null default 0,
+  priority bigint not null,
+  correlation_id bytea not null,
+  parent bytea,
+  parent_step text,
+  created_at bigint not null,
+  ended_at bigint,
+  forget_at bigint
+);
+
+-- name: index_runs_forgotten
+create index if not exists penstock_runs_forgotten
+on penstock_runs (forget_at)
+where forget_at is not null;
+
+-- name: index_runs_children
+create index if not exists penstock_runs_children
+on penstock_runs (parent)
+where parent is not null;
+
+-- `position` is the order in which the steps of a run began.
+-- name: create_steps
+create table if not exists penstock_steps (
+  run bytea not null,
+  position bigint not null,
+  name text not null,
+  kind text not null,
+  state text not null,
+  attempts bigint not null,
+  started_at bigint not null,
+  ended_at bigint,
+  due bigint,
+  result bytea,
+  error text,
+  primary key (run, position)
+);
+
+-- Signals that no run has got yet.
+-- name: create_signals
+create table if not exists penstock_signals (
+  seq bigint generated always as identity primary key,
+  run bytea not null,
+  name text not null,
+  payload bytea not null,
+  sent_at bigint not null
+);
+
+-- name: index_signals
+create index if not exists penstock_signals_run
+on penstock_signals (run, name);
+
 -- name: create_classes
 create table if not exists penstock_classes (
   class text primary key,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from penstock.storage.postgres.floors import Floors
 from penstock.storage.postgres.meter import Meter
 from penstock.storage.postgres.numbers import Numbers, understand_numbers
 from penstock.storage.postgres.users import run_calls
-from penstock.storage.session import Bound
+from penstock.storage.session import Bound, Record
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ NOTHING: dict[str, Any] = {}
 XACT = "select pg_current_xact_id_if_assigned()::text"
 XACT_STATUS = "select pg_xact_status(%s::xid8)"
 MESSAGE_TYPES = "bytea text int8 int8 text text bytea bytea int8 int8 int8 int8 bytea int8 int8".split()
-_place = itemgetter(19, 20)
+_place = itemgetter(20, 21)
 
 
 class Conflict(Exception):
@@ -112,9 +112,14 @@ class PostgresSession:
                 self.reopen()
         raise StoreUnavailable(f"{self.settings.shown}: others got in the way {TRIES} times.")
 
-    def change_many(self, statement: str, bounds: Sequence[Bound]) -> None:
-        if bounds:
-            self._ready().executemany(self._sql[statement], bounds)
+    def change_many(self, statement: str, bounds: Sequence[Bound | Record]) -> int:
+        if not bounds:
+            return 0
+        cursor = self._ready()
+        cursor.executemany(
+            self._sql[statement], [each if isinstance(each, Mapping) else each._asdict() for each in bounds]
+        )
+        return cursor.rowcount
 
     def change_last(self, statement: str, bound: Bound) -> None:
         self._last.append((self._sql[statement], bound))
@@ -163,7 +168,7 @@ class PostgresSession:
             lease_end=lease_end,
             seconds=time.perf_counter() - began,
         )
-        return [row[:19] for row in rows]
+        return [row[:20] for row in rows]
 
     def _take(self, bound: dict[str, Any], floors: dict[int, int]) -> list[Any]:
         priorities = bound["priorities"]

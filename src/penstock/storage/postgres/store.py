@@ -23,6 +23,7 @@ from penstock.storage.postgres.presence import PostgresPresence, folder_of, star
 from penstock.storage.postgres.reader import PostgresReader
 from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.postgres.upkeep import PostgresUpkeep
+from penstock.storage.running import StoredRuns
 from penstock.storage.timing import StoredTimers
 from penstock.storage.workers import StoredWorkers
 
@@ -44,6 +45,7 @@ class PostgresWriter:
             self.timers = StoredTimers(self.session)
             self.objects = StoredObjects(self.session)
             self.items = StoredItems(self.session)
+            self.runs = StoredRuns(self.session)
             self.upkeep = PostgresUpkeep(self.session)
         except BaseException as error:
             self.session.close()

@@ -5,7 +5,7 @@
 -- name: due
 select
   seq, :number, id, handler, queue, attempts, crashes, rounds, type, source, correlation_id, causation_id, hops, depth,
-  sent_at, checksum, body, flags, replay_of
+  sent_at, checksum, body, flags, replay_of, token
 from penstock_messages
 where queue = :queue
 and priority = :priority

@@ -7,7 +7,7 @@ from penstock.storage.sqlite import connection
 from penstock.storage.sqlite.session import SqliteSession
 from penstock.storage.statements import load
 
-VERSION = 1
+VERSION = 2
 OLDEST_READ = 1
 
 SQL = load("penstock.storage.sqlite", "schema.sql")

@@ -254,6 +254,69 @@ create table if not exists penstock_items (
   primary key (controller, item)
 ) strict, without rowid;
 
+-- One row a run of a workflow. What it waits for, and whether it runs, is told by its message, which has its key for an id.
+-- `generation` is how often it was restarted; after `forget_at` it goes.
+-- name: create_runs
+create table if not exists penstock_runs (
+  key blob primary key,
+  workflow text not null,
+  id text not null,
+  state text not null,
+  reason text,
+  input blob not null,
+  result blob,
+  error text,
+  generation integer not null default 0,
+  priority integer not null,
+  correlation_id blob not null,
+  parent blob,
+  parent_step text,
+  created_at integer not null,
+  ended_at integer,
+  forget_at integer
+) strict, without rowid;
+
+-- name: index_runs_forgotten
+create index if not exists penstock_runs_forgotten
+on penstock_runs (forget_at)
+where forget_at is not null;
+
+-- name: index_runs_children
+create index if not exists penstock_runs_children
+on penstock_runs (parent)
+where parent is not null;
+
+-- `position` is the order in which the steps of a run began.
+-- name: create_steps
+create table if not exists penstock_steps (
+  run blob not null,
+  position integer not null,
+  name text not null,
+  kind text not null,
+  state text not null,
+  attempts integer not null,
+  started_at integer not null,
+  ended_at integer,
+  due integer,
+  result blob,
+  error text,
+  primary key (run, position)
+) strict, without rowid;
+
+-- Signals that no run has got yet.
+-- name: create_signals
+create table if not exists penstock_signals (
+  seq integer primary key autoincrement,
+  run blob not null,
+  name text not null,
+  payload blob not null,
+  sent_at integer not null
+) strict;
+
+-- name: index_signals
+create index if not exists penstock_signals_run
+on penstock_signals (run, name);
+
 -- name: create_classes
 create table if not exists penstock_classes (
   class text primary key,

@@ -17,7 +17,7 @@ from penstock.model.errors import StorageFull, StoreError
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
-from penstock.storage.session import Bound
+from penstock.storage.session import Bound, Record
 from penstock.storage.sqlite.checkpoint import Checkpointer
 from penstock.storage.sqlite.connection import Guard, connect, damaged, disconnect, translated
 from penstock.storage.sqlite.meter import Meter
@@ -86,8 +86,10 @@ class SqliteSession:
         self.connection.execute(SQL[statement], bound)
         return self.connection.changes()
 
-    def change_many(self, statement: str, bounds: Sequence[Bound]) -> None:
-        self.connection.executemany(SQL[statement], bounds)
+    def change_many(self, statement: str, bounds: Sequence[Bound | Record]) -> int:
+        before = self.connection.total_changes()
+        self.connection.executemany(SQL[statement], bounds)  # type: ignore[arg-type]
+        return self.connection.total_changes() - before
 
     def change_last(self, statement: str, bound: Bound) -> None:
         self.connection.execute(SQL[statement], bound)

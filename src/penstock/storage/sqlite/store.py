@@ -12,6 +12,7 @@ from penstock.model.errors import BadConfig
 from penstock.storage.items import StoredItems
 from penstock.storage.operations import StoredOperations
 from penstock.storage.owning import StoredObjects
+from penstock.storage.running import StoredRuns
 from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
 from penstock.storage.sqlite.connection import SYNCHRONOUS
@@ -42,6 +43,7 @@ class SqliteWriter:
             self.timers = StoredTimers(self._session)
             self.objects = StoredObjects(self._session)
             self.items = StoredItems(self._session)
+            self.runs = StoredRuns(self._session)
             self.upkeep = SqliteUpkeep(self._session)
         except BaseException:
             self._session.close()

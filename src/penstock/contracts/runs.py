@@ -1,0 +1,120 @@
+"""Runs of workflows as the store knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from penstock.model.message import NewMessage
+from penstock.model.run import StepRecord
+
+
+class NewRun(NamedTuple):
+    """A run begins with its message; if there is one of this id, ended or not, nothing happens."""
+
+    key: bytes
+    workflow: str
+    id: str
+    input: bytes
+    parent: bytes | None
+    parent_step: str | None
+    message: NewMessage
+
+
+class EndRun(NamedTuple):
+    """The run has ended; whoever started it as a child hears of it."""
+
+    key: bytes
+    state: str
+    result: bytes | None
+    error: str | None
+    kept_seconds: float
+
+
+class Suspend(NamedTuple):
+    """The run waits. It goes on at once if a signal of one of these names is there already, or if it was stopped for a
+    pause that is over."""
+
+    key: bytes
+    queue: str
+    signals: tuple[str, ...]
+    pausing: bool
+
+
+class ParkRun(NamedTuple):
+    """The run waits for somebody to look at it."""
+
+    key: bytes
+    reason: str
+    error: str
+
+
+class NewSignal(NamedTuple):
+    key: bytes
+    name: str
+    payload: bytes
+
+
+class TakeSignal(NamedTuple):
+    """A run has got its signal."""
+
+    seq: int
+
+
+RunChange = NewRun | StepRecord | EndRun | Suspend | ParkRun | NewSignal | TakeSignal
+
+
+class Signal(NamedTuple):
+    seq: int
+    name: str
+    payload: bytes
+
+
+class History(NamedTuple):
+    """What a run goes on from."""
+
+    state: str
+    steps: list[StepRecord]
+    signals: list[Signal]
+
+
+class RunRow(NamedTuple):
+    """A run as it stands. `due` is when it goes on, if it waits."""
+
+    key: bytes
+    workflow: str
+    id: str
+    state: str
+    reason: str | None
+    input: bytes
+    result: bytes | None
+    error: str | None
+    generation: int
+    priority: int
+    correlation_id: bytes
+    parent: bytes | None
+    created_at: int
+    ended_at: int | None
+    due: int | None
+
+
+class Runs(Protocol):
+    """Lives in the writer's thread. Each method is one transaction."""
+
+    def histories(self, keys: Sequence[bytes]) -> list[History | None]: ...
+    def find(self, key: bytes, *, now: int) -> RunRow | None: ...
+    def steps(self, key: bytes) -> list[StepRecord]: ...
+    def listed(self, workflow: str | None, state: str | None, *, now: int, limit: int) -> list[RunRow]: ...
+    def pause(self, key: bytes, *, now: int) -> bool:
+        """False if there is no such run, or it has ended."""
+        ...
+
+    def resume(self, key: bytes, *, now: int) -> bool: ...
+    def terminate(self, key: bytes, *, now: int, kept_seconds: float) -> bool:
+        """Its children end with it."""
+        ...
+
+    def restart(self, key: bytes, position: int, generation: int, message: NewMessage, *, kept_seconds: float) -> bool:
+        """From the step of that position on it is done anew, with a message of its own. False if somebody restarted it
+        since it was of this generation."""
+        ...

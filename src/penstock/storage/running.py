@@ -1,0 +1,239 @@
+"""Runs of workflows: begun with their message, advanced with what their steps wrote, ended with their result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from penstock.contracts.ledger import SealedUnit
+from penstock.contracts.runs import (
+    EndRun,
+    History,
+    NewRun,
+    NewSignal,
+    ParkRun,
+    RunChange,
+    RunRow,
+    Signal,
+    Suspend,
+    TakeSignal,
+)
+from penstock.model.errors import NoSuchRun
+from penstock.model.message import PAUSING, NewMessage
+from penstock.model.run import ACTIVE, NEVER_SECONDS, PAUSED, TERMINATED, Ending, StepRecord, child_signal, queue_of
+from penstock.storage.sending import Conflicts
+from penstock.storage.session import Session
+from penstock.storage.tally import PURGED, SENT, Tally
+
+
+def change_runs(session: Session, units: Sequence[SealedUnit], tally: Tally, *, careful: bool, now: int) -> None:
+    """What units want of runs: what many want alike in bulk, and the rest in order."""
+    begun: list[NewRun] = []
+    steps: list[StepRecord] = []
+    others: list[RunChange] = []
+    for unit in units:
+        if unit.also is not None and unit.also.runs:
+            for change in unit.also.runs:
+                if type(change) is StepRecord:
+                    steps.append(change)
+                elif type(change) is NewRun:
+                    begun.append(change)
+                else:
+                    others.append(change)
+    if begun:
+        _begin(session, begun, tally, careful=careful)
+    if steps:
+        session.change_many("running.note_step", steps)
+    for change in others:
+        _change(session, change, tally, now)
+
+
+def _begin(session: Session, begun: list[NewRun], tally: Tally, *, careful: bool) -> None:
+    if careful:
+        begun = [run for run in begun if session.change("running.create", _row(run))]
+    elif session.change_many("running.create", [*map(_row, begun)]) != len(begun):
+        session.rollback()
+        raise Conflicts
+    messages = [run.message for run in begun]
+    if messages and session.insert_messages(messages) != len(messages):
+        session.rollback()
+        raise Conflicts
+    tally.bulk(messages, SENT) if messages else None
+    for message in messages:
+        tally.waiting[message.queue] = min(message.due, tally.waiting.get(message.queue, message.due))
+
+
+def _row(run: NewRun) -> dict[str, Any]:
+    message = run.message
+    return {
+        "key": run.key,
+        "workflow": run.workflow,
+        "id": run.id,
+        "input": run.input,
+        "priority": message.priority,
+        "correlation_id": message.correlation_id,
+        "parent": run.parent,
+        "parent_step": run.parent_step,
+        "created_at": message.sent_at,
+    }
+
+
+def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None:
+    match change:
+        case EndRun():
+            _end(session, change, tally, now)
+        case Suspend():
+            _suspend(session, change, tally, now)
+        case ParkRun():
+            session.change("running.park", change._asdict())
+        case NewSignal():
+            if not _signal(session, change, tally, now):
+                raise NoSuchRun(f"There is no run {change.key.hex()} to signal {change.name!r} to; nothing was saved.")
+        case TakeSignal():
+            session.change("running.take_signal", change._asdict())
+
+
+def _end(session: Session, ending: EndRun, tally: Tally, now: int) -> bool:
+    told: list[Any] = session.rows(
+        "running.end",
+        {
+            "key": ending.key,
+            "state": ending.state,
+            "result": ending.result,
+            "error": ending.error,
+            "now": now,
+            "forget_at": now + int(ending.kept_seconds * 1_000_000),
+        },
+    )
+    for parent, step in told:
+        if parent is not None:
+            result = None if ending.result is None else msgspec.Raw(ending.result)
+            payload = msgspec.json.encode(Ending(ending.state, result, ending.error))
+            _signal(session, NewSignal(bytes(parent), child_signal(step), payload), tally, now)
+    return bool(told)
+
+
+def _signal(session: Session, signal: NewSignal, tally: Tally, now: int) -> bool:
+    """False if there is no such run. One that has ended needs no signal."""
+    found: list[Any] = session.rows("running.lock", {"key": signal.key})
+    for workflow, state in found:
+        if state in (ACTIVE, PAUSED):
+            session.change("running.signal", signal._asdict() | {"now": now})
+        if state == ACTIVE:
+            _wake(session, signal.key, queue_of(workflow), tally, now)
+    return bool(found)
+
+
+def _wake(session: Session, key: bytes, queue: str, tally: Tally, now: int) -> None:
+    if session.change("running.wake", {"key": key, "queue": queue, "now": now}):
+        tally.waiting[queue] = now
+
+
+def _suspend(session: Session, suspend: Suspend, tally: Tally, now: int) -> None:
+    """Whoever signals comes before this, and is seen here, or after, and finds the run waiting."""
+    found: list[Any] = session.rows("running.lock", {"key": suspend.key})
+    if not found or found[0][1] != ACTIVE:
+        return
+    if suspend.pausing or any(
+        session.value("running.is_signalled", {"key": suspend.key, "name": name}) for name in suspend.signals
+    ):
+        _wake(session, suspend.key, suspend.queue, tally, now)
+
+
+class StoredRuns:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def histories(self, keys: Sequence[bytes]) -> list[History | None]:
+        return self._session.transact(lambda: [self._history(key) for key in keys])
+
+    def _history(self, key: bytes) -> History | None:
+        state: str | None = self._session.value("running.state", {"key": key})
+        if state is None:
+            return None
+        signals: list[Any] = self._session.rows("running.signals", {"key": key})
+        return History(state, self.steps(key), [Signal(*row) for row in signals])
+
+    def steps(self, key: bytes) -> list[StepRecord]:
+        rows: list[Any] = self._session.rows("running.steps", {"key": key})
+        return [StepRecord(*row) for row in rows]
+
+    def find(self, key: bytes, *, now: int) -> RunRow | None:
+        rows: list[Any] = self._session.rows("running.find", {"key": key, "now": now})
+        return RunRow(*rows[0]) if rows else None
+
+    def listed(self, workflow: str | None, state: str | None, *, now: int, limit: int) -> list[RunRow]:
+        bound = {"workflow": workflow, "state": state, "now": now, "limit": limit}
+        rows: list[Any] = self._session.rows("running.listed", bound)
+        return [RunRow(*row) for row in rows]
+
+    # -- what an operator does ----------------------------------------------------------------------------
+
+    def pause(self, key: bytes, *, now: int) -> bool:
+        def hold() -> bool:
+            found: list[Any] = self._session.rows("running.lock", {"key": key})
+            if not found or found[0][1] != ACTIVE:
+                return False
+            self._session.change("running.park", {"key": key, "reason": "asked", "error": None})
+            never = now + int(NEVER_SECONDS * 1_000_000)
+            held = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "never": never}
+            self._session.change("running.hold_message", held)
+            return True
+
+        return self._session.transact(hold)
+
+    def resume(self, key: bytes, *, now: int) -> bool:
+        def free() -> bool:
+            found: list[Any] = self._session.rows("running.lock", {"key": key})
+            if not found or not self._session.change("running.resume", {"key": key}):
+                return False
+            freed = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "now": now}
+            self._session.change("running.free_message", freed)
+            return True
+
+        return self._session.transact(free)
+
+    def terminate(self, key: bytes, *, now: int, kept_seconds: float) -> bool:
+        return self._session.transact(partial(self._with_tally, self._terminate, key, now, kept_seconds))
+
+    def _with_tally(self, work: Any, *arguments: Any) -> bool:
+        tally = Tally()
+        done: bool = work(tally, *arguments)
+        tally.save(self._session)
+        return done
+
+    def _terminate(self, tally: Tally, key: bytes, now: int, kept_seconds: float) -> bool:
+        found: list[Any] = self._session.rows("running.lock", {"key": key})
+        if not found or not _end(self._session, EndRun(key, TERMINATED, None, None, kept_seconds), tally, now):
+            return False
+        self._remove_message(key, found[0][0], tally)
+        for (child,) in self._session.rows("running.children", {"key": key}):
+            self._terminate(tally, bytes(child), now, kept_seconds)
+        return True
+
+    def _remove_message(self, key: bytes, workflow: str, tally: Tally) -> None:
+        gone = {"key": key, "queue": queue_of(workflow)}
+        for queue, body_bytes in self._session.rows("running.remove_message", gone):
+            tally.left(queue, PURGED, body_bytes)
+
+    def restart(self, key: bytes, position: int, generation: int, message: NewMessage, *, kept_seconds: float) -> bool:
+        work = partial(self._with_tally, self._restart, key, position, generation, message, kept_seconds)
+        return self._session.transact(work)
+
+    def _restart(
+        self, tally: Tally, key: bytes, position: int, generation: int, message: NewMessage, kept_seconds: float
+    ) -> bool:
+        session = self._session
+        found: list[Any] = session.rows("running.lock", {"key": key})
+        if not found or not session.change("running.restart", {"key": key, "generation": generation}):
+            return False
+        self._remove_message(key, found[0][0], tally)
+        for (child,) in session.rows("running.children", {"key": key}):
+            self._terminate(tally, bytes(child), message.sent_at, kept_seconds)
+        session.change("running.forget_steps", {"key": key, "position": position})
+        session.insert_messages([message])
+        tally.bulk([message], SENT)
+        return True

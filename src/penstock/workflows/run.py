@@ -1,0 +1,291 @@
+"""A run as its workflow sees it: steps, sleeps, signals, children. What is recorded is not done again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, TypeVarTuple, overload
+
+import msgspec
+
+from penstock.contracts.runs import NewRun, Signal, TakeSignal
+from penstock.model.errors import BadMessage, PenstockError
+from penstock.model.retry import Retry
+from penstock.model.run import (
+    CHILD,
+    COMPLETE,
+    DONE,
+    FAILED,
+    NEVER_SECONDS,
+    PATCH,
+    PENDING,
+    SIGNAL,
+    SLEEP,
+    STEP,
+    TIMED_OUT,
+    Ending,
+    Nondeterminism,
+    Script,
+    StepRecord,
+    check_name,
+    child_signal,
+)
+from penstock.model.times import from_micros, to_micros
+from penstock.workflows.inputs import restored
+from penstock.workflows.steps import TimedOut, child_failed, current_step, failed
+
+if TYPE_CHECKING:
+    from penstock.runtime.unit import Unit
+    from penstock.workflows.slice import Slice
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+TURNS, MORE_TURNS, TURN_SECONDS = 20, 20, 0.05  # how long a step waits for the branches beside it to ask for theirs
+
+
+class Suspended(BaseException):
+    """Unwinds a workflow that waits. What it has done is recorded; it begins again from there."""
+
+
+class RunIsOver(PenstockError):
+    """This run has ended, or goes on elsewhere. Use a run only inside its workflow."""
+
+
+class Startable(Protocol):
+    """A workflow, as much of it as a parent needs."""
+
+    name: str
+    function: Callable[..., Awaitable[Any]]
+
+    priority: int
+
+    def new_run(
+        self,
+        unit: Unit,
+        id: str,
+        key: bytes,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        priority: int,
+        parent: tuple[bytes, str] | None = None,
+    ) -> NewRun: ...
+
+
+class Run:
+    """Given to a workflow first. Between its steps nothing is saved: what writes, sends or calls out belongs in a step."""
+
+    def __init__(
+        self, workflow: str, id: str, key: bytes, began: int, script: Script, signals: list[Signal], here: Slice | None
+    ) -> None:
+        """Without a slice nothing is done: what is recorded is replayed, and there it ends."""
+        self.workflow = workflow
+        self.id = id
+        self.started_at: datetime = from_micros(began)
+        self._key = key
+        self._script = script
+        self._signals = signals
+        self._slice = here
+        self._sleeps = 0
+        self.stopped: BaseException | None = None  # why it goes on no further here
+        self.difference: Nondeterminism | None = None
+
+    # -- steps --------------------------------------------------------------------------------------------
+
+    async def step(
+        self,
+        name: str,
+        function: Callable[[*Ts], Awaitable[T]],
+        *arguments: *Ts,
+        retries: int | Retry | None = None,
+        timeout: float | None = None,
+    ) -> T:
+        """Does something once. What the function writes and sends is saved with its result; once that is saved the function
+        is never called again in this run. One that raises is tried again, up to `retries` times; each try may take
+        `timeout` seconds."""
+        record = await self._recorded(name, STEP)
+        if record is not None and record.state == DONE:
+            result: T = restored(record.result or b"null", function)
+            return result
+        if record is not None and record.state == FAILED:
+            raise failed(name, record.error)
+        here = self._slice or self._stop()
+        if record is None:
+            record = self._new(name, STEP, PENDING)
+        done: T = await here.attempt(self, record, function, arguments, retries=retries, timeout=timeout)
+        return done
+
+    async def sleep(
+        self,
+        *,
+        seconds: float = 0.0,
+        minutes: float = 0.0,
+        hours: float = 0.0,
+        days: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        """Waits for as long as it takes; the process may come and go meanwhile."""
+        wanted = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+        if not 0 <= wanted <= NEVER_SECONDS:
+            raise BadMessage(f"A run cannot sleep for {wanted:,.0f} s: it can be 0 to {NEVER_SECONDS:,.0f}.")
+        await self._sleep(lambda now: now + int(wanted * 1_000_000), name)
+
+    async def sleep_until(self, moment: datetime, *, name: str | None = None) -> None:
+        """Waits until then; a moment that has passed is now."""
+        if moment.tzinfo is None:
+            raise BadMessage(f"{moment!r} has no time zone. Use datetime(..., tzinfo=UTC).")
+        until = to_micros(moment.astimezone(UTC))
+        await self._sleep(lambda now: until, name)
+
+    async def _sleep(self, due_at: Callable[[int], int], name: str | None) -> None:
+        self._sleeps += 1
+        name = name or f"sleep-{self._sleeps}"
+        record = await self._recorded(name, SLEEP)
+        if record is not None and record.state == DONE:
+            return
+        here = self._slice or self._stop()
+        if record is None:
+            record = self._new(name, SLEEP, PENDING, due=due_at(here.now()))
+            here.note(record)
+        assert record.due is not None
+        while here.now() < record.due:
+            await here.blocked(self, record.due, None)
+        here.note(record._replace(state=DONE, ended_at=here.now(), due=None))
+
+    # -- what others say ----------------------------------------------------------------------------------
+
+    @overload
+    async def wait_for(
+        self, signal: str, type: type[T], *, timeout: float | None = None, name: str | None = None
+    ) -> T: ...
+    @overload
+    async def wait_for(
+        self, signal: str, type: None = None, *, timeout: float | None = None, name: str | None = None
+    ) -> Any: ...
+    async def wait_for(
+        self, signal: str, type: Any = None, *, timeout: float | None = None, name: str | None = None
+    ) -> Any:
+        """What came with the first signal of this name that nobody has waited for yet, also one that came earlier. Raises
+        `TimedOut` if none comes within `timeout` seconds. A second wait for the same signal needs a `name` of its own."""
+        check_name(signal, "a signal")
+        return await self._signalled(name or signal, SIGNAL, signal, timeout, lambda payload: self._read(payload, type))
+
+    def _read(self, payload: bytes, type: Any) -> Any:
+        return msgspec.json.decode(payload, type=Any if type is None else type)
+
+    async def child(self, name: str, workflow: Startable, *arguments: Any, **named: Any) -> Any:
+        """Runs another workflow and waits for its result. A child ends with its parent; one that fails raises here."""
+        record = await self._recorded(name, CHILD)
+        if record is None:
+            here = self._slice or self._stop()
+            here.begin_child(self.id, (self._key, name), workflow, arguments, named)
+            record = self._new(name, CHILD, PENDING)
+            here.note(record)
+            await here.save(self)
+        ending = await self._signalled(name, CHILD, child_signal(name), None, _ending, record)
+        if ending.state != COMPLETE:
+            raise child_failed(name, ending.state, ending.error)
+        return restored(bytes(ending.result or b"null"), workflow.function)
+
+    async def _signalled(
+        self,
+        name: str,
+        kind: str,
+        signal: str,
+        timeout: float | None,
+        read: Callable[[bytes], Any],
+        record: StepRecord | None = None,
+    ) -> Any:
+        if record is None:
+            record = await self._recorded(name, kind)
+        if record is not None and record.state == DONE:
+            return read(record.result or b"null")
+        if record is not None and record.state == TIMED_OUT:
+            raise TimedOut(f"No signal {signal!r} came in time.")
+        here = self._slice or self._stop()
+        if record is None:
+            due = None if timeout is None else here.now() + int(max(0.0, timeout) * 1_000_000)
+            record = self._new(name, kind, PENDING, due=due)
+            here.note(record)
+        while True:
+            found = next((each for each in self._signals if each.name == signal), None)
+            if found is not None:
+                self._signals.remove(found)
+                here.note(TakeSignal(found.seq))
+                here.note(record._replace(state=DONE, ended_at=here.now(), due=None, result=found.payload))
+                await here.save(self)  # what was decided stays so, whatever is signalled from now on
+                return read(found.payload)
+            if record.due is not None and here.now() >= record.due:
+                here.note(record._replace(state=TIMED_OUT, ended_at=here.now(), due=None))
+                await here.save(self)
+                raise TimedOut(f"No signal {signal!r} came in time.")
+            await here.blocked(self, record.due, signal)
+
+    # -- changed code ---------------------------------------------------------------------------------------
+
+    def patched(self, name: str) -> bool:
+        """Whether this run does the new way of a change: true for runs that come here from now on, false for those that
+        were past it. `if run.patched("better-prompt"): ... else: ...` keeps both ways until the old runs are done."""
+        self._check_here()
+        decided = self._script.patched(check_name(name, "a patch"))
+        if decided is None:
+            self._script.patches.add(name)
+            if self._slice is not None:
+                now = self._slice.now()
+                record = StepRecord(self._key, self._script.next_position, name, PATCH, DONE, 0, now, now)
+                self._script.next_position += 1
+                self._slice.note(record)
+        return decided is not False
+
+    # -- what was recorded -----------------------------------------------------------------------------------
+
+    async def _recorded(self, name: str, kind: str) -> StepRecord | None:
+        self._check_here()
+        script = self._script
+        try:
+            script.ask(check_name(name, "a step"))
+            if not script.is_replaying:
+                return None
+            for turn in range(TURNS + MORE_TURNS):
+                if script.is_next(name):
+                    return script.found(name, kind)
+                await asyncio.sleep(0 if turn < TURNS else TURN_SECONDS)
+                self._check_here()
+            raise script.differs(name)
+        except Nondeterminism as difference:
+            self.difference = difference
+            self._stop()
+
+    def _new(self, name: str, kind: str, state: str, *, due: int | None = None) -> StepRecord:
+        assert self._slice is not None
+        position = self._script.next_position
+        self._script.next_position += 1
+        return StepRecord(self._key, position, name, kind, state, 0, self._slice.now(), None, due)
+
+    def _check_here(self) -> None:
+        if self.stopped is not None:
+            if isinstance(self.stopped, Suspended):
+                raise self.stopped
+            raise RunIsOver
+        if current_step.get() is not None:
+            raise BadMessage("A step is asked for inside a step. Steps stand beside each other in the workflow itself.")
+
+    def _stop(self) -> NoReturn:
+        """The workflow goes on no further here."""
+        self.stopped = Suspended()
+        raise self.stopped
+
+    def ended(self) -> None:
+        """The workflow has returned: everything recorded should have been asked for."""
+        if self.stopped is None:
+            self.stopped = RunIsOver()
+            if self._script.is_replaying:
+                self.difference = self._script.differs(None)
+
+    def heard(self, signals: list[Signal]) -> None:
+        self._signals = signals
+
+
+def _ending(payload: bytes) -> Ending:
+    return msgspec.json.decode(payload, type=Ending)

@@ -1,0 +1,245 @@
+"""One slice of a run: from when its message was claimed until it ends, waits, or is stopped. Steps are done here, each in a
+unit of its own that is saved with its record, under the fence of the message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.contracts.ledger import Also
+from penstock.contracts.runs import RunChange
+from penstock.model.errors import LeaseLost, StoreError
+from penstock.model.message import Delivery
+from penstock.model.retry import Retry
+from penstock.model.run import DONE, FAILED, RETRYING, StepRecord, key_of
+from penstock.runtime.unit import AwaitedUnit, current_unit
+from penstock.workflows.inputs import as_stored, stored
+from penstock.workflows.run import Run, Startable, Suspended
+from penstock.workflows.steps import Step, current_step, failed, judged, retry_of
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+
+TURNS = 10  # of the loop, in which branches beside a wait may begin a step
+LOOK_SECONDS = 1.0  # how often a wait beside a long step looks for its signal
+
+
+class StepUnit(AwaitedUnit):
+    """Whoever waits for it and is stopped need not learn what became of it: the next slice reads it."""
+
+    __slots__ = ()
+
+    async def settled(self) -> None:
+        await self.outcome
+
+
+class Slice:
+    def __init__(
+        self, engine: Engine, delivery: Delivery, workflow: str, *, retry: Retry, generation: int, ends_at: float
+    ) -> None:
+        """`ends_at` is the loop's time after which no step is begun, so that each has as long as it may take."""
+        self.engine = engine
+        self._delivery = delivery
+        self._task = f"workflow.{workflow}:"
+        self._workflow = workflow
+        self._retry = retry
+        self._again = f"#{generation}" if generation else ""  # what is done anew has keys of its own
+        self._ends_at = ends_at
+        self._loop = asyncio.get_running_loop()
+        self._working = 0  # steps and saves under way
+        self._changed = asyncio.Event()  # one of them has ended
+        self._waits: list[tuple[int | None, str | None]] = []
+        self._at = engine.faults.at
+        self.now = engine.clock.now
+        self.notes: list[RunChange] = []  # saved with the next commit, whichever that is
+        self.pausing = False
+        self.wake_at: int | None = None  # of a slice that was suspended, unless only a signal wakes it
+        self.signals: tuple[str, ...] = ()
+        self.failure: Exception | None = None  # the store's, or that the run is not ours any more
+        self.branches: set[asyncio.Task[Any]] = set()
+
+    def note(self, change: RunChange) -> None:
+        self.notes.append(change)
+
+    def begin_child(
+        self,
+        id: str,
+        parent: tuple[bytes, str],
+        workflow: Startable,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> None:
+        unit = StepUnit(self.engine, self._delivery, self._task, None)
+        child_id = f"{id}/{parent[1]}{self._again}"
+        key = key_of(workflow.name, child_id)
+        self.note(workflow.new_run(unit, child_id, key, arguments, named, workflow.priority, parent))
+
+    # -- steps --------------------------------------------------------------------------------------------
+
+    async def attempt(
+        self,
+        run: Run,
+        record: StepRecord,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        *,
+        retries: int | Retry | None,
+        timeout: float | None,
+    ) -> Any:
+        while True:
+            if record.due is not None:
+                while self.now() < record.due:
+                    await self.blocked(run, record.due, None)
+            if self.pausing or self._loop.time() >= self._ends_at:
+                await self._yield(run)
+            error: Exception
+            try:
+                return await self._do(run, record, function, arguments, timeout)
+            except Exception as raised:
+                error = raised
+            retry = retry_of(self._retry, retries)
+            share = self.engine.surroundings.random.random()
+            verdict = judged(error, attempt=record.attempts + 1, retry=retry, share=share)
+            attempts = record.attempts + verdict.charged
+            if verdict.wait_seconds is None:
+                record = record._replace(
+                    state=FAILED, attempts=attempts, ended_at=self.now(), due=None, error=verdict.error
+                )
+                self.note(record)
+                await self.save(run)
+                raise failed(record.name, record.error) from error
+            due = self.now() + int(verdict.wait_seconds * 1_000_000)
+            record = record._replace(state=RETRYING, attempts=attempts, due=due, error=verdict.error)
+            self.note(record)
+
+    async def _do(
+        self,
+        run: Run,
+        record: StepRecord,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        timeout: float | None,
+    ) -> Any:
+        name = record.name
+        key = f"{self._workflow}/{run.id}/{name}{self._again}"
+        unit = StepUnit(self.engine, self._delivery, self._task + name, f"step {name}")
+        outside = current_unit.set(unit)
+        told = current_step.set(Step(self._workflow, run.id, name, key, record.attempts + 1))
+        self._begin()
+        try:
+            self._at("step.before")
+            try:
+                if timeout is None:
+                    result = await function(*arguments)
+                else:
+                    async with asyncio.timeout(timeout):
+                        result = await function(*arguments)
+            finally:
+                current_step.reset(told)
+                current_unit.reset(outside)
+                unit.closed = True
+            body = stored(result, f"Step {name!r}")
+            self._at("step.after")
+            ended = record._replace(
+                state=DONE, attempts=record.attempts + 1, ended_at=self.now(), due=None, result=body, error=None
+            )
+            await self._commit(run, unit, ended)
+            self._at("step.saved")
+        finally:
+            self._end()
+        return as_stored(result, body, function)
+
+    async def save(self, run: Run) -> None:
+        """Makes what was noted so far durable."""
+        self._begin()
+        try:
+            await self._commit(run, StepUnit(self.engine, self._delivery, self._task, None), None)
+        finally:
+            self._end()
+
+    async def _commit(self, run: Run, unit: StepUnit, record: StepRecord | None) -> None:
+        """An error of the step's own goes to the step; one of the store's ends the slice."""
+        if unit.also is None:
+            unit.also = Also()
+        notes, self.notes = self.notes, []
+        unit.also.runs += notes
+        if record is not None:
+            unit.also.runs.append(record)
+        self.engine.committer.put(unit)
+        try:
+            await unit.settled()
+        except (LeaseLost, StoreError) as error:
+            self.failure = error
+            self._suspend(run)
+        except Exception:
+            self.notes = notes + self.notes
+            raise
+        if unit.also.stops:
+            self.pausing = True
+
+    def _begin(self) -> None:
+        self._working += 1
+        task = asyncio.current_task()
+        if task is not None:
+            self.branches.add(task)
+
+    def _end(self) -> None:
+        self._working -= 1
+        self._changed.set()
+
+    # -- waiting ------------------------------------------------------------------------------------------
+
+    async def blocked(self, run: Run, due: int | None, signal: str | None) -> None:
+        """Returns when it is worth looking again. If nothing else of this run is at work, the run is suspended instead."""
+        waits = (due, signal)
+        self._waits.append(waits)
+        try:
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+                run._check_here()
+                if self._working:
+                    break
+            else:
+                self._suspend(run)
+            self._changed.clear()
+            until = LOOK_SECONDS if due is None else max(0.0, (due - self.now()) / 1_000_000)
+            if signal is not None:
+                until = min(until, LOOK_SECONDS)
+            try:
+                await asyncio.wait_for(self._changed.wait(), until)
+            except TimeoutError:
+                if signal is not None:
+                    (history,) = await self.engine.in_writer(
+                        lambda: self.engine.writer.runs.histories([self._delivery.id])
+                    )
+                    if history is not None:
+                        run.heard(history.signals)
+        finally:
+            self._waits.remove(waits)
+
+    async def _yield(self, run: Run) -> None:
+        """The slice is old, or somebody wants the run to pause: no step begins. Those under way end first."""
+        while self._working:
+            self._changed.clear()
+            await self._changed.wait()
+            run._check_here()
+        self._waits.append((self.now(), None))
+        self._suspend(run)
+
+    def _suspend(self, run: Run) -> None:
+        dues = [due for due, _ in self._waits if due is not None]
+        self.wake_at = min(dues, default=None)
+        self.signals = tuple({signal for _, signal in self._waits if signal is not None})
+        if run.stopped is None:
+            run.stopped = Suspended()
+        raise run.stopped
+
+    async def close(self) -> None:
+        """Ends what the workflow has left behind it."""
+        self.branches.discard(asyncio.current_task())
+        left = [task for task in self.branches if not task.done()]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.gather(*left, return_exceptions=True)

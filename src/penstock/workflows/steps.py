@@ -1,0 +1,96 @@
+"""What a step knows of itself, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from penstock.model.errors import BadApp, BadMessage, PenstockError, TooLarge
+from penstock.model.outcome import Again, Dead, describe, settle
+from penstock.model.retry import Retry
+
+RETRY = Retry(5, 10.0, 600.0)  # of a step that says nothing else
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The step that is being done. `key` is the same on every attempt: give it to whatever is outside the database, so that
+    it can tell a repeat."""
+
+    workflow: str
+    run: str
+    name: str
+    key: str
+    attempt: int
+
+
+current_step: ContextVar[Step | None] = ContextVar("penstock_step", default=None)
+
+
+class NotInAStep(PenstockError):
+    """This is asked inside a step of a workflow, and there is none here. Call it from a function given to `run.step`."""
+
+
+class StepFailed(PenstockError):
+    """A step has failed for the last time."""
+
+    name: str
+    error_class: str
+
+
+class ChildFailed(StepFailed):
+    """A child workflow did not complete."""
+
+
+class TimedOut(PenstockError, TimeoutError):
+    """No signal came in time."""
+
+
+def step() -> Step:
+    """The step that is being done here: its name, its attempt, and the key that is the same on every attempt."""
+    found = current_step.get()
+    if found is None:
+        raise NotInAStep
+    return found
+
+
+def retry_of(usual: Retry, retries: int | Retry | None) -> Retry:
+    if retries is None:
+        return usual
+    if isinstance(retries, Retry):
+        return retries
+    if retries < 0:
+        raise BadApp(f"retries={retries!r}: give a number from 0, or a penstock.Retry.", retries=retries)
+    return replace(usual, retries=retries)
+
+
+class Verdict(NamedTuple):
+    """`wait_seconds` is None if it is not tried again."""
+
+    error: str
+    charged: bool
+    wait_seconds: float | None
+
+
+def judged(error: Exception, *, attempt: int, retry: Retry, share: float) -> Verdict:
+    """What follows from an attempt that raised."""
+    if isinstance(error, BadMessage | TooLarge):  # a mistake in the step, which it would make again
+        settlement: Any = Dead("permanent", describe(error))
+    else:
+        settlement = settle(error, attempt=attempt, retry=retry, share=share)
+    failure = describe(error)
+    text = f"{failure.error_class}: {failure.message}"
+    if isinstance(settlement, Again):
+        return Verdict(text, settlement.charged, settlement.seconds)
+    return Verdict(text, True, None)
+
+
+def failed(name: str, error: str | None) -> StepFailed:
+    error_class, _, message = (error or "").partition(": ")
+    return StepFailed(f"Step {name!r} failed: {error}", name=name, error_class=error_class, reason=message)
+
+
+def child_failed(name: str, state: str, error: str | None) -> ChildFailed:
+    said = f"Child {name!r} was {state}" if error is None else f"Child {name!r} failed: {error}"
+    return ChildFailed(said, name=name, error_class=(error or state).partition(": ")[0], reason=error)

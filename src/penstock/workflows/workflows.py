@@ -1,0 +1,142 @@
+"""An app's workflows: registered in code, each with a queue of its own through which its runs go on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+from penstock.model.errors import BadApp, NoSuchRun
+from penstock.model.limits import Limits
+from penstock.model.message import PRIORITIES, PRIORITY_NORMAL
+from penstock.model.queue import PARALLEL_AUTOMATIC_MAX, QueueSettings
+from penstock.model.retry import Retry
+from penstock.model.run import STATES, check_name, queue_of
+from penstock.workflows.executing import Begun, Executor
+from penstock.workflows.inputs import Inputs
+from penstock.workflows.run import Run
+from penstock.workflows.steps import RETRY, retry_of
+from penstock.workflows.workflow import Handle, Home, Making, RunState, Workflow, state_of
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+KEPT_DAYS = 30.0
+WALL_SECONDS = 1_800.0  # of one slice: half of it is for the step that begins last
+
+
+class Handling(Making, Protocol):
+    def on(self, payload_class: type, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
+    def on_dead(self, function: Any) -> Any: ...
+
+
+class Workflows:
+    def __init__(self, home: Home, limits: Limits, make_queue: Callable[[QueueSettings, list[type]], Handling]) -> None:
+        self._home = home
+        self._limits = limits
+        self._make_queue = make_queue
+        self._known: dict[str, Workflow[..., Any]] = {}
+
+    @overload
+    def add(self, function: Callable[Concatenate[Run, P], Awaitable[R]]) -> Workflow[P, R]: ...
+    @overload
+    def add(
+        self,
+        *,
+        name: str | None = None,
+        parallel: int | None = None,
+        priority: int = PRIORITY_NORMAL,
+        retries: int | Retry | None = None,
+        wall: float = WALL_SECONDS,
+        keep_days: float = KEPT_DAYS,
+    ) -> Callable[[Callable[Concatenate[Run, P], Awaitable[R]]], Workflow[P, R]]: ...
+    def add(
+        self,
+        function: Any = None,
+        *,
+        name: str | None = None,
+        parallel: int | None = None,
+        priority: int = PRIORITY_NORMAL,
+        retries: int | Retry | None = None,
+        wall: float = WALL_SECONDS,
+        keep_days: float = KEPT_DAYS,
+    ) -> Any:
+        """Durable work in several steps: `@app.workflow` above `async def research(run: Run, cluster_id: int)`.
+
+        At most `parallel` runs are at work in a process, those of a lower `priority` number first. A step that fails is
+        tried again up to `retries` times; one may take half of `wall` seconds. Ended runs are kept for `keep_days`."""
+        if function is None:
+            return partial(
+                self.add,
+                name=name,
+                parallel=parallel,
+                priority=priority,
+                retries=retries,
+                wall=wall,
+                keep_days=keep_days,
+            )
+        name = check_name(name or function.__name__, "a workflow")
+        if name in self._known:
+            raise BadApp(f"There are two workflows called {name!r}. Give one of them another `name=`.", name=name)
+        if priority not in PRIORITIES:
+            raise BadApp(f"Workflow {name!r}: priority {priority!r} does not exist: 0 is high, 1 normal, 2 low.")
+        if not keep_days >= 0:
+            raise BadApp(f"Workflow {name!r}: keep_days is {keep_days}; it must be at least 0.")
+        settings = QueueSettings(
+            queue_of(name),
+            parallel=parallel,
+            parallel_max=min(self._limits.concurrency_max, PARALLEL_AUTOMATIC_MAX),
+            retry=self._limits.retry,
+            wall_seconds=wall,
+            accepts=("workflow.run",),
+        )
+        inputs = Inputs(name, function)
+        queue = self._make_queue(settings, [Begun])
+        kept = keep_days * 86_400.0
+        executor = Executor(
+            name,
+            function,
+            inputs,
+            retry=retry_of(RETRY, retries),
+            wall_seconds=settings.wall_seconds,
+            kept_seconds=kept,
+        )
+        queue.on(Begun, name=name)(executor.run)
+        queue.on_dead(executor.died)
+        workflow: Workflow[..., Any] = Workflow(
+            self._home, name, function, inputs, queue, priority=priority, kept_seconds=kept
+        )
+        self._known[name] = workflow
+        return workflow
+
+    def __getitem__(self, name: str) -> Workflow[..., Any]:
+        if name not in self._known:
+            raise NoSuchRun(f"There is no workflow {name!r}. There are: {', '.join(sorted(self._known)) or 'none'}.")
+        return self._known[name]
+
+    def names(self) -> list[str]:
+        return sorted(self._known)
+
+    async def listed(
+        self, workflow: str | None = None, *, state: str | None = None, limit: int = 100
+    ) -> list[RunState]:
+        """Runs, newest first, without their steps."""
+        if state is not None and state not in STATES:
+            raise NoSuchRun(f"There is no state {state!r}: runs are {', '.join(STATES)}.")
+        engine: Engine = await self._home.opened()
+        find = partial(engine.writer.runs.listed, workflow, state, now=engine.clock.now(), limit=limit)
+        return [state_of(row, []) for row in await engine.in_writer(find)]
+
+    async def find(self, id: str) -> Handle[..., Any]:
+        """The run of this id, of whichever workflow."""
+        engine: Engine = await self._home.opened()
+        for workflow in self._known.values():
+            handle = workflow[id]
+            look = partial(engine.writer.runs.find, handle.key, now=engine.clock.now())
+            row = await engine.in_writer(look)
+            if row is not None and row.workflow == workflow.name:
+                return handle
+        raise NoSuchRun(f"There is no run {id!r} of {', '.join(self.names()) or 'any workflow'}.", id=id)
