@@ -47,7 +47,7 @@ class Ending(msgspec.Struct):
     """What a parent is told of its child."""
 
     state: str
-    result: msgspec.Raw | None = None
+    result: msgspec.Raw = msgspec.Raw(b"null")
     error: str | None = None
 
 

@@ -110,7 +110,7 @@ def _end(session: Session, ending: EndRun, tally: Tally, now: int) -> bool:
     )
     for parent, step in told:
         if parent is not None:
-            result = None if ending.result is None else msgspec.Raw(ending.result)
+            result = msgspec.Raw(ending.result or b"null")
             payload = msgspec.json.encode(Ending(ending.state, result, ending.error))
             _signal(session, NewSignal(bytes(parent), child_signal(step), payload), tally, now)
     return bool(told)
@@ -172,38 +172,39 @@ class StoredRuns:
 
     # -- what an operator does ----------------------------------------------------------------------------
 
-    def pause(self, key: bytes, *, now: int) -> bool:
-        def hold() -> bool:
+    def pause(self, key: bytes, *, now: int) -> set[str]:
+        def hold() -> set[str]:
             found: list[Any] = self._session.rows("running.lock", {"key": key})
             if not found or found[0][1] != ACTIVE:
-                return False
+                return set()
             self._session.change("running.park", {"key": key, "reason": "asked", "error": None})
             never = now + int(NEVER_SECONDS * 1_000_000)
             held = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "never": never}
             self._session.change("running.hold_message", held)
-            return True
+            return {queue_of(found[0][0])}
 
         return self._session.transact(hold)
 
-    def resume(self, key: bytes, *, now: int) -> bool:
-        def free() -> bool:
+    def resume(self, key: bytes, *, now: int) -> set[str]:
+        def free() -> set[str]:
             found: list[Any] = self._session.rows("running.lock", {"key": key})
             if not found or not self._session.change("running.resume", {"key": key}):
-                return False
+                return set()
             freed = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "now": now}
             self._session.change("running.free_message", freed)
-            return True
+            return {queue_of(found[0][0])}
 
         return self._session.transact(free)
 
-    def terminate(self, key: bytes, *, now: int, kept_seconds: float) -> bool:
+    def terminate(self, key: bytes, *, now: int, kept_seconds: float) -> set[str]:
         return self._session.transact(partial(self._with_tally, self._terminate, key, now, kept_seconds))
 
-    def _with_tally(self, work: Any, *arguments: Any) -> bool:
+    def _with_tally(self, work: Any, *arguments: Any) -> set[str]:
         tally = Tally()
-        done: bool = work(tally, *arguments)
+        if not work(tally, *arguments):
+            return set()
         tally.save(self._session)
-        return done
+        return {*tally.by_queue, *tally.waiting}
 
     def _terminate(self, tally: Tally, key: bytes, now: int, kept_seconds: float) -> bool:
         found: list[Any] = self._session.rows("running.lock", {"key": key})
@@ -219,7 +220,9 @@ class StoredRuns:
         for queue, body_bytes in self._session.rows("running.remove_message", gone):
             tally.left(queue, PURGED, body_bytes)
 
-    def restart(self, key: bytes, position: int, generation: int, message: NewMessage, *, kept_seconds: float) -> bool:
+    def restart(
+        self, key: bytes, position: int, generation: int, message: NewMessage, *, kept_seconds: float
+    ) -> set[str]:
         work = partial(self._with_tally, self._restart, key, position, generation, message, kept_seconds)
         return self._session.transact(work)
 

@@ -186,7 +186,7 @@ class Run:
         ending = await self._signalled(name, CHILD, child_signal(name), None, _ending, record)
         if ending.state != COMPLETE:
             raise child_failed(name, ending.state, ending.error)
-        return restored(bytes(ending.result or b"null"), workflow.function)
+        return restored(bytes(ending.result), workflow.function)
 
     async def _signalled(
         self,

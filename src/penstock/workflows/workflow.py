@@ -14,7 +14,7 @@ from penstock.contracts.runs import NewRun, NewSignal, RunRow
 from penstock.model.errors import BadMessage, NoSuchRun
 from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL, NewMessage
-from penstock.model.run import COMPLETE, ENDED, STEP, StepRecord, check_name, is_made, key_of, made_id, queue_of
+from penstock.model.run import COMPLETE, ENDED, STEP, StepRecord, check_name, is_made, key_of, made_id
 from penstock.model.times import from_micros
 from penstock.runtime.unit import Unit, joined
 from penstock.workflows.executing import Begun
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.5  # how often a result is looked for
 
@@ -218,7 +218,7 @@ class Handle(Generic[P, R]):
         work = partial(self._restarted, engine, row, position)
         await self._operate(engine, work, "restarted")
 
-    def _restarted(self, engine: Engine, row: RunRow, position: int) -> bool:
+    def _restarted(self, engine: Engine, row: RunRow, position: int) -> set[str]:
         begun = Begun(run=row.id, input=msgspec.Raw(row.input), generation=row.generation + 1)
         unit = Unit(engine, None, "", None)
         message = self._workflow.queue.made(unit, begun, id=self.key, priority=row.priority)
@@ -227,13 +227,13 @@ class Handle(Generic[P, R]):
             self.key, position, row.generation, message, kept_seconds=self._workflow.kept_seconds
         )
 
-    async def _operate(self, engine: Engine, work: Callable[[], bool], done: str) -> None:
-        if not await engine.in_writer(work):
+    async def _operate(self, engine: Engine, work: Callable[[], set[str]], done: str) -> None:
+        changed = await engine.in_writer(work)
+        if not changed:
             row, _ = await _found(engine, self)
             raise BadMessage(f"Run {self.id!r} of {self._workflow.name!r} is {row.state} and was not {done}.")
-        queue = queue_of(self._workflow.name)
-        engine.due.look({queue})
-        engine.ring({queue})
+        engine.due.look(changed)
+        engine.ring(changed)
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self._workflow.name}>"
