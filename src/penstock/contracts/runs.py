@@ -49,6 +49,12 @@ class ParkRun(NamedTuple):
     error: str
 
 
+class Progress(NamedTuple):
+    """A run that had failed, or died with its worker, has come further since: nothing of that counts any more."""
+
+    seq: int
+
+
 class NewSignal(NamedTuple):
     key: bytes
     name: str
@@ -61,7 +67,7 @@ class TakeSignal(NamedTuple):
     seq: int
 
 
-RunChange = NewRun | StepRecord | EndRun | Suspend | ParkRun | NewSignal | TakeSignal
+RunChange = NewRun | StepRecord | EndRun | Suspend | ParkRun | Progress | NewSignal | TakeSignal
 
 
 class Signal(NamedTuple):

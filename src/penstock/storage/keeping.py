@@ -61,6 +61,9 @@ class StoredKeeping:
             ("prune_seen", now - int(dedup_seconds * 1_000_000)),
             ("prune_dead", now - RESOLVED_KEPT_DAYS * DAY_MICROS),
             ("prune_ticks", now - TICKS_KEPT_DAYS * DAY_MICROS),
+            ("prune_steps", now),
+            ("prune_signals", now),
+            ("prune_runs", now),
             ("prune_usage", month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)),
             ("prune_sizes", day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)),
         )

@@ -15,6 +15,7 @@ from penstock.contracts.runs import (
     NewRun,
     NewSignal,
     ParkRun,
+    Progress,
     RunChange,
     RunRow,
     Signal,
@@ -89,6 +90,8 @@ def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None
             _suspend(session, change, tally, now)
         case ParkRun():
             session.change("running.park", change._asdict())
+        case Progress():
+            session.change("running.forgive", change._asdict())
         case NewSignal():
             if not _signal(session, change, tally, now):
                 raise NoSuchRun(f"There is no run {change.key.hex()} to signal {change.name!r} to; nothing was saved.")

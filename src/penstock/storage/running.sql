@@ -72,6 +72,12 @@ where seq in (
   --postgres for update skip locked
 );
 
+-- name: forgive
+update penstock_messages
+set crashes = 0,
+  attempts = 0
+where seq = :seq;
+
 -- name: park
 update penstock_runs
 set state = 'paused',

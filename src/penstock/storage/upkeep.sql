@@ -84,6 +84,49 @@ where (schedule, due) in (
   limit :limit
 );
 
+-- A run goes once its steps and signals have gone.
+-- name: prune_steps
+delete from penstock_steps
+where (run, position) in (
+  select penstock_steps.run, penstock_steps.position
+  from penstock_runs
+  join penstock_steps on penstock_steps.run = penstock_runs.key
+  where penstock_runs.forget_at < :before
+  order by penstock_runs.forget_at
+  limit :limit
+);
+
+-- name: prune_signals
+delete from penstock_signals
+where seq in (
+  select penstock_signals.seq
+  from penstock_runs
+  join penstock_signals on penstock_signals.run = penstock_runs.key
+  where penstock_runs.forget_at < :before
+  order by penstock_runs.forget_at
+  limit :limit
+);
+
+-- name: prune_runs
+delete from penstock_runs
+where key in (
+  select key
+  from penstock_runs
+  where forget_at < :before
+  and not exists (
+    select 1
+    from penstock_steps
+    where penstock_steps.run = penstock_runs.key
+  )
+  and not exists (
+    select 1
+    from penstock_signals
+    where penstock_signals.run = penstock_runs.key
+  )
+  order by forget_at
+  limit :limit
+);
+
 -- name: prune_usage
 delete from penstock_usage
 where (month, task, statement) in (

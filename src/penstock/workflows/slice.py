@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.contracts.ledger import Also
-from penstock.contracts.runs import RunChange
+from penstock.contracts.runs import Progress, RunChange
 from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
 from penstock.model.retry import Retry
@@ -46,6 +46,7 @@ class Slice:
         self._retry = retry
         self._again = f"#{generation}" if generation else ""  # what is done anew has keys of its own
         self._ends_at = ends_at
+        self._suspect = bool(delivery.crashes or delivery.attempts)
         self._loop = asyncio.get_running_loop()
         self._working = 0  # steps and saves under way
         self._changed = asyncio.Event()  # one of them has ended
@@ -166,6 +167,8 @@ class Slice:
         unit.also.runs += notes
         if record is not None:
             unit.also.runs.append(record)
+            if self._suspect:
+                unit.also.runs.append(Progress(self._delivery.seq))
         self.engine.committer.put(unit)
         try:
             await unit.settled()
@@ -177,6 +180,8 @@ class Slice:
             raise
         if unit.also.stops:
             self.pausing = True
+        if record is not None and self._suspect:
+            self._ends_at = 0.0  # nothing runs beside a suspect: now that it is none, it makes room
 
     def _begin(self) -> None:
         self._working += 1
