@@ -167,16 +167,14 @@ Exhumation = Replay | Resolve | Edit
 class Also:
     """What only few units want: more rows settled, dead letters dealt with. `resolved` counts what was done of those."""
 
-    __slots__ = ("duplicates", "items", "letters", "resolved", "runs", "saves", "settles", "stops", "timers")
+    __slots__ = ("duplicates", "items", "letters", "resolved", "saves", "settles", "timers")
 
     def __init__(self) -> None:
         self.settles: list[tuple[Delivery, Settlement | None]] = []  # each is part of the fence
         self.letters: list[Exhumation] = []
         self.timers: list[TimerChange] = []
         self.items: list[ItemChange] = []
-        self.runs: list[RunChange] = []
         self.saves: list[SaveObject] = []  # each is part of the fence
-        self.stops = False  # somebody wants what runs here to stop at the next step
         self.resolved = 0
         self.duplicates: set[bytes] = set()  # of its sends, those that had been there before
 
@@ -192,8 +190,10 @@ class SealedUnit:
         "once",
         "once_result",
         "repeated",
+        "runs",
         "sends",
         "settlement",
+        "stops",
         "task",
     )
 
@@ -204,6 +204,8 @@ class SealedUnit:
         self.settlement: Settlement | None = None
         self.calls: list[Call] = []
         self.sends: list[NewMessage] = []
+        self.runs: list[RunChange] | None = None  # what becomes of runs of workflows
+        self.stops = False  # somebody wants what runs here to stop at its next step
         self.once: OnceKey | None = None
         self.once_result = b"null"
         self.committed = False
@@ -216,9 +218,8 @@ class SealedUnit:
     def grows(self) -> bool:
         """Whether it adds to the database, rather than only settling what is there."""
         also = self.also
-        return bool(
-            self.calls or self.sends or self.once or (also is not None and (also.letters or also.saves or also.runs))
-        )
+        more = also is not None and (also.letters or also.saves)
+        return bool(self.calls or self.sends or self.runs or self.once or more)
 
     def fence(self) -> Iterator[tuple[Delivery, Settlement | None]]:
         """Every row of its fence, and what becomes of it."""

@@ -187,9 +187,9 @@ def _note(unit: Unit, note: TickNote) -> None:
 def _drop_effects(unit: Unit) -> None:
     unit.calls.clear()
     unit.sends.clear()
+    unit.runs = None
     if unit.also is not None:
         unit.also.letters.clear()
-        unit.also.runs.clear()
 
 
 def _is_users(task: asyncio.Task[Any]) -> bool:

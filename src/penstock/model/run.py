@@ -23,7 +23,6 @@ DONE, FAILED, RETRYING, PENDING, TIMED_OUT = "done", "failed", "retrying", "wait
 NEVER_SECONDS = 1_000 * 365.25 * 86_400  # a run that waits without an end is due in a thousand years
 NAME_MAX = 200
 _MADE = re.compile(r"r[0-9a-f]{32}")
-_NAME = re.compile(r"[^\x00-\x1f]+")
 
 
 class StepRecord(NamedTuple):
@@ -83,8 +82,8 @@ def is_made(id: str) -> bool:
 
 
 def check_name(name: Any, what: str) -> str:
-    if not isinstance(name, str) or len(name) > NAME_MAX or not _NAME.fullmatch(name):
-        raise BadMessage(f"{name!r} cannot name {what}: 1 to {NAME_MAX} characters.", name=name)
+    if not isinstance(name, str) or not name or len(name) > NAME_MAX or not name.isprintable():
+        raise BadMessage(f"{name!r} cannot name {what}: 1 to {NAME_MAX} characters that can be printed.", name=name)
     return name
 
 

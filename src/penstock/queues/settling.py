@@ -151,9 +151,9 @@ def keeps_effects(outcome: object) -> bool:
 def drop_effects(unit: Unit) -> None:
     unit.calls = []
     unit.sends = []
+    unit.runs = None
     if unit.also is not None:
         unit.also.letters = []
-        unit.also.runs = []
 
 
 def _named(answer: object) -> str:

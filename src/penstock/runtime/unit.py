@@ -38,6 +38,8 @@ class Unit(SealedUnit):
         self.settlement = None
         self.calls = []
         self.sends = []
+        self.runs = None
+        self.stops = False
         self.once = None
         self.once_result = b"null"
         self.committed = False
@@ -66,9 +68,9 @@ class Unit(SealedUnit):
 
     def change_run(self, change: RunChange, size_bytes: int) -> None:
         self._grow(size_bytes)
-        if self.also is None:
-            self.also = Also()
-        self.also.runs.append(change)
+        if self.runs is None:
+            self.runs = []
+        self.runs.append(change)
 
     @contextmanager
     def sending_all(self) -> Iterator[Callable[[], list[NewMessage]]]:

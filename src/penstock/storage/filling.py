@@ -96,6 +96,8 @@ class Filler:
                 keyed.append(unit)
             if unit.delivery is not None and unit.settlement is DONE and unit.also is None:
                 done.setdefault(unit.delivery.token, []).append(unit.delivery)
+            elif unit.delivery is not None and unit.settlement is None and unit.also is None:
+                kept.setdefault(unit.delivery.token, []).append(unit.delivery.seq)
             elif unit.delivery is not None or unit.also is not None:
                 for delivery, settlement in unit.fence():
                     if settlement is DONE:
@@ -134,8 +136,7 @@ class Filler:
             bound = {"seqs": self._session.numbers(rows), "pausing": PAUSING}
             stopping = {seq for (seq,) in self._session.rows("ledger.to_stop", bound)}
             for unit in units:
-                if unit.also is not None and unit.delivery is not None and unit.delivery.seq in stopping:
-                    unit.also.stops = True
+                unit.stops = unit.delivery is not None and unit.delivery.seq in stopping
         return bool(count == len(set(rows)))
 
     def _settle_one(

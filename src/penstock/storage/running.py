@@ -36,8 +36,8 @@ def change_runs(session: Session, units: Sequence[SealedUnit], tally: Tally, *, 
     steps: list[StepRecord] = []
     others: list[RunChange] = []
     for unit in units:
-        if unit.also is not None and unit.also.runs:
-            for change in unit.also.runs:
+        if unit.runs is not None:
+            for change in unit.runs:
                 if type(change) is StepRecord:
                     steps.append(change)
                 elif type(change) is NewRun:
@@ -151,7 +151,8 @@ class StoredRuns:
         self._session = session
 
     def histories(self, keys: Sequence[bytes]) -> list[History | None]:
-        return self._session.transact(lambda: [self._history(key) for key in keys])
+        # Not of one moment: whoever asks holds the runs, and of signals that come meanwhile he hears when he waits.
+        return [self._history(key) for key in keys]
 
     def _history(self, key: bytes) -> History | None:
         state: str | None = self._session.value("running.state", {"key": key})

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from penstock.contracts.ledger import Also
 from penstock.contracts.runs import EndRun, History, ParkRun, RunChange, Suspend
 from penstock.model.envelope import Event
 from penstock.model.errors import BetweenSteps
@@ -217,6 +216,4 @@ class Executor:
 
 def _join(unit: Unit, changes: list[RunChange]) -> None:
     if changes:
-        if unit.also is None:
-            unit.also = Also()
-        unit.also.runs += changes
+        unit.runs = [*(unit.runs or ()), *changes]

@@ -83,7 +83,7 @@ class Run:
         self.workflow = workflow
         self.id = id
         self.started_at: datetime = from_micros(began)
-        self._key = key
+        self.key = key
         self._script = script
         self._signals = signals
         self._slice = here
@@ -111,9 +111,10 @@ class Run:
         if record is not None and record.state == FAILED:
             raise failed(name, record.error)
         here = self._slice or self._stop()
-        if record is None:
-            record = self._new(name, STEP, PENDING)
-        done: T = await here.attempt(self, record, function, arguments, retries=retries, timeout=timeout)
+        position = self._next_position() if record is None else record.position
+        done: T = await here.attempt(
+            self, name, position, record, function, arguments, retries=retries, timeout=timeout
+        )
         return done
 
     async def sleep(
@@ -179,7 +180,7 @@ class Run:
         record = await self._recorded(name, CHILD)
         if record is None:
             here = self._slice or self._stop()
-            here.begin_child(self.id, (self._key, name), workflow, arguments, named)
+            here.begin_child(self.id, (self.key, name), workflow, arguments, named)
             record = self._new(name, CHILD, PENDING)
             here.note(record)
             await here.save(self)
@@ -233,9 +234,7 @@ class Run:
             self._script.patches.add(name)
             if self._slice is not None:
                 now = self._slice.now()
-                record = StepRecord(self._key, self._script.next_position, name, PATCH, DONE, 0, now, now)
-                self._script.next_position += 1
-                self._slice.note(record)
+                self._slice.note(StepRecord(self.key, self._next_position(), name, PATCH, DONE, 0, now, now))
         return decided is not False
 
     # -- what was recorded -----------------------------------------------------------------------------------
@@ -259,9 +258,12 @@ class Run:
 
     def _new(self, name: str, kind: str, state: str, *, due: int | None = None) -> StepRecord:
         assert self._slice is not None
+        return StepRecord(self.key, self._next_position(), name, kind, state, 0, self._slice.now(), None, due)
+
+    def _next_position(self) -> int:
         position = self._script.next_position
         self._script.next_position += 1
-        return StepRecord(self._key, position, name, kind, state, 0, self._slice.now(), None, due)
+        return position
 
     def _check_here(self) -> None:
         if self.stopped is not None:

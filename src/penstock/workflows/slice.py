@@ -7,13 +7,12 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.contracts.ledger import Also
 from penstock.contracts.runs import Progress, RunChange
 from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
 from penstock.model.retry import Retry
-from penstock.model.run import DONE, FAILED, RETRYING, StepRecord, key_of
-from penstock.runtime.unit import AwaitedUnit, current_unit
+from penstock.model.run import DONE, FAILED, RETRYING, STEP, StepRecord, key_of
+from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
 from penstock.workflows.inputs import as_stored, stored
 from penstock.workflows.run import Run, Startable, Suspended
 from penstock.workflows.steps import Step, current_step, failed, judged, retry_of
@@ -30,8 +29,9 @@ class StepUnit(AwaitedUnit):
 
     __slots__ = ()
 
-    async def settled(self) -> None:
-        await self.outcome
+    def __init__(self, here: Slice, task: str, key: str | None) -> None:
+        Unit.__init__(self, here.engine, here.delivery, task, key)
+        self.outcome = here.loop.create_future()
 
 
 class Slice:
@@ -40,14 +40,14 @@ class Slice:
     ) -> None:
         """`ends_at` is the loop's time after which no step is begun, so that each has as long as it may take."""
         self.engine = engine
-        self._delivery = delivery
+        self.delivery = delivery
         self._task = f"workflow.{workflow}:"
         self._workflow = workflow
         self._retry = retry
         self._again = f"#{generation}" if generation else ""  # what is done anew has keys of its own
         self._ends_at = ends_at
         self._suspect = bool(delivery.crashes or delivery.attempts)
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._working = 0  # steps and saves under way
         self._changed = asyncio.Event()  # one of them has ended
         self._waits: list[tuple[int | None, str | None]] = []
@@ -71,7 +71,7 @@ class Slice:
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> None:
-        unit = StepUnit(self.engine, self._delivery, self._task, None)
+        unit = StepUnit(self, self._task, None)
         child_id = f"{id}/{parent[1]}{self._again}"
         key = key_of(workflow.name, child_id)
         self.note(workflow.new_run(unit, child_id, key, arguments, named, workflow.priority, parent))
@@ -81,7 +81,9 @@ class Slice:
     async def attempt(
         self,
         run: Run,
-        record: StepRecord,
+        name: str,
+        position: int,
+        record: StepRecord | None,
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
         *,
@@ -89,44 +91,35 @@ class Slice:
         timeout: float | None,
     ) -> Any:
         while True:
-            if record.due is not None:
-                while self.now() < record.due:
+            if record is None:
+                attempts, started = 0, self.now()
+            else:
+                attempts, started = record.attempts, record.started_at
+                while record.due is not None and self.now() < record.due:
                     await self.blocked(run, record.due, None)
-            if self.pausing or self._loop.time() >= self._ends_at:
+            if self.pausing or self.loop.time() >= self._ends_at:
                 await self._yield(run)
-            error: Exception
             try:
-                return await self._do(run, record, function, arguments, timeout)
-            except Exception as raised:
-                error = raised
-            retry = retry_of(self._retry, retries)
-            share = self.engine.surroundings.random.random()
-            verdict = judged(error, attempt=record.attempts + 1, retry=retry, share=share)
-            attempts = record.attempts + verdict.charged
-            if verdict.wait_seconds is None:
-                record = record._replace(
-                    state=FAILED, attempts=attempts, ended_at=self.now(), due=None, error=verdict.error
-                )
-                self.note(record)
-                await self.save(run)
-                raise failed(record.name, record.error) from error
-            due = self.now() + int(verdict.wait_seconds * 1_000_000)
-            record = record._replace(state=RETRYING, attempts=attempts, due=due, error=verdict.error)
-            self.note(record)
+                return await self._do(run, name, position, attempts, started, function, arguments, timeout)
+            except Exception as error:
+                tried = StepRecord(run.key, position, name, STEP, RETRYING, attempts, started)
+                record = await self._failed(run, tried, error, retry_of(self._retry, retries))
 
     async def _do(
         self,
         run: Run,
-        record: StepRecord,
+        name: str,
+        position: int,
+        attempts: int,
+        started: int,
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
         timeout: float | None,
     ) -> Any:
-        name = record.name
-        key = f"{self._workflow}/{run.id}/{name}{self._again}"
-        unit = StepUnit(self.engine, self._delivery, self._task + name, f"step {name}")
+        attempt = attempts + 1
+        unit = StepUnit(self, self._task + name, f"step {name}")
         outside = current_unit.set(unit)
-        told = current_step.set(Step(self._workflow, run.id, name, key, record.attempts + 1))
+        told = current_step.set(Step(self._workflow, run.id, name, self._again, attempt))
         self._begin()
         try:
             self._at("step.before")
@@ -142,50 +135,62 @@ class Slice:
                 unit.closed = True
             body = stored(result, f"Step {name!r}")
             self._at("step.after")
-            ended = record._replace(
-                state=DONE, attempts=record.attempts + 1, ended_at=self.now(), due=None, result=body, error=None
-            )
-            await self._commit(run, unit, ended)
+            # Made through the tuple itself: one is made for every step.
+            values = (run.key, position, name, STEP, DONE, attempt, started, self.now(), None, body, None)
+            await self._commit(run, unit, tuple.__new__(StepRecord, values))
             self._at("step.saved")
         finally:
             self._end()
         return as_stored(result, body, function)
 
+    async def _failed(self, run: Run, tried: StepRecord, error: Exception, retry: Retry) -> StepRecord:
+        """What is to be tried again, and when. What is not is raised in the workflow, once that is saved."""
+        share = self.engine.surroundings.random.random()
+        verdict = judged(error, attempt=tried.attempts + 1, retry=retry, share=share)
+        attempts = tried.attempts + verdict.charged
+        if verdict.wait_seconds is None:
+            self.note(tried._replace(state=FAILED, attempts=attempts, ended_at=self.now(), error=verdict.error))
+            await self.save(run)
+            raise failed(tried.name, verdict.error) from error
+        due = self.now() + int(verdict.wait_seconds * 1_000_000)
+        again = tried._replace(attempts=attempts, due=due, error=verdict.error)
+        self.note(again)
+        return again
+
     async def save(self, run: Run) -> None:
         """Makes what was noted so far durable."""
         self._begin()
         try:
-            await self._commit(run, StepUnit(self.engine, self._delivery, self._task, None), None)
+            await self._commit(run, StepUnit(self, self._task, None), None)
         finally:
             self._end()
 
     async def _commit(self, run: Run, unit: StepUnit, record: StepRecord | None) -> None:
         """An error of the step's own goes to the step; one of the store's ends the slice."""
-        if unit.also is None:
-            unit.also = Also()
         notes, self.notes = self.notes, []
-        unit.also.runs += notes
+        runs = [*(unit.runs or ()), *notes]  # a step may start runs of its own
         if record is not None:
-            unit.also.runs.append(record)
+            runs.append(record)
             if self._suspect:
-                unit.also.runs.append(Progress(self._delivery.seq))
+                runs.append(Progress(self.delivery.seq))
+        unit.runs = runs
         self.engine.committer.put(unit)
         try:
-            await unit.settled()
+            await unit.outcome
         except (LeaseLost, StoreError) as error:
             self.failure = error
             self._suspend(run)
         except Exception:
             self.notes = notes + self.notes
             raise
-        if unit.also.stops:
+        if unit.stops:
             self.pausing = True
         if record is not None and self._suspect:
             self._ends_at = 0.0  # nothing runs beside a suspect: now that it is none, it makes room
 
     def _begin(self) -> None:
         self._working += 1
-        task = asyncio.current_task()
+        task = asyncio.current_task(self.loop)
         if task is not None:
             self.branches.add(task)
 
@@ -216,7 +221,7 @@ class Slice:
             except TimeoutError:
                 if signal is not None:
                     (history,) = await self.engine.in_writer(
-                        lambda: self.engine.writer.runs.histories([self._delivery.id])
+                        lambda: self.engine.writer.runs.histories([self.delivery.id])
                     )
                     if history is not None:
                         run.heard(history.signals)

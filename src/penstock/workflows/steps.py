@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from penstock.model.errors import BadApp, BadMessage, PenstockError, TooLarge
@@ -13,16 +13,19 @@ from penstock.model.retry import Retry
 RETRY = Retry(5, 10.0, 600.0)  # of a step that says nothing else
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """The step that is being done. `key` is the same on every attempt: give it to whatever is outside the database, so that
-    it can tell a repeat."""
+    it can tell a repeat. `again` tells the generations of a run apart that was restarted."""
 
     workflow: str
     run: str
     name: str
-    key: str
+    again: str
     attempt: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.workflow}/{self.run}/{self.name}{self.again}"
 
 
 current_step: ContextVar[Step | None] = ContextVar("penstock_step", default=None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,9 +32,17 @@ T = TypeVar("T")
 
 SQL = load_all("penstock.storage.sqlite")
 ROWS_A_STATEMENT = 50  # one insert of 50 rows costs a tenth less than 50 inserts; more gain nothing
-SEND_ONE = SQL["sending.send"]
-_VALUES = "(" + ", ".join("?" * len(NewMessage._fields)) + ")"
-SEND_MANY = SEND_ONE.replace(_VALUES, ", ".join([_VALUES] * ROWS_A_STATEMENT))
+_VALUES = re.compile(r"\bvalues\s*\(([^()]*)\)")
+
+
+@cache
+def many(statement: str) -> str:
+    """An insert of one row as one of many, its values by their place."""
+    found = _VALUES.search(SQL[statement])
+    assert found is not None, statement
+    row = "(" + ", ".join("?" for _ in found[1].split(",")) + ")"
+    return SQL[statement].replace(found[0], "values " + ", ".join([row] * ROWS_A_STATEMENT))
+
 
 # Named like the statements in the .sql files: a user's `commit` must not find ours prepared and slip past the guard.
 BEGIN, COMMIT, ROLLBACK = "/* penstock */ begin immediate", "/* penstock */ commit", "/* penstock */ rollback"
@@ -87,9 +97,21 @@ class SqliteSession:
         return self.connection.changes()
 
     def change_many(self, statement: str, bounds: Sequence[Bound | Record]) -> int:
-        before = self.connection.total_changes()
-        self.connection.executemany(SQL[statement], bounds)  # type: ignore[arg-type]
-        return self.connection.total_changes() - before
+        connection = self.connection
+        before = connection.total_changes()
+        if bounds and isinstance(bounds[0], tuple):
+            self._insert_many(statement, bounds)
+        else:
+            connection.executemany(SQL[statement], bounds)  # type: ignore[arg-type]
+        return connection.total_changes() - before
+
+    def _insert_many(self, statement: str, rows: Sequence[Any]) -> None:
+        connection = self.connection
+        whole = len(rows) - len(rows) % ROWS_A_STATEMENT
+        for start in range(0, whole, ROWS_A_STATEMENT):
+            connection.execute(many(statement), tuple(chain.from_iterable(rows[start : start + ROWS_A_STATEMENT])))
+        if whole < len(rows):
+            connection.executemany(SQL[statement], rows[whole:])
 
     def change_last(self, statement: str, bound: Bound) -> None:
         self.connection.execute(SQL[statement], bound)
@@ -98,14 +120,7 @@ class SqliteSession:
         return apsw.carray(array("q", numbers))
 
     def insert_messages(self, rows: Sequence[NewMessage]) -> int:
-        connection = self.connection
-        before = connection.total_changes()
-        whole = len(rows) - len(rows) % ROWS_A_STATEMENT
-        for start in range(0, whole, ROWS_A_STATEMENT):
-            connection.execute(SEND_MANY, tuple(chain.from_iterable(rows[start : start + ROWS_A_STATEMENT])))
-        if whole < len(rows):
-            connection.executemany(SEND_ONE, rows[whole:])
-        return connection.total_changes() - before
+        return self.change_many("sending.send", rows)
 
     def take(
         self, want: Want, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
