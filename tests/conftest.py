@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import signal
+import sys
 from collections.abc import Callable, Generator
 from zlib import crc32
 
 import pytest
+
+from tests.extent import EVERYTHING
 
 pytest_plugins = ["tests.plugins.spec_report"]
 
 SEED = pytest.StashKey[int]()
 
 # On PostgreSQL a test costs ten times as much. Of those that only say that a program does the same on both, a sample, always
-# the same, runs in `make test`, and all in `make both`. The stores' own contract always runs whole.
-EVERYTHING = "PENSTOCK_EVERYTHING" in os.environ
+# the same, runs in `make test`, and all in `make both`. The stores' own contract always runs whole. What is marked `alike`
+# takes seconds there and is in no sample.
 ONE_IN = 6
 DISORDER = {"shuffled", "duplicated", "both"}
 NOTES = pytest.StashKey[list[str]]()
+
+# Hundreds of processes start here. Without files of bytecode each of them compiles the package, which takes as long again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A shell lets what it starts in the background ignore Ctrl-C, and so would every process that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -57,14 +69,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in left_out]
 
 
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay as they are until the end: the collector need not look through them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 def _is_left_out(item: pytest.Function) -> bool:
     given = item.callspec.params if hasattr(item, "callspec") else {}
     kept, only = given.get("kept_on"), item.get_closest_marker("only_on")
     if kept is not None and only is not None:
         return bool(only.args[0] != kept)
     asked = given.get("store") if item.path.name == "test_examples.py" else kept
-    if EVERYTHING or asked != "postgres":
+    if EVERYTHING or asked != "postgres" or item.get_closest_marker("on_both"):
         return False
+    if item.get_closest_marker("alike"):
+        return True
     disorderly = any(value in DISORDER for value in given.values() if isinstance(value, str))
     return disorderly or bool(crc32(item.nodeid.encode()) % ONE_IN)
 

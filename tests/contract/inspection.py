@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
-import psycopg
+
+from tests.postgres import look
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def check_conservation(inspect: Inspect) -> None:
 
 
 class _Inspect:
-    """Reads through a connection of its own that is closed after each look, so that it never holds a snapshot."""
+    """Reads through a connection of its own that holds no snapshot between two looks."""
 
     def _rows(self, sql: str, *bound: object) -> list[tuple[Any, ...]]:
         raise NotImplementedError
@@ -167,6 +168,4 @@ class PostgresInspect(_Inspect):
         return True  # a server looks after its own files
 
     def _rows(self, sql: str, *bound: object) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self._url, options="-c search_path=penstock,public") as connection:
-            cursor = connection.execute(sql.replace("?", "%s").encode(), bound)
-            return cursor.fetchall() if cursor.description else []
+        return look(self._url, sql.replace("?", "%s"), *bound)

@@ -60,6 +60,8 @@ class Proxy:
         self._closed = True
         self._tell(cut=True)
         self._thread.join()
+        for link in self._links:
+            link.close()
         self._door.close()
         os.close(self._wake)
         os.close(self._woken)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import penstock as ps
 from penstock.queues.queue import Queue
+from penstock.testing.disk import Disk
 
 EFFECT = "insert into effects (what) values (:what)"
 
@@ -29,6 +30,17 @@ def shop_app(handle: Handle | None = None, **settings: int | float) -> tuple[ps.
     if handle is not None:
         listings.on(Listing)(handle)
     return app, listings
+
+
+class OnDisk(ps.App):
+    """An app whose database lies on a disk that fails on command."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.disk = Disk()
+
+    def store(self, **options: object) -> object:  # type: ignore[override]
+        return super().store(**options, **self.disk.options)
 
 
 async def effects(app: ps.App) -> list[str]:

@@ -10,8 +10,8 @@ from penstock.queues.letters import Which
 from penstock.queues.queue import Queue
 from penstock.runtime.events import StoreFailed
 from penstock.testing import CRASH_POINTS, TestApp, WorkerFailed, attempt, virtual
-from penstock.testing.disk import Disk, Operation
-from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
+from penstock.testing.disk import Operation
+from tests.flow.shop import EFFECT, Listing, OnDisk, Photo, effects, shop_app
 
 
 def frail_app() -> tuple[ps.App, Queue]:
@@ -90,13 +90,6 @@ async def test_what_a_handler_of_dead_letters_answers_is_heeded() -> None:
         assert answers == []
 
 
-class OnDisk(ps.App):
-    disk: Disk
-
-    def store(self, **options: object) -> object:  # type: ignore[override]
-        return super().store(**options, **self.disk.options)
-
-
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("G4-44")
 @pytest.mark.parametrize("failing", ["write", "sync"])
@@ -108,7 +101,6 @@ async def test_a_database_that_fails_for_a_while_loses_and_doubles_no_dead_lette
 ) -> None:
     names = [f"{number}" for number in range(5)]
     app = OnDisk("shop")
-    app.disk = Disk()
     listings = app.queue("listings")
     failed: list[StoreFailed] = []
     app.events.subscribe(failed.append, to=StoreFailed)

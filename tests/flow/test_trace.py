@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.data import reports, tracing
-from penstock.data.tracing import Trace
+from penstock.data.traced import Trace
 from penstock.model.ids import as_text, from_text
 from penstock.model.times import to_micros
 from penstock.queues.queue import Queue

@@ -41,6 +41,7 @@ class Ladder:
 
 @pytest.mark.spec("A7-02", "A7-03", "A7-05", "A13-11")
 @pytest.mark.fault("F32")
+@pytest.mark.on_both
 @pytest.mark.parametrize("point", ["step.before", "step.after", "step.saved"])
 @virtual
 async def test_a_ladder_of_twenty_steps_is_climbed_once_whichever_boundary_its_worker_dies_at(point: str) -> None:

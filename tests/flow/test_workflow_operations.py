@@ -354,3 +354,34 @@ async def test_signals_that_nobody_waited_for_go_with_their_run() -> None:
         await test.advance(days=1, hours=3)
         assert await lab.app.workflows.listed() == []
         assert await lab.app.db.value("select count(*) from penstock_signals") == 0
+
+
+@virtual
+async def test_a_restart_from_a_step_leaves_a_child_that_was_begun_before_it_alone() -> None:
+    lab = Lab()
+
+    @lab.app.workflow
+    async def kid(run: ps.Run, name: str) -> str:
+        await run.sleep(hours=1)
+        return await run.step("write", lab.write, name)
+
+    @lab.app.workflow
+    async def parent(run: ps.Run) -> list[str]:
+        async def late() -> str:
+            await run.step("first", lab.write, "first")
+            return str(await run.child("late", kid, "late"))
+
+        return list(await asyncio.gather(run.child("early", kid, "early"), late()))
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = parent["p"].start()
+        await test.advance(minutes=1)
+        await handle.restart(step="first")
+        await test.advance(hours=2)
+        assert await handle.result() == ["early", "late"]
+        assert {run.id: run.state for run in await lab.app.workflows.listed("kid")} == {
+            "p/early": "complete",
+            "p/late": "terminated",
+            "p/late#1": "complete",
+        }

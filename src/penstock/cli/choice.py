@@ -13,10 +13,9 @@ import click
 from penstock.app import App
 from penstock.cli import target as targets
 from penstock.cli.operating import refuse
-from penstock.data.letters import Chosen, chosen
 from penstock.model.errors import BadConfig
 from penstock.model.times import from_micros, parse_span
-from penstock.queues.letters import LISTED_MAX, Which
+from penstock.queues.letters import LISTED_MAX, Which, picking
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -98,7 +97,15 @@ async def numbers(app: App, letters: Sequence[int | str]) -> list[int]:
     return list(dict.fromkeys([(await app.dead.get(letter)).id for letter in letters]))
 
 
+class Chosen(NamedTuple):
+    """A letter without its body: numbers are enough to deal with thousands of them."""
+
+    number: int
+    replay_count: int
+
+
 async def matching(found: targets.Target, wanted: Which, *, most: int = LISTED_MAX) -> list[Chosen]:
     """The letters that nobody has dealt with and that the filter means, the oldest of them first."""
     with targets.reading(found) as reading:
-        return await chosen(reading, wanted.bound(most=most))
+        pick, bound = picking(wanted, most)
+        return [Chosen(row.seq, row.replay_count) for row in await reading.rows(pick, **bound)]

@@ -10,7 +10,7 @@ import click
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.operating import operating, refuse, show_help
+from penstock.cli.operating import app_at, operating, refuse, show_help
 from penstock.cli.output import NotFound, Output, age_shown, code_name, fill, plain, table
 from penstock.model.errors import NoSuchController
 
@@ -163,12 +163,7 @@ def _operate(name: str, verb: str, app: str, database: str | None, **wanted: obj
 
 
 def _with_app(reference: str, database: str | None, deed: Callable[[App], Awaitable[Any]]) -> Any:
-    found = targets.find(reference, None)
-    if found.app is None:
-        raise refuse(f"{reference} is a database. Name the app (market.py), and the database with --database.")
-    if database is not None:
-        found.app.database = database
-        found = targets.Target(database, found.config, found.app)
+    found = app_at(reference, database)
 
     async def operate() -> Any:
         async with operating(found) as app:

@@ -10,10 +10,9 @@ import click
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.choice import filters, given, matching, numbers, which
+from penstock.cli.choice import Chosen, filters, given, matching, numbers, which
 from penstock.cli.operating import confirm, operating, progress, refuse, yes_option
 from penstock.cli.output import Output
-from penstock.data.letters import Chosen
 from penstock.queues.letters import LISTED_MAX, REPLAY_LIMIT, REPLAYS_MAX, Which
 
 NAMED = 10  # letters that a sentence names

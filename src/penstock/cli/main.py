@@ -25,6 +25,7 @@ COMMANDS = {
     "cron": "penstock.cli.cron:cron",
     "objects": "penstock.cli.objects:objects",
     "controllers": "penstock.cli.controllers:controllers",
+    "workflows": "penstock.cli.workflows:workflows",
     "why": "penstock.cli.why:why",
     "trace": "penstock.cli.trace:trace",
     "serve": "penstock.cli.serve:serve",

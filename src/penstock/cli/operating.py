@@ -38,6 +38,17 @@ async def operating(found: targets.Target) -> AsyncIterator[App]:
             await app.close()
 
 
+def app_at(reference: str, database: str | None) -> targets.Target:
+    """For what only the app's code can tell: the app, and its own database or the one that is named."""
+    found = targets.find(reference, None)
+    if found.app is None:
+        raise refuse(f"{found.database} is a database. Name the app (market.py), and the database with --database.")
+    if database is None:
+        return found
+    found.app.database = database
+    return targets.Target(database, found.config, found.app)
+
+
 @contextmanager
 def plainly() -> Iterator[None]:
     """What was asked for is not there, or does not fit: both have exit codes of their own."""

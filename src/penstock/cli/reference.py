@@ -59,6 +59,14 @@ def try_out(reference: str) -> Found:
     return msgspec.convert(answer, Found)
 
 
+def is_module(name: str) -> bool:
+    """Whether there is a package or a module of that name; it is not imported."""
+    top = name.partition(".")[0]
+    if top in sys.modules or Path(top).is_dir() or Path(f"{top}.py").is_file():
+        return True
+    return importlib.util.find_spec(top) is not None
+
+
 def _file(path: Path) -> ModuleType:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import click
 from penstock.app import App
 from penstock.cli import sqlite_file
 from penstock.cli.lookout import Lookout, lookout_at
-from penstock.cli.reference import load
+from penstock.cli.reference import is_module, load
 from penstock.config import Config
 from penstock.contracts.store import Reader, Store
 from penstock.contracts.workers import WorkerRow
@@ -26,6 +27,7 @@ from penstock.model.row import Row, row_type
 from penstock.stores import is_postgres, store_at
 
 ROWS_MAX = 10_000
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NEXT_STEP = (
     "Name it (`--database market.db`), set PENSTOCK_DATABASE, or start one: `penstock run market.py` makes it when it "
     "first runs."
@@ -77,6 +79,20 @@ def is_database(target: str) -> bool:
     if is_postgres(target) or target.endswith((".db", ".sqlite", ".sqlite3")):
         return True
     return Path(target).is_file() and not target.endswith(".py")
+
+
+def names_one(word: str) -> bool:
+    """Whether a word that may also be a name is written as an app or a database is: market.py, market.db, package:app."""
+    if is_database(word) or word.partition(":")[0].endswith(".py"):
+        return True
+    return _REFERENCE.fullmatch(word) is not None and is_module(word.partition(":")[0])
+
+
+def behind(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str | None]:
+    """Names, of which there are so many at least, and the app or database that the last word may be."""
+    if len(words) > least and names_one(words[-1]):
+        return list(words[:-1]), words[-1]
+    return list(words), None
 
 
 def _only_one_here() -> str | None:

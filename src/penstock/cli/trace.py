@@ -12,9 +12,11 @@ import click
 
 from penstock.cli import target as targets
 from penstock.cli.history_reading import OnlyRead
+from penstock.cli.one_run import COLOURS as STATE_COLOURS
+from penstock.cli.one_run import took_shown
 from penstock.cli.output import NotFound, Output, age_shown, plain, printable
-from penstock.data import tracing
-from penstock.data.tracing import Trace, Traced
+from penstock.data import runs, tracing
+from penstock.data.traced import RUN, Trace, Traced
 from penstock.model.errors import BadParameter
 from penstock.model.ids import as_text
 from penstock.model.times import text_of_micros
@@ -28,7 +30,15 @@ T = TypeVar("T")
 
 MESSAGES_DRAWN = 500
 ERROR_DRAWN = 160  # characters, in one line
-COLOURS = {"acked": "green", "dead": "red", "retried": "yellow", "leased": "cyan", "ready": "cyan", "delayed": "cyan"}
+WAITS = ("delayed", "waiting", "retrying")
+COLOURS = STATE_COLOURS | {
+    "acked": "green",
+    "dead": "red",
+    "retried": "yellow",
+    "leased": "cyan",
+    "ready": "cyan",
+    "delayed": "cyan",
+}
 MAY_LACK = "What was settled in the last second, or in the second before a crash, may be missing."
 
 
@@ -40,8 +50,8 @@ MAY_LACK = "What was settled in the last second, or in the second before a crash
 def trace(output: Output, id: str, target: str | None, database: str | None) -> None:
     """The way of a chain of messages: each delivery, what waits, what died.
 
-    ID is a correlation id, the text that was sent as one, or the id of any message of the chain. Reads only. APP is like
-    market.py or package.module:app.
+    Runs of workflows are told with each of their steps. ID is a correlation id, the text that was sent as one, or the id of
+    any message or run of the chain. Reads only. APP is like market.py or package.module:app.
 
     \b
     Example:
@@ -51,12 +61,13 @@ def trace(output: Output, id: str, target: str | None, database: str | None) -> 
     """
     wanted = tracing.parsed(id, names_a_chain=True)
     found = targets.find(target, database)
-    traced, now = asyncio.run(_look(found, wanted))
+    traced, now = asyncio.run(_look(found, id, wanted))
     if traced is None:
         try:
             tracing.parsed(id)
         except BadParameter as error:
-            raise BadParameter(f"{error} No chain has that name as its `correlation=` either.", value=id) from None
+            neither = "No chain has that name as its `correlation=` either, nor has a run of a workflow."
+            raise BadParameter(f"{error} {neither}", value=id) from None
         raise NotFound(
             f"Nothing is known of {as_text(wanted)} in {found.database}.",
             hint="It was never sent, it settled in the last second, or it is older than the history, which is kept for "
@@ -65,10 +76,14 @@ def trace(output: Output, id: str, target: str | None, database: str | None) -> 
     output.show(traced.told(), lambda console: draw(traced, console, now))
 
 
-async def _look(found: targets.Target, id: bytes) -> tuple[Trace | None, int]:
+async def _look(found: targets.Target, text: str, id: bytes) -> tuple[Trace | None, int]:
     with targets.reading(found) as reading, closing(found.store().open_history(read_only=True)) as history:
         now = reading.now()
-        return await tracing.trace(reading, OnlyRead(history), id, now=now), now
+        traced = await tracing.trace(reading, OnlyRead(history), id, now=now)
+        if traced is None:
+            for run in await runs.find(reading, text, now=now):
+                return await tracing.trace_of_run(reading, OnlyRead(history), run, now=now), now
+        return traced, now
 
 
 # -- drawing ----------------------------------------------------------------------------------------------
@@ -93,7 +108,7 @@ def draw(traced: Trace, console: Console, now: int) -> None:
 
 
 def _counted(messages: list[list[Traced]]) -> str:
-    states = [deliveries[-1].status for deliveries in messages]
+    states = [([each for each in deliveries if each.is_message] or deliveries)[-1].status for deliveries in messages]
     return f"{len(messages):,} message{'' if len(messages) == 1 else 's'}: " + ", ".join(
         f"{states.count(state):,} {state}" for state in dict.fromkeys(states)
     )
@@ -103,9 +118,8 @@ def _message(deliveries: list[Traced], began: int, now: int) -> Text:
     from rich.text import Text
 
     first = deliveries[0]
-    drawn = Text.assemble(
-        (printable(first.name), "bold"), (f"  {as_text(first.id)}", "dim"), f"  {printable(first.queue)}"
-    )
+    name = next((each.name for each in deliveries if each.is_message), runs.TYPE)
+    drawn = Text.assemble((printable(name), "bold"), (f"  {as_text(first.id)}", "dim"), f"  {printable(first.queue)}")
     if first.replay_of is not None:
         drawn.append(f"  replay of {as_text(first.replay_of)}", "dim")
     if first.depth == 0 and first.causation_id is not None:
@@ -120,8 +134,8 @@ def _delivery(event: Traced, began: int, now: int) -> Text:
     from rich.text import Text
 
     parts = [
-        (f"{_clock(event.at, began)}  {printable(event.service or '-')}  attempt {event.attempt}  ", ""),
-        (event.status, COLOURS.get(event.status, "")),
+        (f"{_clock(event.at, began)}  {_what(event)}  ", ""),
+        (event.status.replace("_", " "), COLOURS.get(event.status, "")),
     ]
     parts += [(f"  {said}", "") for said in _more(event, now)]
     if event.error is not None:
@@ -129,11 +143,20 @@ def _delivery(event: Traced, began: int, now: int) -> Text:
     return Text.assemble(*parts)
 
 
+def _what(event: Traced) -> str:
+    if event.is_message:
+        return f"{printable(event.service or '-')}  attempt {event.attempt}"
+    if event.kind == RUN:
+        return f"run {printable(event.run or '')} of {printable(event.name)}"
+    tries = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    return f"  {event.kind} {printable(event.name)}{tries}"
+
+
 def _more(event: Traced, now: int) -> Iterator[str]:
     if event.micros is not None:
-        yield f"{event.micros / 1_000:,.1f} ms"
-    if event.status == "delayed" and event.due is not None:
-        yield f"due in {age_shown((event.due - now) / 1_000_000)}"
+        yield took_shown(event.micros) if event.run else f"{event.micros / 1_000:,.1f} ms"
+    if event.status in WAITS and event.due_known is not None:
+        yield f"due in {age_shown((event.due_known - now) / 1_000_000)}"
     if event.reason is not None:
         yield f"({printable(event.reason)})"
     if event.resolution is not None:

@@ -14,10 +14,11 @@ from penstock.cli.history_reading import OnlyRead
 from penstock.cli.one_queue import facts
 from penstock.cli.output import NotFound, Output, age_shown, fill, plain
 from penstock.contracts import running
-from penstock.data import tracing
+from penstock.data import runs, tracing
 from penstock.data.ended import ended
-from penstock.data.why import NOT_BEGUN, Answer, waiting
+from penstock.data.why import NOT_BEGUN, Answer, ended_run, waiting
 from penstock.model.ids import as_text
+from penstock.model.run import ENDED
 from penstock.model.times import text_of_micros
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PRIORITIES = ("high", "normal", "low")
-OVER = ("done", "dead", "gone")
+OVER = ("done", "dead", "gone", *ENDED)
 COLOURS = {
     "running": "green",
     "done": "green",
+    "complete": "green",
+    "errored": "red",
     "ready": "green",
     "dead": "red",
     "unserved": "yellow",
@@ -43,22 +46,21 @@ COLOURS = {
 @targets.database_option
 @click.pass_obj
 def why(output: Output, id: str, target: str | None, database: str | None) -> None:
-    """Why is this message not running, and when will it?
+    """Why is this message, or this run of a workflow, not running, and when will it?
 
-    ID is the id of a message, which `queue.send` returns and logs have. Changes nothing. What became of everything it led
-    to shows `penstock trace ID`.
+    ID is the id of a message, which `queue.send` returns and logs have, or that of a run. Changes nothing. What became of
+    everything it led to shows `penstock trace ID`.
 
     \b
     Example:
       penstock why 019a8c3e-7f00-7abc-8def-0123456789ab
       penstock why 019a8c3e7f007abc8def0123456789ab market.db --json
     """
-    wanted = tracing.parsed(id)
     found = targets.find(target, database)
-    answers, now = asyncio.run(_look(found, wanted))
+    answers, now = asyncio.run(_look(found, id))
     if not answers:
         raise NotFound(
-            f"Nothing is known of {as_text(wanted)} in {found.database}.",
+            f"Nothing is known of {as_text(tracing.parsed(id))} in {found.database}.",
             hint="It was never sent, or purged, or it expired; it settled in the last second, or longer ago than the "
             f"history is kept, {age_shown(found.config.limits.history_seconds)}.",
         )
@@ -67,9 +69,11 @@ def why(output: Output, id: str, target: str | None, database: str | None) -> No
     output.show(told, lambda console: _draw(console, answers, now))
 
 
-async def _look(found: targets.Target, id: bytes) -> tuple[list[Answer], int]:
+async def _look(found: targets.Target, text: str) -> tuple[list[Answer], int]:
     with targets.reading(found) as reading, closing(found.store().open_history(read_only=True)) as history:
         now = reading.now()
+        run = next(iter(await runs.find(reading, text, now=now)), None)
+        id = tracing.parsed(text) if run is None else bytes(run.key)
 
         def began(worker: int, row: int) -> int | None:
             return _began(reading.lookout.cells(worker), row, now)
@@ -78,6 +82,8 @@ async def _look(found: targets.Target, id: bytes) -> tuple[list[Answer], int]:
         # Where it waits, its past in that queue is told by its row; a dead letter of another handler is not.
         there = {answer.queue for answer in still}
         past = await ended(reading, OnlyRead(history), id)
+        if run is not None and run.state in ENDED:
+            return [ended_run(run), *(answer for answer in past if answer.finding.state == "dead")], now
         others = [answer for answer in past if answer.finding.state == "dead" or answer.queue not in there]
         return still + others, now
 

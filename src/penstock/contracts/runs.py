@@ -29,6 +29,7 @@ class EndRun(NamedTuple):
     result: bytes | None
     error: str | None
     kept_seconds: float
+    is_child: bool = True  # or it may be
 
 
 class Suspend(NamedTuple):

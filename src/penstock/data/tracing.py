@@ -1,4 +1,5 @@
-"""Traces a chain of messages: what happened to each, what still waits, what died, children under what led to them.
+"""Traces a chain of messages: what happened to each, what still waits, what died, children under what led to them, and of
+runs of workflows every step.
 
 What was settled is read from the history. What waits and what is dead is read from its rows, of which there may be
 millions, with no index by chain. But ids that follow from one another begin with the same six bytes of time, so the rows
@@ -9,18 +10,18 @@ own time: for that the newest rows are looked through. Each of these looks ends 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from penstock.contracts.history import Entry
 from penstock.data.reports import Asking
+from penstock.data.traced import Trace, Traced, in_order
+from penstock.data.traced_runs import with_runs
 from penstock.data.usage import Reading
 from penstock.model.errors import BadParameter, StoreError
-from penstock.model.ids import as_text, correlation_of, from_text
+from penstock.model.ids import correlation_of, from_text
 from penstock.model.redaction import redacted
 from penstock.model.row import Row
-from penstock.model.times import iso_z
 
 CHAIN_MAX = 5_000  # of each kind: what settled, what waits, what is dead
 SCANNED = 20_000  # rows that one look goes through: some 20 ms
@@ -101,66 +102,6 @@ limit 1
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """One delivery of a message, or the message as it waits. `at` is when it began; `depth` counts what led to it."""
-
-    at: int
-    service: str | None
-    kind: str
-    name: str
-    id: bytes
-    causation_id: bytes | None
-    attempt: int
-    status: str  # as in the history, or ready, delayed, leased
-    micros: int | None
-    queue: str
-    source: str
-    error: str | None = None
-    due: int | None = None
-    reason: str | None = None
-    resolution: str | None = None
-    replay_of: bytes | None = None
-    depth: int = 0
-
-    def told(self) -> dict[str, Any]:
-        return {
-            "at": iso_z(self.at),
-            "service": self.service,
-            "kind": self.kind,
-            "name": self.name,
-            "id": as_text(self.id),
-            "causation_id": _text(self.causation_id),
-            "attempt": self.attempt,
-            "status": self.status,
-            "duration_ms": None if self.micros is None else self.micros / 1_000,
-            "queue": self.queue,
-            "source": self.source,
-            "error": self.error,
-            "due": None if self.due is None else iso_z(self.due),
-            "reason": self.reason,
-            "resolution": self.resolution,
-            "replay_of": _text(self.replay_of),
-            "depth": self.depth,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """`notes` are sentences about what may be missing."""
-
-    correlation_id: bytes
-    events: list[Traced]
-    notes: list[str]
-
-    def told(self) -> dict[str, Any]:
-        return {
-            "correlation_id": as_text(self.correlation_id),
-            "events": [event.told() for event in self.events],
-            "notes": self.notes,
-        }
-
-
 def parsed(text: str, *, names_a_chain: bool = False) -> bytes:
     """The id that a person wrote, or that a text stands for which was given as `correlation=`."""
     try:
@@ -186,6 +127,11 @@ async def trace(reading: Reading, history: Asking, id: bytes, *, now: int) -> Tr
     return found if found.events else None
 
 
+async def trace_of_run(reading: Reading, history: Asking, run: Row, *, now: int) -> Trace:
+    """The chain of a run, which is told of also where the history knows nothing of it."""
+    return await _chain(reading, history, bytes(run.correlation_id), now, bytes(run.key))
+
+
 async def _chain_of(reading: Reading, history: Asking, id: bytes) -> bytes | None:
     for row in await reading.rows(CHAIN_OF, id=id):
         return bytes(row.correlation_id)
@@ -196,7 +142,7 @@ async def _chain_of(reading: Reading, history: Asking, id: bytes) -> bytes | Non
     return entries[0].correlation_id if entries else None
 
 
-async def _chain(reading: Reading, history: Asking, chain: bytes, now: int) -> Trace:
+async def _chain(reading: Reading, history: Asking, chain: bytes, now: int, run: bytes | None = None) -> Trace:
     # Rows first: what settles meanwhile is then seen twice rather than not at all.
     looks = [await _near(reading, chain, chain, chain)]
     entries: list[Entry] = []
@@ -212,7 +158,8 @@ async def _chain(reading: Reading, history: Asking, chain: bytes, now: int) -> T
     waiting = list({row.seq: row for look in looks for row in look.waiting}.values())
     dead = list({row.seq: row for look in looks for row in look.dead}.values())
     notes += _cut(looks[-1].unseen, waiting, dead, entries)
-    return Trace(chain, in_order(_events(entries, waiting, dead, now)), notes)
+    events, missing = await with_runs(reading, _events(entries, waiting, dead, now), run, now=now)
+    return Trace(chain, in_order(events), notes + missing)
 
 
 class Look(NamedTuple):
@@ -341,34 +288,3 @@ def _error(row: Row) -> str | None:
 
 def _bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
-
-
-def _text(id: bytes | None) -> str | None:
-    return None if id is None else as_text(id)
-
-
-# -- the order ------------------------------------------------------------------------------------------
-
-
-def in_order(events: Iterable[Traced]) -> list[Traced]:
-    """Children follow their parent, one deeper; deliveries of one message, and siblings, by time."""
-    of_message: dict[bytes, list[Traced]] = defaultdict(list)
-    for event in sorted(events, key=lambda event: (event.at, event.due is not None, event.attempt)):
-        of_message[event.id].append(event)
-    children: dict[bytes, list[bytes]] = defaultdict(list)
-    first: list[bytes] = []
-    for id, deliveries in of_message.items():
-        cause = deliveries[0].causation_id
-        (first if cause is None or cause == id or cause not in of_message else children[cause]).append(id)
-    ordered: list[Traced] = []
-    seen: set[bytes] = set()
-    # All are put in once more: those that only lead to one another come last. No chain of ours has any, but what is
-    # damaged is shown all the same.
-    upcoming = [(id, 0) for id in reversed([*first, *of_message])]
-    while upcoming:
-        id, depth = upcoming.pop()
-        if id not in seen:
-            seen.add(id)
-            ordered += [replace(event, depth=depth) for event in of_message[id]]
-            upcoming += [(child, depth + 1) for child in reversed(children[id])]
-    return ordered

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from penstock.contracts.workers import WorkerRow
+from penstock.data import runs
 from penstock.data.serving import IsAlive, LiveWorkers, QueueRow, queue_row, serving
 from penstock.data.usage import Reading
 from penstock.model.ids import as_text
 from penstock.model.pacing import interval_micros
 from penstock.model.redaction import redacted
 from penstock.model.row import Row
+from penstock.model.run import queue_of
 from penstock.model.times import iso_z
 
 PULLED = 0  # the worker of a row that is leased to somebody outside
@@ -156,6 +158,14 @@ async def waiting(reading: Reading, id: bytes, *, now: int, is_alive: IsAlive, b
     return [await _answer(reading, row, now, is_alive, began) for row in rows]
 
 
+def ended_run(run: Row) -> Answer:
+    """What is known of a run of a workflow that has ended."""
+    told = "" if run.error is None else f": {runs.error_line(run.error)}"
+    shown = f"`penstock workflows show {run.id}` tells of its steps."
+    finding = Finding(run.state, f"Run {run.id} of {run.workflow} is {run.state}{told}. {shown}", run.ended_at)
+    return Answer(bytes(run.key), queue_of(run.workflow), runs.TYPE, finding, [], {"handler": None})
+
+
 async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began: Began) -> Answer:
     queue = await queue_row(reading, row.queue)
     facts = _facts(row, queue)
@@ -184,6 +194,8 @@ async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began
     whoever = await serving(reading, row.queue, is_alive)
     able = await serving(reading, row.queue, is_alive, type=row.type, handler=row.handler)
     first, *besides = obstacles(row, queue, crowd, whoever, able, now)
+    if row.type == runs.TYPE and row.due > now and (wait := await runs.wait_of(reading, bytes(row.id), now=now)):
+        first = Finding(*wait)
     return Answer(bytes(row.id), row.queue, row.type, first, besides, facts)
 
 

@@ -66,7 +66,6 @@ _FEW_REPLAYS = "and replay_count < :replays_under\n"
 PICK = f"{_PICKED}where {_MATCHING}{_FEW_REPLAYS}{_OLDEST_FIRST}"
 PICK_OF_QUEUE = f"{_PICKED}where {_OF_QUEUE}{_MATCHING}{_FEW_REPLAYS}{_OLDEST_FIRST}"
 PICK_ONE = f"{_PICKED}where seq = :letter"
-ONE = f"{_PICKED}where seq = :letter"
 ONE = f"{_COLUMNS}where seq = :letter"
 BY_ID = f"{_COLUMNS}where id = :id\norder by seq desc\nlimit 1"
 GROUPS = f"""
@@ -165,6 +164,12 @@ class Which(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             name: None if at is None else to_micros(at) for name, at in (("since", self.since), ("until", self.until))
         }
         return named | moments | {"resolved": int(resolved), "most": max(0, min(most, LISTED_MAX))}
+
+
+def picking(which: Which, limit: int, *, replays_under: int = FOREVER) -> tuple[str, dict[str, Any]]:
+    """The query for the oldest letters that are meant and that nobody has dealt with, and what is bound in it."""
+    bound = which.bound(most=limit) | {"replays_under": replays_under}
+    return (PICK if bound["queue"] is None else PICK_OF_QUEUE), bound
 
 
 class _Picked(NamedTuple):
@@ -334,8 +339,7 @@ class DeadLetters:
         """Numbers that somebody gave are all meant; a description takes the oldest that fit it, `limit` at most."""
         engine = await self._opened()
         if isinstance(which, Which):
-            bound = which.bound(most=limit) | {"replays_under": replays_under}
-            pick = PICK if bound["queue"] is None else PICK_OF_QUEUE
+            pick, bound = picking(which, limit, replays_under=replays_under)
             rows = await engine.read("", pick, bound, rows_max=LISTED_MAX)
             return [_Picked(*row) for row in rows.values]
         picked = []

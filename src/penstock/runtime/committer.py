@@ -33,6 +33,7 @@ class Claims(Protocol):
     def learned(
         self, wants: list[Want], chores: Chores, committed: Committed, waiting: dict[str, int], now: int
     ) -> None: ...
+    def stop(self) -> None: ...
 
 
 class Committer:
@@ -61,6 +62,8 @@ class Committer:
         self._busy = False
         self._scheduled = False
         self._failures = 0
+        self._again: asyncio.TimerHandle | None = None  # the next try after a failure
+        self._pausing = False  # until then nothing is tried, whoever asks
         self._idle = asyncio.Event()
         self._idle.set()
         self.broken: Exception | None = None
@@ -77,11 +80,13 @@ class Committer:
             self._loop.call_soon(self.start)
 
     def start(self) -> bool:
-        """Forms a group now, if none is under way. What comes in meanwhile rides in the next one. Tells whether a group
-        is under way now, so that `learned` will follow."""
+        """Forms a group now, if none is under way and the store is not given time to recover. What comes in meanwhile
+        rides in the next one. Tells whether `learned` will follow."""
         self._scheduled = False
-        if self._busy or self.broken is not None:
+        if self.broken is not None:
             return self._busy
+        if self._busy or self._pausing:
+            return True
         now = self._clock.now()
         units = self._pending[:GROUP_UNITS_MAX]
         wants = self._claims.wants(now, units)
@@ -113,6 +118,8 @@ class Committer:
         """Refuses what comes from now on: nobody would save it."""
         if self.broken is None:
             self.broken = StoreUnavailable("The app is closed, and nothing was saved. Open it again.")
+        if self._again is not None:
+            self._again.cancel()
 
     def _answered(
         self, wants: list[Want], chores: Chores, result: GroupResult | None, error: BaseException | None
@@ -139,7 +146,7 @@ class Committer:
             unit.committed = True
             for message in unit.sends:
                 waiting[message.queue] = min(message.due, waiting.get(message.queue, message.due))
-            if unit.settlement is not DONE:
+            if unit.settlement is not DONE and (unit.settlement is not None or unit.also is not None):
                 for delivery, settlement in unit.fence():
                     if type(settlement) is Again:
                         due = result.now + int(settlement.seconds * 1_000_000)
@@ -183,7 +190,8 @@ class Committer:
             self._without_space(left, trouble)
         elif isinstance(trouble, NotCommitted) and self._failures < len(RETRY_SECONDS):
             self._pending[:0] = left
-            self._loop.call_later(RETRY_SECONDS[self._failures], self.start)
+            self._pausing = True
+            self._try_again_in(RETRY_SECONDS[self._failures])
             self._failures += 1
         else:
             self._break(left, trouble)
@@ -195,13 +203,28 @@ class Committer:
             if unit.grows:
                 unit.finished(error)
         self._pending[:0] = settling
-        # If even settling alone found no space, wait for some; otherwise try it again at once without the rest.
-        self._loop.call_later(FULL_RETRY_SECONDS if len(settling) == len(units) else 0, self.start)
+        # If even settling alone found no space, wait for some; otherwise try it again at once without the rest. Who comes
+        # meanwhile does not wait: what would grow is to be refused, and what would not may find space.
+        self._try_again_in(FULL_RETRY_SECONDS if len(settling) == len(units) else 0)
+
+    def _try_again_in(self, seconds: float) -> None:
+        """Of several failures only the last is followed by a try: the tries of a store that stays bad do not multiply."""
+        if self._again is not None:
+            self._again.cancel()
+        self._again = self._loop.call_later(seconds, self._try_again)
+
+    def _try_again(self) -> None:
+        self._again = None
+        self._pausing = False
+        if not self.start():
+            # Nobody wants anything any more; who counted on hearing of the group that failed is told so.
+            self._claims.learned([], Chores(), Committed(0), {}, self._clock.now())
 
     def _break(self, units: list[SealedUnit], error: Exception) -> None:
         """Nothing can be written any more: everybody who waits is told, and the process is to stop."""
         known = error if isinstance(error, StoreError) else StoreUnavailable(f"The database failed: {error}")
         self.broken = known
+        self._claims.stop()  # its alarm would ring for ever: what is due stays due
         for unit in [*units, *self._pending]:
             unit.finished(known)
         self._pending.clear()

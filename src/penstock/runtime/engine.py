@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
@@ -81,16 +82,23 @@ class Engine:
     async def open(self) -> None:
         if not self.surroundings.in_place:
             sys.setswitchinterval(SWITCH_SECONDS)
+        async with AsyncExitStack() as opened:
+            await self._open(opened)
+            opened.pop_all()
+        self.is_open = True
+
+    async def _open(self, opened: AsyncExitStack) -> None:
+        """Whatever fails, nothing of what is in `opened` stays open."""
         self._writing = self.surroundings.lane("writer")
-        try:
-            self.writer = await self.in_writer(partial(self.store.open_writer, now=self.clock.now()))
-        except BaseException:
-            self._writing.close()
-            raise
+        opened.callback(self._writing.close)
+        self.writer = await self.in_writer(partial(self.store.open_writer, now=self.clock.now()))
+        opened.push_async_callback(self.in_writer, self.writer.close)
         await self.follow_server()
         me = self.writer.workers.me
         self.presence = self.store.presence(me)
+        opened.callback(self.presence.vanish)
         self._bell = self.surroundings.bell(self.store, me)
+        opened.callback(self._bell.close)
         self.gate = Gate()
         self.due = DueLoop(self.clock, may_sweep=self.may_sweep, start=self._start, ring=self.ring)
         self.meter = MeterBook(self)
@@ -118,7 +126,6 @@ class Engine:
         if isinstance(self.clock, HostClock):
             await self._join_time(self.clock)
             self.clock.on_jump = self._jumped
-        self.is_open = True
 
     async def _join_time(self, clock: HostClock) -> None:
         """If the wall was set back, this process goes on from the time that was, as those do that run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,17 @@ from penstock.contracts.runs import (
 )
 from penstock.model.errors import NoSuchRun
 from penstock.model.message import PAUSING, NewMessage
-from penstock.model.run import ACTIVE, NEVER_SECONDS, PAUSED, TERMINATED, Ending, StepRecord, child_signal, queue_of
+from penstock.model.run import (
+    ACTIVE,
+    DONE,
+    NEVER_SECONDS,
+    PAUSED,
+    TERMINATED,
+    Ending,
+    StepRecord,
+    child_signal,
+    queue_of,
+)
 from penstock.storage.sending import Conflicts
 from penstock.storage.session import Session
 from penstock.storage.tally import PURGED, SENT, Tally
@@ -34,6 +44,7 @@ def change_runs(session: Session, units: Sequence[SealedUnit], tally: Tally, *, 
     """What units want of runs: what many want alike in bulk, and the rest in order."""
     begun: list[NewRun] = []
     steps: list[StepRecord] = []
+    ends: list[EndRun] = []
     others: list[RunChange] = []
     for unit in units:
         if unit.runs is not None:
@@ -42,44 +53,66 @@ def change_runs(session: Session, units: Sequence[SealedUnit], tally: Tally, *, 
                     steps.append(change)
                 elif type(change) is NewRun:
                     begun.append(change)
+                elif type(change) is EndRun and not change.is_child:
+                    ends.append(change)
                 else:
                     others.append(change)
     if begun:
         _begin(session, begun, tally, careful=careful)
     if steps:
-        session.change_many("running.note_step", steps)
+        _note(session, steps, careful=careful)
+    if ends:
+        session.change_many("running.end", [_ended(ending, now) for ending in ends])
     for change in others:
         _change(session, change, tally, now)
 
 
 def _begin(session: Session, begun: list[NewRun], tally: Tally, *, careful: bool) -> None:
+    rows = [_row(run) for run in begun]
     if careful:
-        begun = [run for run in begun if session.change("running.create", _row(run))]
-    elif session.change_many("running.create", [*map(_row, begun)]) != len(begun):
+        begun = [run for run, row in zip(begun, rows, strict=True) if session.change("running.create", row._asdict())]
+    elif session.insert("running.create", rows) != len(rows):
         session.rollback()
         raise Conflicts
     messages = [run.message for run in begun]
     if messages and session.insert_messages(messages) != len(messages):
         session.rollback()
         raise Conflicts
-    tally.bulk(messages, SENT) if messages else None
+    if messages:
+        tally.bulk(messages, SENT)
     for message in messages:
         tally.waiting[message.queue] = min(message.due, tally.waiting.get(message.queue, message.due))
 
 
-def _row(run: NewRun) -> dict[str, Any]:
-    message = run.message
-    return {
-        "key": run.key,
-        "workflow": run.workflow,
-        "id": run.id,
-        "input": run.input,
-        "priority": message.priority,
-        "correlation_id": message.correlation_id,
-        "parent": run.parent,
-        "parent_step": run.parent_step,
-        "created_at": message.sent_at,
-    }
+class _Row(NamedTuple):
+    key: bytes
+    workflow: str
+    id: str
+    state: str
+    input: bytes
+    priority: int
+    correlation_id: bytes
+    parent: bytes | None
+    parent_step: str | None
+    created_at: int
+
+
+def _row(run: NewRun) -> _Row:
+    key, workflow, id, input, parent, parent_step, message = run
+    begun = message.sent_at
+    return _Row(key, workflow, id, ACTIVE, input, message.priority, message.correlation_id, parent, parent_step, begun)
+
+
+def _note(session: Session, steps: list[StepRecord], *, careful: bool) -> None:
+    """Nearly all are done at the first try, and noted for the first time. The others come first: one that waited for its
+    turn and was done in the same commit is in both, and stays done."""
+    new = [] if careful else [step for step in steps if step.attempts == 1 and step.state == DONE]
+    if len(new) < len(steps):
+        others = steps if careful else [step for step in steps if step.attempts != 1 or step.state != DONE]
+        session.change_many("running.note_step", [step._asdict() for step in others])
+    if new and session.insert("running.add_step", new) != len(new):
+        session.rollback()
+        raise Conflicts
 
 
 def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None:
@@ -100,23 +133,23 @@ def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None
 
 
 def _end(session: Session, ending: EndRun, tally: Tally, now: int) -> bool:
-    told: list[Any] = session.rows(
-        "running.end",
-        {
-            "key": ending.key,
-            "state": ending.state,
-            "result": ending.result,
-            "error": ending.error,
-            "now": now,
-            "forget_at": now + int(ending.kept_seconds * 1_000_000),
-        },
-    )
-    for parent, step in told:
-        if parent is not None:
-            result = msgspec.Raw(ending.result or b"null")
-            payload = msgspec.json.encode(Ending(ending.state, result, ending.error))
-            _signal(session, NewSignal(bytes(parent), child_signal(step), payload), tally, now)
-    return bool(told)
+    if not session.change("running.end", _ended(ending, now)):
+        return False
+    for parent, step in session.rows("running.parent", {"key": ending.key}):
+        payload = msgspec.json.encode(Ending(ending.state, msgspec.Raw(ending.result or b"null"), ending.error))
+        _signal(session, NewSignal(bytes(parent), child_signal(step), payload), tally, now)
+    return True
+
+
+def _ended(ending: EndRun, now: int) -> dict[str, Any]:
+    return {
+        "key": ending.key,
+        "state": ending.state,
+        "result": ending.result,
+        "error": ending.error,
+        "now": now,
+        "forget_at": now + int(ending.kept_seconds * 1_000_000),
+    }
 
 
 def _signal(session: Session, signal: NewSignal, tally: Tally, now: int) -> bool:
@@ -238,9 +271,11 @@ class StoredRuns:
         if not found or not session.change("running.restart", {"key": key, "generation": generation}):
             return False
         self._remove_message(key, found[0][0], tally)
-        for (child,) in session.rows("running.children", {"key": key}):
-            self._terminate(tally, bytes(child), message.sent_at, kept_seconds)
-        session.change("running.forget_steps", {"key": key, "position": position})
+        for (child,) in session.rows("running.children_since", {"key": key, "position": position}):
+            self._terminate(tally, bytes(child), message.due, kept_seconds)
+        forgotten = {"key": key, "position": position, "child": child_signal("")}
+        session.change("running.forget_children", forgotten)
+        session.change("running.forget_steps", forgotten)
         session.insert_messages([message])
         tally.bulk([message], SENT)
         return True

@@ -4,8 +4,17 @@
 insert into penstock_runs (
   key, workflow, id, state, input, priority, correlation_id, parent, parent_step, created_at
 )
-values (:key, :workflow, :id, 'active', :input, :priority, :correlation_id, :parent, :parent_step, :created_at)
+values (:key, :workflow, :id, :state, :input, :priority, :correlation_id, :parent, :parent_step, :created_at)
 on conflict (key) do nothing;
+
+-- name: add_step
+insert into penstock_steps (
+  run, position, name, kind, state, attempts, started_at, ended_at, due, result, error
+)
+values (
+  :run, :position, :name, :kind, :state, :attempts, :started_at, :ended_at, :due, :result, :error
+)
+on conflict (run, position) do nothing;
 
 -- name: note_step
 insert into penstock_steps (
@@ -31,8 +40,13 @@ set state = :state,
   ended_at = :now,
   forget_at = :forget_at
 where key = :key
-and state in ('active', 'paused')
-returning parent, parent_step;
+and state in ('active', 'paused');
+
+-- name: parent
+select parent, parent_step
+from penstock_runs
+where key = :key
+and parent is not null;
 
 -- Whoever changes what a run waits for goes past here first, one after the other.
 -- name: lock
@@ -123,6 +137,16 @@ from penstock_runs
 where parent = :key
 and state in ('active', 'paused');
 
+-- name: children_since
+select penstock_runs.key
+from penstock_runs
+join penstock_steps
+on penstock_steps.run = penstock_runs.parent
+and penstock_steps.name = penstock_runs.parent_step
+where penstock_runs.parent = :key
+and penstock_runs.state in ('active', 'paused')
+and penstock_steps.position >= :position;
+
 -- name: restart
 update penstock_runs
 set state = 'active',
@@ -134,6 +158,17 @@ set state = 'active',
   forget_at = null
 where key = :key
 and generation = :generation;
+
+-- What children say whose steps are forgotten is not for those that take their place.
+-- name: forget_children
+delete from penstock_signals
+where run = :key
+and name in (
+  select cast(:child as text) || penstock_steps.name
+  from penstock_steps
+  where penstock_steps.run = :key
+  and penstock_steps.position >= :position
+);
 
 -- name: forget_steps
 delete from penstock_steps

@@ -18,12 +18,6 @@ PULLED = 0  # stands for a worker in rows that are leased to somebody outside; n
 Bound = Mapping[str, Any]
 
 
-class Record(Protocol):
-    """A named tuple whose fields stand in the order in which its statement names them."""
-
-    def _asdict(self) -> dict[str, Any]: ...
-
-
 class Session(Protocol):
     """A statement is named by its file and its name in it, such as "dead.bury"."""
 
@@ -40,10 +34,7 @@ class Session(Protocol):
         """How many rows it changed."""
         ...
 
-    def change_many(self, statement: str, bounds: Sequence[Bound | Record]) -> int:
-        """How many rows it changed altogether."""
-        ...
-
+    def change_many(self, statement: str, bounds: Sequence[Bound]) -> None: ...
     def change_last(self, statement: str, bound: Bound) -> None:
         """Nobody needs to know what it changed: it may be run as late as the commit."""
         ...
@@ -59,9 +50,12 @@ class Session(Protocol):
         """A list of numbers as a statement takes it."""
         ...
 
-    def insert_messages(self, rows: Sequence[NewMessage]) -> int:
-        """How many of them were not there yet."""
+    def insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Many rows, each with its values in the order of the statement's columns. How many of them were not there yet;
+        where some were, it may be said of none, and the transaction is to be rolled back."""
         ...
+
+    def insert_messages(self, rows: Sequence[NewMessage]) -> int: ...
 
     def take(
         self, want: Want, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from penstock.contracts.faults import CRASH_POINTS
+from penstock.model.run import Nondeterminism
 from penstock.testing.attempts import Attempt, attempt
 from penstock.testing.counts import Counts, DeadLetter, NotConserved
 from penstock.testing.duplicates import NotIdempotent, deliver_twice
 from penstock.testing.harness import NotDrained, TestApp, WorkerFailed
 from penstock.testing.loop import VirtualLoop, VirtualTime, run, virtual
+from penstock.testing.replay import replay
 
 __all__ = [
     "CRASH_POINTS",
     "Attempt",
     "Counts",
     "DeadLetter",
+    "Nondeterminism",
     "NotConserved",
     "NotDrained",
     "NotIdempotent",
@@ -23,6 +26,7 @@ __all__ = [
     "WorkerFailed",
     "attempt",
     "deliver_twice",
+    "replay",
     "run",
     "virtual",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from penstock.contracts.ledger import Also, Resolve
 from penstock.contracts.runs import EndRun, History, ParkRun, RunChange, Suspend
 from penstock.model.envelope import Event
 from penstock.model.errors import BetweenSteps
@@ -33,6 +34,7 @@ class Begun(Event, type="workflow.run"):
     run: str
     input: msgspec.Raw
     generation: int = 0
+    child: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,27 +152,28 @@ class Executor:
             given = self._inputs.decoded(bytes(begun.input))
         except msgspec.MsgspecError as error:
             return self._parked(unit, run, key, "input", f"What it was started with does not fit any more: {error}")
-        ending = await self._called(run, here, key, given)
+        ending = await self._called(run, here, begun, given)
         if ending is None:
             return self._stopped(unit, run, here, key)
         _join(unit, [*here.notes, ending])
         return None
 
-    async def _called(self, run: Run, here: Slice, key: bytes, given: dict[str, Any]) -> EndRun | None:
+    async def _called(self, run: Run, here: Slice, begun: Begun, given: dict[str, Any]) -> EndRun | None:
         """Calls the workflow. None: it has not ended."""
         outside = current_unit.set(self._between)
         try:
             result = await self._function(run, **given)
             run.ended()
             if run.difference is None and isinstance(run.stopped, Exception):
-                return EndRun(key, COMPLETE, stored(result, f"Workflow {self._name!r}"), None, self._kept_seconds)
+                body = stored(result, f"Workflow {self._name!r}")
+                return EndRun(run.key, COMPLETE, body, None, self._kept_seconds, begun.child)
         except Exception as error:
             run.ended()
             if run.difference is None and isinstance(run.stopped, Exception):
                 failure = describe(error)
                 text = f"{failure.error_class}: {failure.message}"
                 here.engine.events.emit(RunFailed(self._name, run.id, text))
-                return EndRun(key, ERRORED, None, text, self._kept_seconds)
+                return EndRun(run.key, ERRORED, None, text, self._kept_seconds, begun.child)
         except BaseException:
             if run.stopped is None:
                 raise  # the worker stops, or the wall limit is reached
@@ -205,9 +208,12 @@ class Executor:
         return Later(max(0.0, (wake_at - unit.engine.clock.now()) / 1_000_000))
 
     async def died(self, letter: Any) -> None:
-        """A run that could not go on, past its wall limit or dead with its worker, has failed."""
+        """A run that could not go on, past its wall limit or dead with its worker, has failed. It is dealt with as a run:
+        its letter would only bring back a message whose run has ended."""
         unit = current_unit.get()
         assert unit is not None
+        unit.also = unit.also or Also()
+        unit.also.letters.append(Resolve(letter.id, "noted", "the run is errored: penstock workflows restart"))
         begun = msgspec.json.decode(letter.body, type=Begun)
         error = f"{letter.error_class or letter.reason}: {letter.error_message or letter.reason}"
         _join(unit, [EndRun(key_of(self._name, begun.run), ERRORED, None, error, self._kept_seconds)])

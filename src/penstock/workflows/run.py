@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.workflows.slice import Slice
 
 T = TypeVar("T")
+Result = TypeVar("Result", covariant=True)
 Ts = TypeVarTuple("Ts")
 
 TURNS, MORE_TURNS, TURN_SECONDS = 20, 20, 0.05  # how long a step waits for the branches beside it to ask for theirs
@@ -53,14 +54,15 @@ class RunIsOver(PenstockError):
     """This run has ended, or goes on elsewhere. Use a run only inside its workflow."""
 
 
-class Startable(Protocol):
+class Startable(Protocol[Result]):
     """A workflow, as much of it as a parent needs."""
 
-    name: str
-    function: Callable[..., Awaitable[Any]]
-
-    priority: int
-
+    @property
+    def name(self) -> str: ...
+    @property
+    def function(self) -> Callable[..., Awaitable[Result]]: ...
+    @property
+    def priority(self) -> int: ...
     def new_run(
         self,
         unit: Unit,
@@ -175,7 +177,7 @@ class Run:
     def _read(self, payload: bytes, type: Any) -> Any:
         return msgspec.json.decode(payload, type=Any if type is None else type)
 
-    async def child(self, name: str, workflow: Startable, *arguments: Any, **named: Any) -> Any:
+    async def child(self, name: str, workflow: Startable[T], *arguments: Any, **named: Any) -> T:
         """Runs another workflow and waits for its result. A child ends with its parent; one that fails raises here."""
         record = await self._recorded(name, CHILD)
         if record is None:
@@ -187,7 +189,8 @@ class Run:
         ending = await self._signalled(name, CHILD, child_signal(name), None, _ending, record)
         if ending.state != COMPLETE:
             raise child_failed(name, ending.state, ending.error)
-        return restored(bytes(ending.result), workflow.function)
+        result: T = restored(bytes(ending.result), workflow.function)
+        return result
 
     async def _signalled(
         self,

@@ -67,7 +67,7 @@ class Slice:
         self,
         id: str,
         parent: tuple[bytes, str],
-        workflow: Startable,
+        workflow: Startable[Any],
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> None:
@@ -117,7 +117,7 @@ class Slice:
         timeout: float | None,
     ) -> Any:
         attempt = attempts + 1
-        unit = StepUnit(self, self._task + name, f"step {name}")
+        unit = StepUnit(self, self._task + name, f"step {name}{self._again}")
         outside = current_unit.set(unit)
         told = current_step.set(Step(self._workflow, run.id, name, self._again, attempt))
         self._begin()

@@ -120,7 +120,9 @@ class Workflow(Generic[P, R]):
         parent: tuple[bytes, str] | None = None,
     ) -> NewRun:
         given = self.inputs.encoded(arguments, named)
-        message = self.queue.made(unit, Begun(run=id, input=msgspec.Raw(given)), id=key, priority=priority)
+        message = self.queue.made(
+            unit, Begun(run=id, input=msgspec.Raw(given), child=parent is not None), id=key, priority=priority
+        )
         above, step = parent or (None, None)
         return NewRun(key, self.name, id, given, above, step, message)
 
@@ -219,10 +221,13 @@ class Handle(Generic[P, R]):
         await self._operate(engine, work, "restarted")
 
     def _restarted(self, engine: Engine, row: RunRow, position: int) -> set[str]:
-        begun = Begun(run=row.id, input=msgspec.Raw(row.input), generation=row.generation + 1)
+        begun = Begun(
+            run=row.id, input=msgspec.Raw(row.input), generation=row.generation + 1, child=row.parent is not None
+        )
         unit = Unit(engine, None, "", None)
         message = self._workflow.queue.made(unit, begun, id=self.key, priority=row.priority)
-        message = message._replace(correlation_id=bytes(row.correlation_id))
+        # It is still the same run: it began when it did, whatever its code makes of that.
+        message = message._replace(correlation_id=bytes(row.correlation_id), sent_at=row.created_at)
         return engine.writer.runs.restart(
             self.key, position, row.generation, message, kept_seconds=self._workflow.kept_seconds
         )

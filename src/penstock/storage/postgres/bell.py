@@ -15,7 +15,6 @@ import psycopg
 from penstock.model.errors import PenstockError
 from penstock.storage.postgres.connection import Settings, connect
 
-CHANNEL = "penstock"
 NAMES_BYTES_MAX = 7_000  # what one notification holds; a longer list of queues is sent as "any"
 AGAIN_SECONDS = 1.0
 RING = "select pg_notify('penstock', %s)"

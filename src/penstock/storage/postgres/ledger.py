@@ -24,7 +24,7 @@ class PostgresLedger:
         self._filler = Filler(session, faults)
 
     def find_once(self, once: OnceKey) -> bytes | None:
-        return self._session.transact(lambda: self._filler.find_once(once))
+        return self._filler.find_once(once)
 
     def commit(
         self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
@@ -125,8 +125,7 @@ class PostgresLedger:
         """An error at commit may still be a commit: the number that the group wrote tells whether it happened."""
         session = self._session
         session.rollback()
-        session.reopen()
-        if session.transact(lambda: session.value("ledger.read_number", {"worker": session.worker})) != number:
+        if session.reopen() != number:
             raise NotCommitted(
                 f"The commit failed ({first_line(error)}) and was read back: nothing was saved."
             ) from error

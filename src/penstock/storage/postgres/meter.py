@@ -19,7 +19,6 @@ from penstock.model.usage import Measure
 FIRST = 5  # runs of a text that are all measured
 EVERY = 16  # later one run in so many
 TEXTS_MAX = 1_000
-BLOCK_ROWS = 1  # of each page counted
 
 # An index-only scan counts no fetched rows, but the index's own counter knows its entries.
 PROBE = """

@@ -12,9 +12,8 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
 INT8, INT8_ARRAY = 20, 1016  # as the server numbers its types
-_HEAD = Struct(
-    "!5i"
-)  # dimensions, whether there are nulls, the type; then of the one dimension its length and first index
+# Dimensions, whether there are nulls, the type; then of the one dimension its length and first index.
+_HEAD = Struct("!5i")
 
 
 class Numbers:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from penstock.storage.postgres.floors import Floors
 from penstock.storage.postgres.meter import Meter
 from penstock.storage.postgres.numbers import Numbers, understand_numbers
 from penstock.storage.postgres.users import run_calls
-from penstock.storage.session import Bound, Record
+from penstock.storage.session import Bound
 
 T = TypeVar("T")
 
@@ -41,9 +41,11 @@ PATIENCE_SECONDS = 60.0  # how long a server may be away before the process give
 AGAIN_SECONDS = 0.1  # between two tries to reach it
 LOCK_SECONDS = 20.0  # longer than anybody but a process that is stopped in the middle holds the lock of another
 NOTHING: dict[str, Any] = {}
-XACT = "select pg_current_xact_id_if_assigned()::text"
-XACT_STATUS = "select pg_xact_status(%s::xid8)"
-MESSAGE_TYPES = "bytea text int8 int8 text text bytea bytea int8 int8 int8 int8 bytea int8 int8".split()
+TYPES = {  # of the columns of rows that are copied
+    "sending.send": "bytea text int8 int8 text text bytea bytea int8 int8 int8 int8 bytea int8 int8".split(),
+    "running.create": "bytea text text text bytea int8 bytea bytea text int8".split(),
+    "running.add_step": "bytea int8 text text text int8 int8 int8 int8 bytea text".split(),
+}
 _place = itemgetter(20, 21)
 
 
@@ -65,6 +67,7 @@ class PostgresSession:
         self._inside = False  # of a transaction
         self._to_begin: str | None = None  # the way a transaction is to begin, as long as nothing was sent of it
         self._last: list[tuple[str, Bound]] = []  # what is to be run before the commit, and with it
+        self._noted = 0  # the number of the last transaction that was not a group's
         self._floors = Floors()
         self._backends: list[int] = []  # the server's processes behind our connections, the last one and any before it
         self._connect()
@@ -112,14 +115,9 @@ class PostgresSession:
                 self.reopen()
         raise StoreUnavailable(f"{self.settings.shown}: others got in the way {TRIES} times.")
 
-    def change_many(self, statement: str, bounds: Sequence[Bound | Record]) -> int:
-        if not bounds:
-            return 0
-        cursor = self._ready()
-        cursor.executemany(
-            self._sql[statement], [each if isinstance(each, Mapping) else each._asdict() for each in bounds]
-        )
-        return cursor.rowcount
+    def change_many(self, statement: str, bounds: Sequence[Bound]) -> None:
+        if bounds:
+            self._ready().executemany(self._sql[statement], bounds)
 
     def change_last(self, statement: str, bound: Bound) -> None:
         self._last.append((self._sql[statement], bound))
@@ -130,18 +128,21 @@ class PostgresSession:
     def numbers(self, numbers: list[int]) -> Any:
         return Numbers(numbers)
 
+    def insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
+        try:
+            with self._ready().copy(self._sql[f"{statement}_many"]) as copy:
+                copy.set_types(TYPES[statement])
+                for row in rows:
+                    copy.write_row(row)
+        except errors.UniqueViolation:
+            return 0
+        return len(rows)
+
     def insert_messages(self, rows: Sequence[NewMessage]) -> int:
         self._floors.sent(rows)
         if len(rows) == 1:
             return self.change("sending.send", rows[0]._asdict())
-        try:
-            with self._ready().copy(self._sql["sending.send_many"]) as copy:
-                copy.set_types(MESSAGE_TYPES)
-                for row in rows:
-                    copy.write_row(row)
-        except errors.UniqueViolation:
-            return 0  # of none of them can be said that it was not there yet: the transaction is to be rolled back
-        return len(rows)
+        return self.insert("sending.send", rows)
 
     def take(
         self, want: Want, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
@@ -280,11 +281,11 @@ class PostgresSession:
 
     def _transact(self, work: Callable[[], T]) -> T:
         self.ensure()
-        number: str | None = None
+        number: int | None = None
         try:
             self.begin()
             result = work()
-            number = self._transaction_number()
+            number = self._note_changes()
             self.commit()
             return result
         except psycopg.Error as error:
@@ -292,9 +293,9 @@ class PostgresSession:
             if isinstance(error, CONFLICTS):
                 raise Conflict from error
             if is_lost(self.connection, error):
-                self.reopen()
-                if number is not None and self._was_committed(number):
-                    return result
+                saved = self.reopen()
+                if number is not None and saved == number:
+                    return result  # an error at commit may still be a commit
                 raise Conflict from error
             with translated(self.settings):
                 raise
@@ -303,15 +304,14 @@ class PostgresSession:
             self.rollback()
             raise
 
-    def _transaction_number(self) -> str | None:
-        """By which the server tells afterwards what became of it; None if nothing was written."""
-        row = self._ready().execute(XACT).fetchone()
-        return None if row is None else row[0]
-
-    def _was_committed(self, number: str) -> bool:
-        """An error at commit may still be a commit. The old connection is surely over: ours has its lock."""
-        row = self.connection.execute(XACT_STATUS, [number]).fetchone()
-        return row is not None and row[0] == "committed"
+    def _note_changes(self) -> int | None:
+        """By which `reopen` tells whether this transaction was committed; None for a process that has no row yet. Groups
+        have numbers above zero. These are below it and not drawn from the server: to others a new number there is news."""
+        if not self.worker:
+            return None
+        self._noted -= 1
+        self.change_last("ledger.note_changes", {"number": self._noted, "worker": self.worker})
+        return self._noted
 
     # -- the way back -------------------------------------------------------------------------------------
 
@@ -319,20 +319,26 @@ class PostgresSession:
         if self.connection.closed or self.connection.broken:
             self.reopen()
 
-    def reopen(self) -> None:
-        """A fresh connection, as soon as there is a server. What the old one had begun is over by then, or found out."""
+    def reopen(self) -> int | None:
+        """A fresh connection, as soon as there is a server. What the old one had begun is over by then: the number of the
+        last transaction that this process has noted and committed tells how it ended."""
         self._inside = False
         self._to_begin = None
         self._last = []
         self._floors.rolled_back()
         ends = time.perf_counter() + PATIENCE_SECONDS
+        number: int | None = None
+        is_read = False
         while True:
             self.connection.close()
             try:
                 self._connect()
                 if self.worker:
                     self._take_lock_again()
-                return
+                    if not is_read:  # once, before anything else is noted in its place
+                        number, is_read = self._ask("ledger.read_number", {"worker": self.worker}), True
+                    self._enrol_again()
+                return number
             except (StoreUnavailable, psycopg.Error):
                 if time.perf_counter() > ends:
                     raise
@@ -349,7 +355,10 @@ class PostgresSession:
             self._ask("workers.end_old_connection", me | {"old": self._backends[:-1]})
             time.sleep(AGAIN_SECONDS / 10)
         self._backends = self._backends[-1:]
-        enrolled = me | {"host": socket.gethostname(), "pid": os.getpid(), "now": self._ask("upkeep.server_time")}
+
+    def _enrol_again(self) -> None:
+        me = {"worker": self.worker, "host": socket.gethostname(), "pid": os.getpid()}
+        enrolled = me | {"now": self._ask("upkeep.server_time")}
         if self._ask("workers.enrol_again", enrolled) and self.came_back is not None:
             self.came_back()
 

@@ -10,12 +10,11 @@ import psycopg
 from psycopg import errors
 
 from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, SealedUnit, Write, WriteMany, where
-from penstock.model.errors import LostUpdate, PenstockError, StatementFailed, UnitClosed
-from penstock.model.parameters import bind
-from penstock.model.row import Row, row_type
-from penstock.model.statement import one_line, readable, scan, to_psycopg, writable
+from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
+from penstock.model.statement import one_line, scan, to_psycopg
 from penstock.model.usage import Measure
 from penstock.storage.postgres.connection import first_line, is_lost
+from penstock.storage.transaction import Found, UsersTransaction
 
 if TYPE_CHECKING:
     from penstock.storage.postgres.session import PostgresSession
@@ -152,41 +151,10 @@ def _measured(
     measures.append((task, meter.end(begun, rows_written=counting.rows_written)))
 
 
-class PostgresTransaction:
-    """What a function given to `atomically` sees: the commit itself, with everything its unit wrote before it."""
-
+class PostgresTransaction(UsersTransaction):
     def __init__(self, session: PostgresSession, measures: list[tuple[str, Measure]], task: str) -> None:
+        super().__init__(measures, task)
         self._session = session
-        self._measures = measures
-        self._task = task
-        self._changes = 0
-        self._ended = False
-
-    def __enter__(self) -> PostgresTransaction:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended = True
-
-    def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]:
-        columns, values = self._run(sql, bind(readable(sql), given, named))
-        made = row_type(columns)
-        return [made(value) for value in values]
-
-    def first(self, sql: str, given: object = None, /, **named: object) -> Row | None:
-        found = self.rows(sql, given, **named)
-        return found[0] if found else None
-
-    def value(self, sql: str, given: object = None, /, **named: object) -> Any:
-        found = self.first(sql, given, **named)
-        return None if found is None else found[0]
-
-    def column(self, sql: str, given: object = None, /, **named: object) -> list[Any]:
-        return [row[0] for row in self.rows(sql, given, **named)]
-
-    def write(self, sql: str, given: object = None, /, **named: object) -> int:
-        self._run(sql, bind(writable(sql), given, named))
-        return self._changes
 
     def run(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float, defines: bool) -> Ran:
         """Any one statement that was checked before."""
@@ -202,11 +170,8 @@ class PostgresTransaction:
         measure = self._measures[-1][1] if self._session.meter is not None else Measure(sql, 1, 0, 0, 0, 0, 0.0)
         return Ran(columns, values, self._changes, 0, measure)
 
-    def _run(
-        self, sql: str, bound: dict[str, Bindable], rows_max: int | None = None
-    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        if self._ended:
-            raise UnitClosed
+    def _run(self, sql: str, bound: dict[str, Bindable], rows_max: int | None = None) -> Found:
+        self._check_open()
         with _measured(self._session, self._task, sql, 1, self._measures) as measured:
             cursor = self._session.cursor.execute(to_psycopg(scan(sql)), bound)
             self._changes = 0 if cursor.description and not scan(sql).writes else _changed(cursor)

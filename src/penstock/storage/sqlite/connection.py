@@ -83,27 +83,33 @@ def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = 
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     with translated(path):
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=STATEMENTS_CACHED)
-        connection.set_busy_timeout(BUSY_MILLISECONDS)
-        if not read_only:
-            _refuse_others(connection, path)
-        for pragma in (
-            "pragma journal_mode = wal",
-            SYNCHRONOUS[synchronous],
-            "pragma foreign_keys = on",
-            "pragma recursive_triggers = on",  # or `insert or replace` would remove rows behind the triggers' backs
-            "pragma temp_store = memory",
-            "pragma trusted_schema = off",
-            "pragma cache_size = -16000",
-            "pragma query_only = on" if read_only else "pragma wal_autocheckpoint = 0",
-        ):
-            connection.execute(pragma).fetchall()
-        # A plan depends on the text and the schema, not on the values bound: the meter can then tell what a text costs.
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        if not read_only and str(connection.pragma("journal_mode")).lower() != "wal":
-            raise StoreUnavailable(
-                f"{path} cannot use write-ahead logging here; put it on a local disk.", path=str(path)
-            )
+        try:
+            _set_up(connection, path, synchronous, read_only)
+        except BaseException:
+            disconnect(connection)
+            raise
     return connection
+
+
+def _set_up(connection: apsw.Connection, path: Path, synchronous: str, read_only: bool) -> None:
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    if not read_only:
+        _refuse_others(connection, path)
+    for pragma in (
+        "pragma journal_mode = wal",
+        SYNCHRONOUS[synchronous],
+        "pragma foreign_keys = on",
+        "pragma recursive_triggers = on",  # or `insert or replace` would remove rows behind the triggers' backs
+        "pragma temp_store = memory",
+        "pragma trusted_schema = off",
+        "pragma cache_size = -16000",
+        "pragma query_only = on" if read_only else "pragma wal_autocheckpoint = 0",
+    ):
+        connection.execute(pragma).fetchall()
+    # A plan depends on the text and the schema, not on the values bound: the meter can then tell what a text costs.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    if not read_only and str(connection.pragma("journal_mode")).lower() != "wal":
+        raise StoreUnavailable(f"{path} cannot use write-ahead logging here; put it on a local disk.", path=str(path))
 
 
 def _refuse_others(connection: apsw.Connection, path: Path) -> None:

@@ -19,7 +19,7 @@ from penstock.model.errors import StorageFull, StoreError
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
-from penstock.storage.session import Bound, Record
+from penstock.storage.session import Bound
 from penstock.storage.sqlite.checkpoint import Checkpointer
 from penstock.storage.sqlite.connection import Guard, connect, damaged, disconnect, translated
 from penstock.storage.sqlite.meter import Meter
@@ -96,22 +96,18 @@ class SqliteSession:
         self.connection.execute(SQL[statement], bound)
         return self.connection.changes()
 
-    def change_many(self, statement: str, bounds: Sequence[Bound | Record]) -> int:
+    def change_many(self, statement: str, bounds: Sequence[Bound]) -> None:
+        self.connection.executemany(SQL[statement], bounds)
+
+    def insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
         connection = self.connection
         before = connection.total_changes()
-        if bounds and isinstance(bounds[0], tuple):
-            self._insert_many(statement, bounds)
-        else:
-            connection.executemany(SQL[statement], bounds)  # type: ignore[arg-type]
-        return connection.total_changes() - before
-
-    def _insert_many(self, statement: str, rows: Sequence[Any]) -> None:
-        connection = self.connection
         whole = len(rows) - len(rows) % ROWS_A_STATEMENT
         for start in range(0, whole, ROWS_A_STATEMENT):
             connection.execute(many(statement), tuple(chain.from_iterable(rows[start : start + ROWS_A_STATEMENT])))
         if whole < len(rows):
             connection.executemany(SQL[statement], rows[whole:])
+        return connection.total_changes() - before
 
     def change_last(self, statement: str, bound: Bound) -> None:
         self.connection.execute(SQL[statement], bound)
@@ -120,7 +116,7 @@ class SqliteSession:
         return apsw.carray(array("q", numbers))
 
     def insert_messages(self, rows: Sequence[NewMessage]) -> int:
-        return self.change_many("sending.send", rows)
+        return self.insert("sending.send", rows)
 
     def take(
         self, want: Want, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import apsw
 
 from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, SealedUnit, Write, WriteMany, where
-from penstock.model.errors import LostUpdate, PenstockError, StatementFailed, UnitClosed
-from penstock.model.parameters import bind
-from penstock.model.row import Row, row_type
-from penstock.model.statement import one_line, readable, writable
+from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
+from penstock.model.statement import one_line
 from penstock.model.usage import Measure
 from penstock.storage.sqlite.connection import at_most, countable, query
+from penstock.storage.transaction import Found, UsersTransaction
 
 if TYPE_CHECKING:
     from penstock.storage.sqlite.session import SqliteSession
@@ -132,53 +131,19 @@ def located(error: Exception, call: Write | WriteMany | Atomic) -> Exception:
     return named
 
 
-class SqliteTransaction:
-    """What a function given to `atomically` sees: the commit itself, with everything its unit wrote before it."""
-
+class SqliteTransaction(UsersTransaction):
     def __init__(self, session: SqliteSession, measures: list[tuple[str, Measure]], task: str) -> None:
+        super().__init__(measures, task)
         self._session = session
-        self._measures = measures
-        self._task = task
-        self._changes = 0
-        self._ended = False
-
-    def __enter__(self) -> SqliteTransaction:
-        return self
-
-    def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
-        if raised is None:
-            self._check_open()
-        self._ended = True
 
     def _check_open(self) -> None:
-        if self._ended:
-            raise UnitClosed
+        super()._check_open()
         # Otherwise what follows would be committed by itself, outside the unit and without its fence.
         if not self._session.connection.in_transaction:
             raise StatementFailed(
                 "A statement rolled the whole commit back (`or rollback`, or `raise(rollback, ...)` in a trigger), so "
                 "nothing more can be done in it. Use `or abort`."
             )
-
-    def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]:
-        columns, values = self._run(sql, bind(readable(sql), given, named))
-        made = row_type(columns)
-        return [made(value) for value in values]
-
-    def first(self, sql: str, given: object = None, /, **named: object) -> Row | None:
-        found = self.rows(sql, given, **named)
-        return found[0] if found else None
-
-    def value(self, sql: str, given: object = None, /, **named: object) -> Any:
-        found = self.first(sql, given, **named)
-        return None if found is None else found[0]
-
-    def column(self, sql: str, given: object = None, /, **named: object) -> list[Any]:
-        return [row[0] for row in self.rows(sql, given, **named)]
-
-    def write(self, sql: str, given: object = None, /, **named: object) -> int:
-        self._run(sql, bind(writable(sql), given, named))
-        return self._changes
 
     def run(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float, defines: bool) -> Ran:
         """Any one statement that was checked before. What changes the schema is not measured, but forgotten about."""
@@ -199,7 +164,7 @@ class SqliteTransaction:
             self._session.meter.forget()
         return Ran(columns, values, changes, last_row_id, measure)
 
-    def _run(self, sql: str, bound: dict[str, Bindable]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    def _run(self, sql: str, bound: dict[str, Bindable]) -> Found:
         self._check_open()
         meter = self._session.meter
         text = countable(sql)

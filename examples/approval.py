@@ -1,0 +1,73 @@
+"""A person in the middle: a draft waits three days for an editor, who is reminded after one. Silence rejects it.
+
+The days pass in virtual time. In real time, `penstock run examples/approval.py` works, and this is the editor:
+
+    penstock workflows start article examples/approval.py --id hats --input '{"title": "Hats"}'
+    penstock workflows signal hats decided '{"by": "Ada", "publish": true}'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+
+import penstock as ps
+from penstock.testing import TestApp, virtual
+
+app = ps.App("newsroom")
+DAY = 86_400.0
+
+
+@dataclass
+class Decision:
+    by: str
+    publish: bool
+
+
+async def write(title: str) -> str:
+    await asyncio.sleep(60)  # whoever writes takes a minute; this step is done once, whatever happens later
+    return f"All about {title.lower()}"
+
+
+async def tell(text: str) -> None:
+    print(text)  # a mail, in real life: give the mail service `ps.step().key`, so that it sends a repeat only once
+
+
+@app.workflow
+async def article(run: ps.Run, title: str) -> str:
+    draft = await run.step("write", write, title)
+    await run.step("ask", tell, f"to the editors: please read {draft!r}")
+    try:
+        decision = await run.wait_for("decided", Decision, timeout=1 * DAY)
+    except ps.TimedOut:
+        await run.step("remind", tell, f"to the editors: {draft!r} still waits for you")
+        try:
+            decision = await run.wait_for("decided", Decision, timeout=2 * DAY, name="decided late")
+        except ps.TimedOut:
+            return "rejected, because nobody read it"
+    if not decision.publish:
+        return f"rejected by {decision.by}"
+    await run.step("publish", tell, f"to everybody: {draft}")
+    return f"published by {decision.by}"
+
+
+@virtual
+async def main() -> None:
+    async with TestApp(app, database=os.environ.get("PENSTOCK_DATABASE")) as world:
+        async with world.unit():
+            hats, shoes, socks = (article[title].start(title) for title in ("Hats", "Shoes", "Socks"))
+        await world.advance(hours=2)
+        async with world.unit():
+            hats.signal("decided", Decision(by="Ada", publish=True))
+        await world.advance(days=1)
+        await world.restart()  # a deploy, while two of them wait: nothing is written or asked for again
+        async with world.unit():
+            socks.signal("decided", Decision(by="Bob", publish=False))
+        await world.advance(days=2)
+        for handle in (hats, shoes, socks):
+            print(f"{handle.id}: {await handle.result()}")
+
+
+if __name__ == "__main__":
+    main()

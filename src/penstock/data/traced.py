@@ -1,0 +1,122 @@
+"""What a trace is made of, and the order in which it is told."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.data import runs
+from penstock.model.ids import as_text
+from penstock.model.times import iso_z
+
+RUN = "run"  # the kind of a run; its steps have theirs
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One delivery of a message, or the message as it waits; a run of a workflow, or one of its steps, under the id of the
+    run's message. `at` is when it began; `depth` counts what led to it."""
+
+    at: int
+    service: str | None
+    kind: str
+    name: str
+    id: bytes
+    causation_id: bytes | None
+    attempt: int
+    status: str  # as in the history, or ready, delayed, leased; that of a run or a step
+    micros: int | None
+    queue: str
+    source: str
+    error: str | None = None
+    due: int | None = None
+    reason: str | None = None
+    resolution: str | None = None
+    replay_of: bytes | None = None
+    depth: int = 0
+    run: str | None = None  # of a run and its steps: its id
+    position: int = 0  # of a step among those of its run
+
+    @property
+    def is_message(self) -> bool:
+        return self.run is None
+
+    @property
+    def due_known(self) -> int | None:
+        """When it goes on by itself. A run that only a signal wakes does not."""
+        return runs.soon(self.due, self.at)
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "at": iso_z(self.at),
+            "service": self.service,
+            "kind": self.kind,
+            "name": self.name,
+            "id": as_text(self.id),
+            "causation_id": _text(self.causation_id),
+            "attempt": self.attempt,
+            "status": self.status,
+            "duration_ms": None if self.micros is None else self.micros / 1_000,
+            "queue": self.queue,
+            "source": self.source,
+            "error": self.error,
+            "due": None if self.due_known is None else iso_z(self.due_known),
+            "reason": self.reason,
+            "resolution": self.resolution,
+            "replay_of": _text(self.replay_of),
+            "depth": self.depth,
+            "run": self.run,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """`notes` are sentences about what may be missing."""
+
+    correlation_id: bytes
+    events: list[Traced]
+    notes: list[str]
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "correlation_id": as_text(self.correlation_id),
+            "events": [event.told() for event in self.events],
+            "notes": self.notes,
+        }
+
+
+def _text(id: bytes | None) -> str | None:
+    return None if id is None else as_text(id)
+
+
+def in_order(events: Iterable[Traced]) -> list[Traced]:
+    """Children follow their parent, one deeper; deliveries of one message, its run's steps, and siblings, by time."""
+    of_message: dict[bytes, list[Traced]] = defaultdict(list)
+    for event in sorted(events, key=lambda event: (event.at, _rank(event), event.position, event.attempt)):
+        of_message[event.id].append(event)
+    children: dict[bytes, list[bytes]] = defaultdict(list)
+    first: list[bytes] = []
+    for id, deliveries in of_message.items():
+        cause = deliveries[0].causation_id
+        (first if cause is None or cause == id or cause not in of_message else children[cause]).append(id)
+    ordered: list[Traced] = []
+    seen: set[bytes] = set()
+    # All are put in once more: those that only lead to one another come last. No chain of ours has any, but what is
+    # damaged is shown all the same.
+    upcoming = [(id, 0) for id in reversed([*first, *of_message])]
+    while upcoming:
+        id, depth = upcoming.pop()
+        if id not in seen:
+            seen.add(id)
+            ordered += [replace(event, depth=depth) for event in of_message[id]]
+            upcoming += [(child, depth + 1) for child in reversed(children[id])]
+    return ordered
+
+
+def _rank(event: Traced) -> int:
+    """Among what begins in one moment: the run, the delivery, the steps in it, and what waits after it."""
+    if event.is_message:
+        return 1 if event.due is None else 3
+    return 0 if event.kind == RUN else 2

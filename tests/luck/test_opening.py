@@ -1,0 +1,56 @@
+"""An app whose disk fails while it is opened says so, and leaves no thread, lock or file open behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from penstock.model.errors import StoreError
+from penstock.testing.disk import Disk, Operation
+from tests.luck.shop import Shop
+
+pytestmark = pytest.mark.fault("F15")
+
+
+def threads() -> set[threading.Thread]:
+    return {each for each in threading.enumerate() if each.name.startswith("penstock-")}
+
+
+def files_open(folder: Path) -> list[str]:
+    """What this process holds open there."""
+    held = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+    return [os.readlink(each) for each in held if each.exists() and os.readlink(each).startswith(str(folder))]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not list the files that are open")
+@pytest.mark.parametrize("failing", ["read", "write", "sync"])
+def test_an_app_that_cannot_be_opened_leaves_nothing_open(disk: Disk, path: Path, failing: Operation) -> None:
+    async def scenario() -> int:
+        shop = Shop(path, disk)
+        async with shop:
+            await shop.place("first")
+        failed, before = 0, threads()
+        for nth in count(1):
+            shop = Shop(path, disk)
+            disk.fail(failing, nth=nth)
+            with suppress(StoreError):
+                await shop.open()
+            came = not disk._faults
+            disk.heal()
+            if shop._engine is None:
+                failed += 1
+            else:
+                await shop.close()
+            assert threads() == before, f"{failing} {nth}"
+            assert files_open(path.parent) == [], f"{failing} {nth}"
+            if not came:
+                break
+        return failed
+
+    assert asyncio.run(scenario()) >= 1
