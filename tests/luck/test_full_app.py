@@ -39,7 +39,7 @@ def test_a_send_raises_and_saves_nothing_until_there_is_space(disk: Disk, path: 
             fill(disk)
             for _ in range(3):
                 with pytest.raises(StorageFull, match="full"):
-                    await shop.place(*"abc", load="x" * 50_000)
+                    await shop.place(*"abc", load="x" * 300_000)
             with pytest.raises(StorageFull, match="full"):
                 await shop.place("small, but the disk is full")
             assert len(inspect.messages()) == 1
@@ -137,7 +137,7 @@ def test_an_app_can_be_stopped_on_a_full_disk_and_started_again(disk: Disk, path
         await shop.place(*(f"order {number}" for number in range(20)))
         fill(disk)
         with pytest.raises(StorageFull):
-            await shop.place("refused", load="x" * 100_000)
+            await shop.place("refused", load="x" * 800_000)
         disk.quota_bytes = disk.used_bytes() + 4 * RESERVE
         async with running(shop):
             await shop.until_begun(8)
