@@ -20,7 +20,7 @@ from tests.contract.material import Desk, message, sheet
 HOT = ("ledger.", "sending.", "claiming.", "dead.")
 SQL = load_all("penstock.storage.sqlite")
 LEDGER = {name: sql for name, sql in SQL.items() if name.startswith(HOT)}
-RETURNING = {name: SQL[name] for name in ("workers.held", "workers.put_back")}
+RETURNING = {name: SQL[name] for name in ("workers.held", "ledger.settle_again")}
 STATEMENTS = {**LEDGER, **RETURNING}
 
 # A scan of these is a walk over something small by nature: the app's queues, the fence's own list of rows, leased rows.

@@ -6,7 +6,7 @@ import msgspec
 
 CLOSED_AFTER = 3  # refusals in a row
 KNOCK_LEAST = 1.0  # seconds until the second knock
-KNOCK_MOST = 120.0  # between two knocks, so that an opened door is found within minutes
+KNOCK_MOST = 108.0  # between two knocks, so that an opened door is found within minutes
 KNOCK_SHARE = 0.04  # of the time it has been closed, where that is more: a quota of a day is not asked 700 times
 LONG_CLOSED = 60.0  # seconds, from which on the way back begins further below
 LONG_SECONDS, LONG_REQUESTS = 5.0, 20

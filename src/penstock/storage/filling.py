@@ -151,6 +151,7 @@ class Filler:
             "seq": delivery.seq,
             "token": delivery.token,
             "now": now,
+            "crashed": 0,
             "charged": int(settlement.charged),
             "error_class": failure.error_class if failure else None,
             "error_message": failure.message if failure else None,
@@ -159,7 +160,7 @@ class Filler:
             due = now + int(settlement.seconds * 1_000_000)
             again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": rounds}
             return session.change("ledger.settle_again", facts | again) == 1
-        return bury(session, facts | {"reason": settlement.reason, "crashed": 0}, tally, now=now)
+        return bury(session, facts | {"reason": settlement.reason}, tally, now=now)
 
     def _name_the_stale(self, units: Sequence[SealedUnit]) -> None:
         """Rolls back first: what the group deleted must be there again to be told from what others took."""

@@ -81,8 +81,8 @@ def _carry_out(session: Session, row: HeldRow, judged: Verdict, tally: Tally, no
         bury(session, facts | {"reason": settlement.reason}, tally, now=now)
     else:
         due = now + int(settlement.seconds * 1_000_000)
-        again = {"number": number, "due": due, "failed": int(settlement.charged)}
-        session.change("workers.put_back", facts | again)
+        again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": 0}
+        session.change("ledger.settle_again", facts | again)
 
 
 _DEFAULT_RULES = (QueueSettings("default").crashes_max, Retry())

@@ -275,6 +275,7 @@ class StoredRuns:
             self._terminate(tally, bytes(child), message.due, kept_seconds)
         forgotten = {"key": key, "position": position, "child": child_signal("")}
         session.change("running.forget_children", forgotten)
+        session.change("running.disown_children", forgotten)
         session.change("running.forget_steps", forgotten)
         session.insert_messages([message])
         tally.bulk([message], SENT)

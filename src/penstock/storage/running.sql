@@ -170,6 +170,19 @@ and name in (
   and penstock_steps.position >= :position
 );
 
+-- Nor is what they say later, should somebody restart them.
+-- name: disown_children
+update penstock_runs
+set parent = null,
+  parent_step = null
+where parent = :key
+and parent_step in (
+  select penstock_steps.name
+  from penstock_steps
+  where penstock_steps.run = :key
+  and penstock_steps.position >= :position
+);
+
 -- name: forget_steps
 delete from penstock_steps
 where run = :key

@@ -100,20 +100,6 @@ limit 10000
 --postgres for update skip locked
 ;
 
--- name: put_back
-update penstock_messages
-set worker = null,
-  token = :number,
-  due = :due,
-  attempts = attempts + :charged,
-  crashes = crashes + :crashed,
-  first_failed_at = case when :failed = 1 then coalesce(first_failed_at, :now) else first_failed_at end,
-  last_failed_at = case when :failed = 1 then :now else last_failed_at end,
-  error_class = coalesce(:error_class, error_class),
-  error_message = coalesce(:error_message, error_message)
-where seq = :seq
-and token = :token;
-
 -- name: keep_counts
 insert into penstock_counters (queue, worker, sent, acked, dead, purged, expired, bytes)
 select queue, 0, sent, acked, dead, purged, expired, bytes
