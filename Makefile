@@ -18,7 +18,7 @@ UV_VERSION = 0.13.7
 # A relative path, so that a folder with a space in its name works.
 RUN = .venv/bin/python
 READY = .venv/.ready
-BENCHES = store meter history queues scale pace
+BENCHES = store meter history queues workflows sleeping scale pace
 
 ##@ Start
 
@@ -28,7 +28,7 @@ help: ## Show this list
 		BEGIN { bold = colour ? "\033[1m" : ""; cyan = colour ? "\033[36m" : ""; plain = colour ? "\033[0m" : ""; \
 			print "Penstock: make TARGET" } \
 		/^##@ / { print "\n" bold substr($$0, 5) plain } \
-		/^[a-z-]+:.*## / { split($$0, part, /:.*## /); printf "  %s%-12s%s %s\n", cyan, part[1], plain, part[2] }' Makefile
+		/^[a-z-]+:.*## / { split($$0, part, /:.*## /); printf "  %s%-15s%s %s\n", cyan, part[1], plain, part[2] }' Makefile
 
 .PHONY: demo
 demo: $(READY) ## Crawl a stand-in App Store for six hours of virtual time, and watch the pace find the store's limit
@@ -37,7 +37,7 @@ demo: $(READY) ## Crawl a stand-in App Store for six hours of virtual time, and 
 ##@ Prove
 
 .PHONY: test
-test: lint types ## Lint, types and every test, on both cores: what has to pass before a commit
+test: lint ## Lint, types and every test, on both cores: what has to pass before a commit
 	@$(RUN) -m tests.both_halves
 
 .PHONY: check
@@ -85,6 +85,14 @@ bench-history: $(READY) ## What it costs to keep a history of every message
 .PHONY: bench-queues
 bench-queues: $(READY) ## Penstock beside Huey, DBOS, PgQueuer, Celery and others: enqueue, drain, idle latency
 	@$(RUN) bench/queues.py
+
+.PHONY: bench-workflows
+bench-workflows: $(READY) ## Durable workflows of 1 and 5 steps beside DBOS and a raw bound, at 1, 100 and 1,000 at once
+	@$(RUN) bench/workflows.py
+
+.PHONY: bench-sleeping
+bench-sleeping: $(READY) ## The memory of 10,000 and of 100,000 runs that sleep
+	@$(RUN) bench/sleeping.py
 
 .PHONY: bench-scale
 bench-scale: $(READY) ## Throughput and latency of 1, 2, 4 and 8 worker processes on one PostgreSQL

@@ -19,7 +19,7 @@ from penstock.contracts.store import Writer
 from penstock.model.envelope import encode
 from penstock.model.message import PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.outcome import HANDED_BACK
-from penstock.storage.sqlite.session import SEND_ONE
+from penstock.storage.sqlite.session import SQL
 from penstock.storage.sqlite.store import SqliteStore
 
 CLAIMED = 100
@@ -80,7 +80,7 @@ def load(backlog: Backlog) -> None:
     rows = waiting(backlog.rows)
     while portion := list(islice(rows, ROWS_A_TRANSACTION)):
         with connection:
-            connection.executemany(SEND_ONE, portion)
+            connection.executemany(SQL["sending.send"], portion)
     connection.close()
 
 

@@ -14,7 +14,6 @@ from bench.load import Listing
 from bench.place import Place
 from bench.watch import WatchedApp
 
-SETTLING_SECONDS = 12.0  # after the start, so that registering, the first look and saving what was used are over
 DELAYED = 1_000  # messages that wait for tomorrow: an idle app is not an empty one
 HEADER_ONLY = 'pragma "data_version"'  # looks at the first page's header, once each time it runs
 
@@ -36,11 +35,12 @@ class Idle:
         return self.pages - self.statements[HEADER_ONLY]
 
 
-def idle_cost(place: Place, seconds: float) -> Idle:
-    return asyncio.run(_idle_cost(place, seconds))
+def idle_cost(place: Place, seconds: float, *, settling_seconds: float) -> Idle:
+    """Settling comes first, so that registering, the first look and saving what was used are over."""
+    return asyncio.run(_idle_cost(place, seconds, settling_seconds))
 
 
-async def _idle_cost(place: Place, seconds: float) -> Idle:
+async def _idle_cost(place: Place, seconds: float, settling_seconds: float) -> Idle:
     app = WatchedApp(place)
     listings = app.queue("listings", accepts=[Listing])
 
@@ -66,7 +66,7 @@ async def _idle_cost(place: Place, seconds: float) -> Idle:
         return _pages(connection)
 
     running = asyncio.ensure_future(app.run())
-    await asyncio.sleep(SETTLING_SECONDS)
+    await asyncio.sleep(settling_seconds)
     pages_before = await engine.in_writer(begin)
     cpu_before, wall_before = time.process_time(), time.perf_counter()
     await asyncio.sleep(seconds)

@@ -1,6 +1,6 @@
 """Penstock beside other queues for Python: enqueue, drain and idle latency, in one run on one machine.
 
-    make bench-queues        or        python bench/queues.py [--quick] [--n N] [--rounds N] [--only penstock,huey]
+    make bench-queues        or        python bench/queues.py [--quick | --smoke] [--n N] [--rounds N] [--only NAMES]
 
 Each queue has a file under bench/peers with its settings and where they come from. Every round takes all of them in a new
 order; each gets an empty store on this disk and, where it needs one, a server of its own. Right before it the raw SQLite
@@ -52,6 +52,7 @@ PEERS = {
 
 FULL = Plan(messages=10_000, one_by_one=2_000, latencies=120, rounds=3, again_max=2)
 QUICK = Plan(messages=1_000, one_by_one=200, latencies=30, rounds=1, again_max=0)
+SMOKE = Plan(messages=200, one_by_one=40, latencies=4, rounds=1, again_max=0, raw_messages=200, raw_times=1)
 
 
 @dataclass(slots=True)
@@ -118,7 +119,9 @@ def parsed() -> argparse.Namespace:
         return chosen
 
     parser = argparse.ArgumentParser(description="Penstock beside other queues, in one run on one machine.")
-    parser.add_argument("--quick", action="store_true", help="a thousand messages and one round")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a thousand messages and one round")
+    size.add_argument("--smoke", action="store_true", help="just enough to see that all of it runs")
     parser.add_argument("--n", type=int, metavar="N", help="messages to drain, in hundreds")
     parser.add_argument("--rounds", type=int, metavar="N", help="how often each queue has its turn")
     parser.add_argument("--only", type=names, metavar="NAMES", help="penstock,huey,... and nobody else")
@@ -128,7 +131,7 @@ def parsed() -> argparse.Namespace:
 
 
 def planned(options: argparse.Namespace) -> Plan:
-    plan = QUICK if options.quick else FULL
+    plan = SMOKE if options.smoke else QUICK if options.quick else FULL
     if options.n:
         plan = replace(plan, messages=options.n, one_by_one=options.n // 5)
     return replace(plan, rounds=options.rounds) if options.rounds else plan

@@ -27,8 +27,6 @@ from bench.queues_processes import ANSWER_SECONDS_MAX, PeerFailed, Process
 from bench.queues_servers import SERVERS, last_line
 from bench.report import ROOT, percentile
 
-RAW_MESSAGES = 10_000
-RAW_TIMES = 3  # a drain of ten thousand lasts a twelfth of a second: the median of a few
 PAUSED_SYNCS_PART = 4  # before a turn, a quarter as many as there will be latencies
 
 
@@ -41,6 +39,8 @@ class Plan:
     latencies: int
     rounds: int
     again_max: int  # how often a turn on a slow or changing disk is taken again; then it is kept as it is
+    raw_messages: int = 10_000
+    raw_times: int = 3  # a drain of ten thousand lasts a twelfth of a second: the median of a few
 
     def split(self, settings: Settings) -> tuple[int, int]:
         """How many of a peer's messages go one by one, and how many by the hundred. A slow peer gets fewer of them."""
@@ -88,7 +88,7 @@ class Turns:
         self._folder = folder
         self._python = python
         self._random = random
-        self._load = Load(RAW_MESSAGES)
+        self._load = Load(plan.raw_messages)
         self.best_ms = math.inf
 
     def pace(self) -> float:
@@ -100,7 +100,7 @@ class Turns:
     def reference(self) -> Reference:
         pace = self.pace()
         sends, drains = [], []
-        for _ in range(RAW_TIMES):
+        for _ in range(self._plan.raw_times):
             with self._fresh() as folder:
                 send, drain = raw_sqlite.send_then_drain(in_file(folder / "raw.db"), self._load)
             sends.append(self._load.count / send)

@@ -1,6 +1,6 @@
 """How far one PostgreSQL goes: throughput and latency against the number of worker processes.
 
-    make bench-scale        or        python bench/scale.py [--quick] [--workers 1 2 4 8]
+    make bench-scale        or        python bench/scale.py [--quick | --smoke] [--workers 1 2 4 8]
 
 Once with handlers that wait, as those do that fetch pages, and once with handlers that do nothing. The queue is filled while
 it is paused, and the clock runs from when it is resumed until the last message is settled on the disk. Then, with nothing
@@ -59,6 +59,7 @@ class Plan:
 
 FULL = Plan(5.0, 60_000, 200)
 QUICK = Plan(0.25, 2_000, 20)
+SMOKE = Plan(0.05, 100, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,9 @@ def panels(points: list[Point]) -> list[Panel]:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Throughput and latency against the number of worker processes.")
-    parser.add_argument("--quick", action="store_true", help="fewer messages")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="fewer messages")
+    size.add_argument("--smoke", action="store_true", help="just enough to see that all of it runs")
     parser.add_argument("--workers", nargs="+", type=int, default=(1, 2, 4, 8), metavar="N", help="how many processes")
     parser.add_argument("--seed", type=int, default=os.environ.get("PENSTOCK_SEED") or SystemRandom().getrandbits(32))
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where results and databases go")
@@ -200,7 +203,7 @@ def say(line: str) -> None:
 
 def main() -> None:
     options = parsed()
-    plan = QUICK if options.quick else FULL
+    plan = SMOKE if options.smoke else QUICK if options.quick else FULL
     options.out.mkdir(parents=True, exist_ok=True)
     report = Report("scale", options.seed)
     say(f"scale: {', '.join(map(str, options.workers))} worker processes on one PostgreSQL, seed {options.seed}")

@@ -1,6 +1,6 @@
 """How fast the stores send, claim and settle, beside what SQLite, PostgreSQL and the disk allow in the same minutes.
 
-    make bench-store        or        python bench/store.py [--quick] [--n N] [--only PART ...]
+    make bench-store        or        python bench/store.py [--quick | --smoke] [--n N] [--only PART ...]
 
 Raw loop and engine take turns, three times, each on an empty database with full durability. What counts is the ratio within
 a round: absolute figures belong to one disk and one minute. A round on a slow or changing disk is taken again, a few
@@ -41,8 +41,6 @@ from penstock.cli.worker import GARBAGE_THRESHOLD
 
 T = TypeVar("T")
 
-ROUNDS = 3
-
 RAW = "raw loop"
 ENQUEUE = "enqueue, units of 100"
 NOOP = "claim-run-settle, no-op"
@@ -64,12 +62,15 @@ class Plan:
     sizes: tuple[int, ...]
     claims: int
     idle_seconds: float
+    settling_seconds: float  # before that, until an app that has started is at rest
     snapshot_seconds: tuple[float, float]  # without the old snapshot, and with it
     again_max: int  # how often a round is taken again; then it is kept whatever the disk did
+    rounds: int = 3
 
 
-FULL = Plan(100_000, 200, (1_000, 1_000_000, 5_000_000), 300, 60.0, (10.0, 60.0), 2)
-QUICK = Plan(50_000, 20, (1_000, 200_000), 100, 10.0, (2.0, 6.0), 1)
+FULL = Plan(100_000, 200, (1_000, 1_000_000, 5_000_000), 300, 60.0, 12.0, (10.0, 60.0), 2)
+QUICK = Plan(50_000, 20, (1_000, 200_000), 100, 10.0, 12.0, (2.0, 6.0), 1)
+SMOKE = Plan(300, 3, (1_000, 2_000), 5, 0.2, 0.2, (0.2, 0.5), 0, rounds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class Bench:
         gc.set_threshold(GARBAGE_THRESHOLD)
         names = [name for contest in contests for name in contest.measures]
         pairs = {name: Pair(name + suffix, "messages/s", store=store) for name in names}
-        for _ in range(ROUNDS):
+        for _ in range(self._plan.rounds):
             for contest in contests:
                 taken = self._round(contest, load, fresh)
                 for name, ours, reference in zip(contest.measures, taken.engine, taken.raw, strict=True):
@@ -203,7 +204,7 @@ class Bench:
 
     def _latency(self, fresh: Fresh, *, suffix: str = "", store: str = "sqlite") -> Pair:
         half, most = (Pair(name + suffix, "ms", store=store) for name in (LATENCY, LATENCY_P99))
-        for _ in range(ROUNDS):
+        for _ in range(self._plan.rounds):
             latencies, syncs = fresh(lambda place: engine_loop.idle_latency(place, self._plan.latencies, self._random))
             pace = 1000 * percentile(syncs, 0.5)
             for pair, share in ((half, 0.5), (most, 0.99)):
@@ -213,7 +214,9 @@ class Bench:
         return half
 
     def idle(self) -> None:
-        idle = self.on_a_fresh_file(lambda place: idle_cost(place, self._plan.idle_seconds))
+        idle = self.on_a_fresh_file(
+            lambda place: idle_cost(place, self._plan.idle_seconds, settling_seconds=self._plan.settling_seconds)
+        )
         show_idle(idle)
         self.report.rows += [
             Row("penstock", "idle processor time", idle.cpu_percent, "% of one core"),
@@ -239,7 +242,7 @@ class Bench:
                 Row("penstock", f"{name}, processor", each.cpu_ms, "ms", least.cpu_ms, each.cpu_ms / least.cpu_ms),
             ]
         for size in sorted(set(FULL.sizes) - set(self._plan.sizes)):
-            self.report.skip(claim_at(size), "--quick")
+            self.report.skip(claim_at(size), "--smoke" if self._plan is SMOKE else "--quick")
         # A slow disk would hide what a claim costs, so the processor's time has to keep within the bar too.
         ratio = max(most.p50_ms / least.p50_ms, most.cpu_ms / least.cpu_ms)
         unit = f"x the claim at {least.rows:,}"
@@ -290,7 +293,9 @@ def resident_mb() -> float:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="How fast the store is, beside the raw loop on the same disk.")
-    parser.add_argument("--quick", action="store_true", help="fewer messages, a smaller backlog, a shorter rest")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="fewer messages, a smaller backlog, a shorter rest")
+    size.add_argument("--smoke", action="store_true", help="just enough to see that all of it runs")
     parser.add_argument("--n", type=int, metavar="N", help="messages in each loop")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--seed", type=int, default=os.environ.get("PENSTOCK_SEED") or SystemRandom().getrandbits(32))
@@ -300,11 +305,11 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    plan = QUICK if options.quick else FULL
+    plan = SMOKE if options.smoke else QUICK if options.quick else FULL
     if options.n:
         plan = replace(plan, messages=options.n)
     options.out.mkdir(parents=True, exist_ok=True)
-    say(f"store: {plan.messages:,} messages a loop, {ROUNDS} rounds, full durability, seed {options.seed}")
+    say(f"store: {plan.messages:,} messages a loop, {plan.rounds} round(s), full durability, seed {options.seed}")
     neighbours = Neighbours()
     with tempfile.TemporaryDirectory(dir=options.out) as folder:
         bench = Bench(plan, Path(folder), options.seed)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import penstock as ps
 from bench.place import Place
 from penstock.config import Config
 from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
+from penstock.contracts.runs import EndRun
 from penstock.contracts.store import Store, Writer
 from penstock.runtime.events import MessageFailed
 
@@ -27,6 +28,7 @@ class Watch:
         self._left = 0
         self._then: Callable[[], object] = int
         self.finished_at = 0.0
+        self.when_ended: Callable[[list[bytes]], object] | None = None  # called with the keys of runs that have ended
 
     def expect(self, units: int, then: Callable[[], object]) -> None:
         self._left = units
@@ -41,10 +43,19 @@ class Watch:
             if self._left <= 0:
                 self.finished_at = time.perf_counter()
                 self._then()
+        if self.when_ended is not None and (ended := [*_ended(units)]):
+            self.when_ended(ended)
         return committed
 
     def find_once(self, once: OnceKey) -> bytes | None:
         return self._ledger.find_once(once)
+
+
+def _ended(units: Sequence[SealedUnit]) -> Iterator[bytes]:
+    for unit in units:
+        for change in unit.runs or ():
+            if type(change) is EndRun:
+                yield change.key
 
 
 class WatchedWriter:
@@ -58,6 +69,7 @@ class WatchedWriter:
         self.timers = writer.timers
         self.objects = writer.objects
         self.items = writer.items
+        self.runs = writer.runs
         self.upkeep = writer.upkeep
         self.close = writer.close
 
@@ -65,9 +77,9 @@ class WatchedWriter:
 class WatchedApp(ps.App):
     writer: WatchedWriter
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, history: bool = False) -> None:
         # The store is what is measured; what the history of every message costs is in bench/history.py and bench/queues.py.
-        config = Config(history=False)
+        config = Config(history=history)
         super().__init__("bench", database=place.database, migrations=place.folder / "migrations", config=config)
         self._failed: MessageFailed | None = None
         self.events.subscribe(self._give_up, to=MessageFailed)

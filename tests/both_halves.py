@@ -1,7 +1,7 @@
-"""Runs the whole suite in two processes at once, since a small machine has two cores: `python -m tests.both_halves`.
+"""Runs the whole suite on both cores of a small machine, and the types beside it: `python -m tests.both_halves`.
 
-One half is what waits for processes, disks and seeds; the other is the rest. Both report as pytest does, the first half
-after the second, and one closing line counts both.
+Two processes share what computes; a third one has the crashes, which wait for most of their time. All report as pytest
+does, one while it runs and the others after it, and one closing line counts all of them.
 """
 
 from __future__ import annotations
@@ -12,44 +12,85 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO
 
+from tests.bytecode import compile_all
 from tests.plugins.spec_report import PART_VARIABLE, write
 
 ROOT = Path(__file__).resolve().parent.parent
+CRASHES = ("tests/crash",)
 FIRST = (
-    *("tests/crash", "tests/luck", "tests/simulation", "tests/web", "tests/systems", "tests/moving"),
+    *("tests/contract", "tests/luck", "tests/simulation", "tests/web", "tests/systems", "tests/moving"),
     *("tests/test_examples.py", "tests/test_docs.py"),
     *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/unit/test_cli_*.py"))),
 )
+TYPES = ("mypy", "--strict")
+TYPES_NICE = 5  # so that they take what the tests leave
 CLOSING = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
 
 
 def main() -> int:
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="penstock-halves-") as folder:
-        parts = [Path(folder, "first.json"), Path(folder, "second.json")]
-        said = Path(folder, "first.txt")
-        second = ["tests", *(f"--ignore={each}" for each in FIRST)]
-        with said.open("w") as output:
-            slow = _start(FIRST, parts[0], stdout=output)
-            quick = _start(second, parts[1], stdout=subprocess.PIPE)
-            assert quick.stdout is not None
-            told = ""
-            for line in quick.stdout:
-                told += line
-                print(line, end="", flush=True)
-            codes = [slow.wait(), quick.wait()]
-        print("\nThe other half, which ran beside it:\n", flush=True)
-        print(said.read_text(), flush=True)
-        if max(codes) == 0 and all(part.exists() for part in parts):
+    compile_all()
+    second = ("tests", *(f"--ignore={each}" for each in (*CRASHES, *FIRST)))
+    beside = {"The first half": FIRST, "The crashes": CRASHES}
+    with tempfile.TemporaryDirectory(prefix="penstock-halves-") as folder, ExitStack() as files:
+        types = _Types()
+        said = {name: Path(folder, f"{number}.txt") for number, name in enumerate(beside)}
+        parts = [Path(folder, f"{number}.json") for number in range(len(beside) + 1)]
+        started = [
+            _start(arguments, part, stdout=files.enter_context(said[name].open("w")))
+            for (name, arguments), part in zip(beside.items(), parts[1:], strict=True)
+        ]
+        shown = _start(second, parts[0], stdout=subprocess.PIPE)
+        assert shown.stdout is not None
+        told = ""
+        for line in shown.stdout:
+            told += line
+            print(line, end="", flush=True)
+        codes = [process.wait() for process in (shown, *started)]
+        for name, path in said.items():
+            print(f"\n{name}, which ran beside it:\n\n{path.read_text()}", flush=True)
+            told += path.read_text()
+        codes.append(types.wait())
+        if not any(codes) and all(part.exists() for part in parts):
             write(ROOT / "build" / "spec.json", _merged(parts))
-        _close(told + said.read_text(), time.perf_counter() - began)
-    return max(codes)
+        _close(told, time.perf_counter() - began)
+    return next((abs(code) for code in codes if code), 0)
+
+
+class _Types:
+    """Mypy. What it finds is shown as soon as it is known."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *TYPES],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=partial(os.nice, TYPES_NICE),
+        )
+        self._said = ""
+        self._listening = threading.Thread(target=self._listen)
+        self._listening.start()
+
+    def _listen(self) -> None:
+        self._said, _ = self._process.communicate()
+        if self._process.returncode:
+            print(f"\n{self._said}", flush=True)
+
+    def wait(self) -> int:
+        self._listening.join()
+        print(f"Types: {self._said.strip().rpartition(chr(10))[2]}", flush=True)
+        return self._process.returncode
 
 
 def _start(arguments: Sequence[str], part: Path, stdout: int | IO[str]) -> subprocess.Popen[str]:

@@ -12,6 +12,7 @@ from zlib import crc32
 
 import pytest
 
+from tests.bytecode import compile_all
 from tests.extent import EVERYTHING
 
 pytest_plugins = ["tests.plugins.spec_report"]
@@ -25,9 +26,9 @@ ONE_IN = 6
 DISORDER = {"shuffled", "duplicated", "both"}
 NOTES = pytest.StashKey[list[str]]()
 
-# Hundreds of processes start here. Without files of bytecode each of them compiles the package, which takes as long again.
-sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False  # until the tests are collected
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+compile_all()
 # A shell lets what it starts in the background ignore Ctrl-C, and so would every process that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -70,9 +71,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests stay as they are until the end: the collector need not look through them again and again."""
+    """Thousands of tests stay as they are until the end: the garbage collector need not look through them over and over."""
     gc.collect()
     gc.freeze()
+    sys.dont_write_bytecode = True
 
 
 def _is_left_out(item: pytest.Function) -> bool:

@@ -123,6 +123,8 @@ class SqliteGround(Ground):
         return False
 
 
+ONLOOKER = "penstock tests"  # the name of our own connection, for tests that end those of others
+BEGIN = "begin isolation level repeatable read"
 # A worker's connection is the one that holds its lock. Its transaction has a number once it has written something.
 INSIDE = """
 select backend_xid is not null
@@ -153,9 +155,12 @@ class PostgresGround(Ground):
 
     @contextmanager
     def reading(self) -> Iterator[Ask]:
-        with psycopg.connect(self.address, options="-c search_path=public,penstock") as connection:
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            yield lambda sql, **bound: connection.execute(to_psycopg(sql).encode(), bound).fetchall()
+        looking = self._begun()
+        try:
+            yield lambda sql, **bound: looking.execute(to_psycopg(sql).encode(), bound).fetchall()
+        finally:
+            if not looking.closed:
+                looking.execute("rollback")
 
     def change(self, statement: str) -> int:
         with psycopg.connect(self.address, options="-c search_path=public,penstock") as connection:
@@ -180,9 +185,22 @@ class PostgresGround(Ground):
         return bool(self._inside(pid))
 
     def _inside(self, pid: int) -> list[tuple[Any, ...]]:
+        return self._looker().execute(INSIDE, [pid]).fetchall()
+
+    def _begun(self) -> psycopg.Connection[Any]:
+        """A connection with a snapshot: the one there is, or a new one where a test or its server has ended that."""
+        try:
+            self._looker().execute(BEGIN)
+        except psycopg.OperationalError:
+            self._looker().execute(BEGIN)
+        return self._looker()
+
+    def _looker(self) -> psycopg.Connection[Any]:
+        """One for all looks: to make a connection takes the server longer than to answer."""
         if self._looking is None or self._looking.closed:
-            self._looking = psycopg.connect(self.address, autocommit=True)
-        return self._looking.execute(INSIDE, [pid]).fetchall()
+            options = "-c search_path=public,penstock"
+            self._looking = psycopg.connect(self.address, autocommit=True, options=options, application_name=ONLOOKER)
+        return self._looking
 
     def close(self) -> None:
         if self._looking is not None:

@@ -94,10 +94,10 @@ def _is_whole(line: bytes) -> bool:
     return line.endswith(b"}")
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 20.0, *, every: float = 0.003) -> None:
     """Looks every few milliseconds. The deadline is there to fail, never to make a test pass."""
     ends = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > ends:
             raise TimeoutError(f"after {seconds:g} s there is still no {what}")
-        time.sleep(0.003)
+        time.sleep(every)

@@ -97,7 +97,8 @@ class Oracle:
 
     def wait_until_empty(self, *queues: str, seconds: float = 30.0) -> None:
         """Returns when nothing of these queues (of any if none is named) waits or is held."""
-        wait_until(lambda: self.left(*queues) == 0, f"end of queues {queues}", seconds)
+        # A look takes as much of a processor as a message does, and those it waits for need both.
+        wait_until(lambda: self.left(*queues) == 0, f"end of queues {queues}", seconds, every=0.02)
 
     # -- effects ----------------------------------------------------------------------------------------
 

@@ -86,6 +86,18 @@ def compete(first: int, turns: int) -> None:
     asyncio.run(main())
 
 
+def climb(first: int, runs: int, seconds: float) -> None:
+    """Starts so many runs of the ladder in one unit, whose steps take so long."""
+    from tests.crash import ladder  # an app of its own, which no other process here needs
+
+    async def main() -> None:
+        async with ladder.app, ladder.app.unit():
+            for number in range(first, first + runs):
+                ladder.ladder[f"run-{number}"].start(number, seconds)
+
+    asyncio.run(main())
+
+
 def write(units: int, writer: int) -> None:
     """From SIGUSR1 on, commits so many units, one after another, and notes how long each of them took."""
 

@@ -27,7 +27,7 @@ ENDED_EVERY_SECONDS = 0.2
 AT_WORK_AGAIN_SECONDS = 5.0  # the promise, from the return of the server
 PICKED_UP_SECONDS = 0.5  # with nobody listening it would be up to a second
 STAGES = ("first", "second")
-OTHERS = "select pid from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
+OTHERS = "select pid from pg_stat_activity where datname = %s and application_name <> 'penstock tests'"
 BELLS = "select pid from pg_stat_activity where datname = %s and application_name = 'penstock bell'"
 
 

@@ -24,12 +24,19 @@ class Crew:
     """Bells ring at once. A post that was stopped or killed stays empty until it is manned again."""
 
     def __init__(
-        self, made: Callable[[], ps.App], folder: Path, *, workers: int, start: datetime | None = None
+        self,
+        made: Callable[[], ps.App],
+        folder: Path,
+        *,
+        workers: int,
+        start: datetime | None = None,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._made = made
         self._database = TestApp.new_database() if TestApp.new_database else str(folder / "crew.db")
         self._workers = workers
         self._start = start
+        self._look_seconds = look_seconds
         self._numbers = 0
         self.apps: dict[int, ps.App] = {}
         self._processes: dict[int, Process] = {}
@@ -61,7 +68,7 @@ class Crew:
         app = self._made()
         app.database = self._database
         app.config = msgspec.structs.replace(app.config, synchronous="off")
-        surroundings = self._host.surroundings(process, trap, tick_seconds=LOOK_SECONDS)
+        surroundings = self._host.surroundings(process, trap, tick_seconds=self._look_seconds)
         process.owns(await process.start(app.open(surroundings)))
         self.apps[post], self._processes[post], self._traps[post] = app, process, trap
         if not visits:

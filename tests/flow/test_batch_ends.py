@@ -13,6 +13,7 @@ import penstock as ps
 from penstock.model.errors import BadApp
 from penstock.runtime.events import RowsReturned
 from penstock.testing import CRASH_POINTS, TestApp, run, virtual
+from tests.extent import EVERYTHING
 from tests.flow.shop import EFFECT, Listing, Photo, effects
 from tests.flow.test_batches import batch_app, send
 from tests.flow.test_crashes import ELSEWHERE
@@ -265,7 +266,7 @@ class Expected:
 
 
 @pytest.mark.spec("A1-07", "A1-08", "F-18")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200 if EVERYTHING else 40, deadline=None)
 @given(STEPS, st.booleans())
 def test_any_order_of_words_blocks_and_failures_ends_as_the_rules_say(steps: list[Step], raises: bool) -> None:
     expected = Expected()

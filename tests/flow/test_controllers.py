@@ -46,6 +46,7 @@ async def test_one_failing_item_harms_no_other_and_is_parked_after_five(mode: st
         assert (tried["003"], tried["005"], tried["000"]) == (5, 5, 1)
 
 
+@pytest.mark.alike
 @virtual
 async def test_tries_of_a_failing_item_are_counted_over_a_restart() -> None:
     async def work(_item: str) -> None:

@@ -130,7 +130,7 @@ async def test_an_operator_in_another_process_is_heard_in_the_middle_of_a_tick(m
         shelves.append(Shelf(work, mode=mode, parallel=2))
         return shelves[-1].app
 
-    async with Crew(made, tmp_path, workers=2, start=START) as crew:
+    async with Crew(made, tmp_path, workers=2, start=START, look_seconds=5) as crew:
         await crew.man(2, visits=True)
         outside = crew.apps[2]
 

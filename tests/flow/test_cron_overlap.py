@@ -125,7 +125,7 @@ async def test_after_three_days_down_as_much_is_made_up_for_as_was_asked(
     def made() -> ps.App:
         return counting_app("0 * * * *", catch_up=catch_up)
 
-    async with Crew(made, tmp_path, workers=1, start=START) as crew:
+    async with Crew(made, tmp_path, workers=1, start=START, look_seconds=10) as crew:
         await crew.advance(hours=1)
         assert len(await effects(crew.apps[0])) == 1
         await crew.stop(0)

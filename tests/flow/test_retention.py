@@ -26,8 +26,8 @@ def platform(profile: str = "cloudflare", **queue: float) -> tuple[ps.App, Queue
 @pytest.mark.parametrize(
     "profile, retention, seconds",
     [
-        ("cloudflare", None, 4 * DAY),
-        ("cloudflare", 14 * DAY, 14 * DAY),
+        pytest.param("cloudflare", None, 4 * DAY, marks=pytest.mark.alike),
+        pytest.param("cloudflare", 14 * DAY, 14 * DAY, marks=pytest.mark.alike),
         ("cloudflare", 90, 90),
         ("cloudflare-free", None, DAY),
         ("local", 3_600, 3_600),

@@ -137,7 +137,7 @@ async def test_who_starts_beside_others_shares_their_time(tmp_path: Path) -> Non
 async def test_after_a_year_back_a_person_is_told_and_what_waits_is_due_once_the_clock_was_left_alone_for_an_hour(
     tmp_path: Path,
 ) -> None:
-    async with Crew(made, tmp_path, workers=1, start=START + timedelta(days=YEAR)) as crew:
+    async with Crew(made, tmp_path, workers=1, start=START + timedelta(days=YEAR), look_seconds=10) as crew:
         await fill(crew)
         await crew.stop(0)
         crew.jump(days=-YEAR)

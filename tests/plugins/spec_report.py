@@ -33,6 +33,8 @@ class SpecReport:
         part = os.environ.get(PART_VARIABLE)
         self.path = Path(part) if part else config.rootpath / "build" / "spec.json"
         self.whole_suite = bool(part) or runs_everything(config)
+        # Otherwise what is left out are the tests that only `make both` runs on both stores.
+        self.chosen = any(getattr(config.option, name, None) for name in ("keyword", "markexpr", "deselect", "lf"))
         self.ids: dict[str, list[str]] = {}
         self.called: set[str] = set()
         self.failed: set[str] = set()
@@ -42,7 +44,8 @@ class SpecReport:
             self.ids[item.nodeid] = marked_ids(item)
 
     def pytest_deselected(self) -> None:
-        self.whole_suite = False
+        if self.chosen:
+            self.whole_suite = False
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

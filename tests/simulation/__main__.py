@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tests.simulation.many import histories, named, quiet, report
-from tests.simulation.simulator import Simulator
+from tests.simulation.simulator import WORLDS, Simulator
 
 
 def main() -> int:
@@ -18,33 +18,41 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1_000, help="how many histories")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="replay this one and show all of it")
+    parser.add_argument("--world", choices=(*WORLDS, "both"), default="both", help="messages, or runs of workflows")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--keep-going", action="store_true", help="show every broken law, not only the first")
     asked = parser.parse_args()
+    worlds = [*WORLDS] if asked.world == "both" else [asked.world]
     if asked.seed is not None:
-        return replay(asked.seed)
-    return many(range(asked.first, asked.first + asked.seeds), asked.jobs, asked.keep_going)
+        return max(replay(world, asked.seed) for world in worlds)
+    seeds = range(asked.first, asked.first + asked.seeds)
+    codes = 0
+    for world in worlds:
+        codes |= many(world, seeds, asked.jobs, asked.keep_going)
+        if codes and not asked.keep_going:
+            break
+    return codes
 
 
-def replay(seed: int) -> int:
+def replay(world: str, seed: int) -> int:
     quiet()
-    with Simulator() as simulator:
+    with Simulator(world) as simulator:
         history = simulator.history(seed)
     print("\n".join(history.lines))
-    print(f"seed {seed}: {history.rows} messages, {history.seconds:.1f} virtual seconds, trace {history.digest}")
+    print(f"seed {seed}: {history.size} {world}, {history.seconds:.1f} virtual seconds, trace {history.digest}")
     if history.broken:
         print(f"{named(seed)} broke the law: {history.broken}")
     return 1 if history.broken else 0
 
 
-def many(seeds: range, jobs: int, keep_going: bool) -> int:
-    began, failed, messages = time.perf_counter(), 0, 0
+def many(world: str, seeds: range, jobs: int, keep_going: bool) -> int:
+    began, failed, size = time.perf_counter(), 0, 0
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("histories", total=len(seeds))
-        for history in histories(seeds, jobs):
+        bar = progress.add_task(f"histories of {world}", total=len(seeds))
+        for history in histories(seeds, jobs, world):
             progress.advance(bar)
-            messages += history.rows
+            size += history.size
             if history.broken:
                 failed += 1
                 print(report(history), flush=True)
@@ -53,7 +61,7 @@ def many(seeds: range, jobs: int, keep_going: bool) -> int:
     seconds = time.perf_counter() - began
     if not failed:
         rate = len(seeds) / seconds
-        print(f"{len(seeds):,} histories, {messages:,} messages, no law broken, {rate:.0f} histories a second")
+        print(f"{len(seeds):,} histories, {size:,} {world}, no law broken, {rate:.0f} histories a second")
     return 1 if failed else 0
 
 

@@ -1,24 +1,18 @@
-"""Workers of a simulated world: each has its own app, engine and connections, on one file, in one virtual loop."""
+"""Workers of a simulated world: an app with the queues of its plan, and a look at whoever is on the processor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
 import penstock as ps
 from penstock.config import Config
-from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
-from penstock.contracts.store import Store
-from penstock.model.errors import StoreUnavailable
 from penstock.queues.batch import Batch
 from penstock.queues.queue import Queue
-from penstock.runtime.engine import Engine
-from penstock.runtime.surroundings import Surroundings
-from penstock.storage.sqlite.presence import SqlitePresence
-from penstock.storage.sqlite.store import SqliteStore, SqliteWriter
 from penstock.testing.process import Process
+from tests.simulation.apps import StagedApp
 from tests.simulation.model import Crew, Run
 from tests.simulation.plan import Plan, QueuePlan
 
@@ -41,9 +35,7 @@ class Handling(Protocol):
     async def handle_batch(self, app: SimulatedApp, batch: Batch) -> object: ...
 
 
-class SimulatedApp(ps.App):
-    """An app whose store reports to its process, so that even a worker killed while it opens lets go of its files."""
-
+class SimulatedApp(StagedApp):
     def __init__(
         self,
         plan: Plan,
@@ -59,14 +51,8 @@ class SimulatedApp(ps.App):
             "retry_longest_seconds": plan.retry_first * 4,
             "hops_max": 1_000,  # what a batch sends follows from its deepest message, and batches mix all the time
         }
-        super().__init__(
-            "simulated",
-            database=database,
-            migrations=database.parent / "none",
-            config=Config(synchronous="off", history=plan.history, overrides=limits),
-        )
-        self._process = process
-        self._order = order
+        config = Config(synchronous="off", history=plan.history, overrides=limits)
+        super().__init__(database, process, config, order=order)
         self.by_number: list[Queue] = [self._declare(queue) for queue in plan.queues]
         for number in served:
             planned, queue = plan.queues[number], self.by_number[number]
@@ -103,51 +89,6 @@ class SimulatedApp(ps.App):
 
         queue.on_batch(on_jobs)
 
-    async def opened(self) -> Engine:
-        """A simulated process that was closed stays closed: opened anew, it would live in real time."""
-        if self._engine is None or not self._engine.is_open:
-            raise StoreUnavailable("This worker has stopped.")
-        return self._engine
-
-    def store(self, **options: Any) -> Store:
-        options |= {"synchronous": "off", "reserve_bytes": 0, "metered": False}
-        return _SimulatedStore(self._process, self._order, self.database, **options)
-
-
-class _SimulatedStore(SqliteStore):
-    def __init__(self, process: Process, order: Random | None, path: str, **options: Any) -> None:
-        super().__init__(path, **options)
-        self._process = process
-        self._order = order
-
-    def open_writer(self, *, now: int) -> Any:
-        writer: Any = super().open_writer(now=now)
-        assert isinstance(writer, SqliteWriter)
-        self._process.writer = writer
-        if self._order is not None:
-            writer.ledger = _Shuffled(writer.ledger, self._order)  # type: ignore[assignment]
-        return writer
-
-    def presence(self, worker: int) -> SqlitePresence:
-        self._process.presence = presence = super().presence(worker)
-        return presence
-
-
-class _Shuffled:
-    """A ledger that gives claimed rows in any order: no consumer may lean on one."""
-
-    def __init__(self, ledger: Ledger, order: Random) -> None:
-        self._ledger = ledger
-        self._order = order
-
-    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], **chores: Any) -> Committed:
-        committed = self._ledger.commit(units, wants, **chores)
-        self._order.shuffle(committed.claimed)
-        return committed
-
-    def find_once(self, once: OnceKey) -> bytes | None:
-        return self._ledger.find_once(once)
-
 
 class Watched:
     """Runs a handler and knows whenever it is the one on the processor, as the engine must."""
@@ -175,9 +116,3 @@ class Watched:
                 raise
             except BaseException as error:
                 step, value = self._work.throw, error
-
-
-async def run_until_stopped(app: SimulatedApp, surroundings: Surroundings, opened: Callable[[], None]) -> None:
-    await app.open(surroundings, migrate=False)
-    opened()
-    await app.run()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from penstock.testing.process import Process
 from tests.simulation.plan import QueuePlan
+from tests.simulation.stage import Worker
 
 WAITING, LEASED, ACKED, DEAD = "waiting", "leased", "acked", "dead"
 SPLIT, PURGED, EXPIRED = "split", "purged", "expired"
@@ -45,15 +45,11 @@ class Row:
 
 
 @dataclass(slots=True, eq=False)
-class Crew:
-    """One worker process, from its start to its end."""
+class Crew(Worker):
+    """One worker process, and what the law knows of it."""
 
-    name: str
-    process: Process
-    queues: dict[str, QueuePlan]
+    queues: dict[str, QueuePlan] = field(default_factory=dict)
     number: int = 0
-    serving: bool = False  # it claims
-    stopping: bool = False
     running: list[Run] = field(default_factory=list)  # handlers that have begun and not ended
     on_processor: Run | None = None
     suspects: set[Run] = field(default_factory=set)
@@ -62,11 +58,6 @@ class Crew:
     full_at: dict[str, float] = field(default_factory=dict)  # when it last had no slot for a queue
     parallel: dict[str, dict[int, float]] = field(default_factory=dict)  # slots it may think it has, and until when
     purging: Counter[str] = field(default_factory=Counter)  # queues that somebody empties through it
-    started_at: float = 0.0
-    paused_at: float = float("-inf")
-    resumed_at: float = float("-inf")
-    died_at: float | None = None
-    left: bool = False
 
     def slots_taken(self, queue: str) -> int:
         return len({id(run.beside) for run in self.running if run.row.queue.name == queue})
@@ -125,13 +116,3 @@ class Pull:
     asked: str = ""  # or ack, or retry
     seconds: float | None = None
     ended: str = ""
-
-
-class Trace:
-    """What happened, in order. The same seed gives the same lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def note(self, at: float, text: str) -> None:
-        self.lines.append(f"{at:12.6f} {text}")

@@ -1,7 +1,8 @@
 """Planted bugs: each patch is one, and a simulator that does not find it proves nothing about the rest.
 
-A patch opens with the bug in words and the seed that showed it last, which is tried first. `python -m
-tests.simulation.mutants` makes the patches anew after the engine has changed, wherever each still has its place.
+A patch opens with the bug in words, the world whose law it breaks unless that is the one of messages, and the seed that
+showed it last, which is tried first. `python -m tests.simulation.mutants` makes the patches anew after the engine has
+changed, wherever each still has its place; with names it makes only those.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ PATCHES = sorted((Path(__file__).parent / "mutants").glob("*.patch"))
 SECONDS_MAX = 300  # real ones, for one mutant on a busy machine
 SEEDS = range(200)  # the histories in which each is to be found, and in which the engine as it is breaks no law
 SHOWN_BY = "# shown by seed "
+WORLD = "# world "
 
 # The copy must be what is imported, or every mutant would be as healthy as the original.
 RUN = """
@@ -51,10 +53,16 @@ def seed_of(patch: Path) -> int | None:
     return None if found is None else int(found[1])
 
 
+def world_of(patch: Path) -> str:
+    found = re.search(f"^{WORLD}(\\w+)$", patch.read_text(encoding="utf-8"), re.MULTILINE)
+    return "messages" if found is None else found[1]
+
+
 def try_mutant(patch: Path, seeds: range = SEEDS) -> Verdict:
     """Plants the bug in a copy of the engine and runs histories on it until one breaks the law."""
     with tempfile.TemporaryDirectory(prefix="penstock-mutant-") as folder:
-        shutil.copytree(ROOT / "src", Path(folder, "src"), ignore=shutil.ignore_patterns("__pycache__"))
+        # With its bytecode, which holds for every file that still has its time: only what is patched is compiled.
+        shutil.copytree(ROOT / "src", Path(folder, "src"))
         planted = subprocess.run(
             ["git", "apply", "--unsafe-paths", f"--directory={folder}", str(patch)],
             cwd=folder,
@@ -69,10 +77,10 @@ def try_mutant(patch: Path, seeds: range = SEEDS) -> Verdict:
             return Verdict(patch.stem, None, "", why)
         known = seed_of(patch)
         if known is not None and known in seeds:
-            verdict = _run(patch.stem, Path(folder, "src"), range(known, known + 1))
+            verdict = _run(patch, Path(folder, "src"), range(known, known + 1))
             if verdict.seed is not None or verdict.trouble:
                 return verdict
-        return _run(patch.stem, Path(folder, "src"), seeds)
+        return _run(patch, Path(folder, "src"), seeds)
 
 
 def differ(one: Path, other: Path) -> bool:
@@ -84,8 +92,8 @@ def differ(one: Path, other: Path) -> bool:
     )
 
 
-def _run(name: str, source: Path, seeds: range) -> Verdict:
-    asked = ["--first", str(seeds.start), "--seeds", str(len(seeds)), "--jobs", "1"]
+def _run(patch: Path, source: Path, seeds: range) -> Verdict:
+    asked = ["--world", world_of(patch), "--first", str(seeds.start), "--seeds", str(len(seeds)), "--jobs", "1"]
     command = [sys.executable, "-c", RUN, str(source), *asked]
     ran = subprocess.run(
         command,
@@ -97,9 +105,9 @@ def _run(name: str, source: Path, seeds: range) -> Verdict:
     )
     found = re.search(r"^seed (\d+)@\S* broke the law: (.*)$", ran.stdout, re.MULTILINE)
     if found is not None:
-        return Verdict(name, int(found[1]), found[2])
+        return Verdict(patch.stem, int(found[1]), found[2])
     trouble = "" if ran.returncode == 0 else f"the simulator ended with {ran.returncode}:\n{ran.stdout}\n{ran.stderr}"
-    return Verdict(name, None, "", trouble)
+    return Verdict(patch.stem, None, "", trouble)
 
 
 def make_anew(patch: Path) -> str:
@@ -123,15 +131,17 @@ def renew(patch: Path) -> str:
     if not changes:
         return f"has no place any more: {bug}"
     before = patch.read_text(encoding="utf-8").splitlines(keepends=True)
+    world = "".join(line for line in before if line.startswith(WORLD))
     noted = "".join(line for line in before if line.startswith(SHOWN_BY))
-    patch.write_text(f"# {bug}\n{noted}{changes}", encoding="utf-8")
+    patch.write_text(f"# {bug}\n{world}{noted}{changes}", encoding="utf-8")
     verdict = try_mutant(patch)
     if verdict.seed is None:
         return verdict.trouble or f"no history of {len(SEEDS)} shows it any more: {bug}"
-    patch.write_text(f"# {bug}\n{SHOWN_BY}{verdict.seed}\n{changes}", encoding="utf-8")
+    patch.write_text(f"# {bug}\n{world}{SHOWN_BY}{verdict.seed}\n{changes}", encoding="utf-8")
     return f"shown by seed {verdict.seed}: {verdict.law}"
 
 
 if __name__ == "__main__":
     for each in PATCHES:
-        print(f"{each.stem}: {renew(each)}", flush=True)
+        if not sys.argv[1:] or each.stem in sys.argv[1:]:
+            print(f"{each.stem}: {renew(each)}", flush=True)

@@ -6,20 +6,22 @@ import gc
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import apsw
 
 from penstock.storage.sqlite.store import SqliteStore
 from penstock.testing.loop import OutOfPatience, Stuck, run
 from tests.simulation.features import planned
-from tests.simulation.final import final_law
-from tests.simulation.model import Trace
-from tests.simulation.watch import Watch, columns_of
+from tests.simulation.runs.plan import planned as runs_planned
+from tests.simulation.runs.world import RunsWorld
+from tests.simulation.stage import Stage, Trace
+from tests.simulation.watch import QUEUES, RUNS, Watch, columns_of
 from tests.simulation.world import World
 
 FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -49,21 +51,37 @@ def _watchdog() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class History:
+    world: str
     seed: int
     broken: str | None
     lines: list[str]
     seconds: float  # virtual ones
-    rows: int
+    size: int  # messages, or runs
 
     @property
     def digest(self) -> str:
         return blake2b("\n".join(self.lines).encode(), digest_size=16).hexdigest()
 
 
+class Kind(NamedTuple):
+    """A kind of world: how the one of a seed is made, and which tables its law watches."""
+
+    make: Callable[[int, Path, Trace], Stage[Any, Any]]
+    tables: Set[str]
+
+
+WORLDS = {
+    "messages": Kind(lambda seed, database, trace: World(planned(seed), database, trace), QUEUES),
+    "runs": Kind(lambda seed, database, trace: RunsWorld(runs_planned(seed), database, trace), RUNS),
+}
+
+
 class Simulator:
     """Keeps an empty database to copy from, since making one takes longer than most histories."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: str = "messages") -> None:
+        self._name = world
+        self._kind = WORLDS[world]
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=FOLDER))
         self._empty = self._folder / "empty.db"
         writer = SqliteStore(self._empty, synchronous="off", reserve_bytes=0, metered=False).open_writer(now=0)
@@ -90,14 +108,14 @@ class Simulator:
         database = folder / "world.db"
         shutil.copyfile(self._empty, database)
         trace = Trace()
-        worlds: list[World] = []
+        worlds: list[Stage[Any, Any]] = []
 
         async def main() -> float:
-            world = World(planned(seed), database, trace)
+            world = self._kind.make(seed, database, trace)
             worlds.append(world)
-            with Watch(self._columns, world.committed).on():
+            with Watch(self._columns, self._kind.tables, world.committed).on():
                 await world.run()
-            return world._loop.time()
+            return world.now()
 
         seconds = 0.0
         try:
@@ -112,9 +130,9 @@ class Simulator:
             broken = f"the simulator fell over: {type(error).__name__}: {error}"
             trace.lines.append(repr(error))
         if broken is None:
-            broken = final_law(database, worlds[0].law, worlds[0].outside)
+            broken = worlds[0].verdict(database)
         shutil.rmtree(folder, ignore_errors=True)
-        rows = len(worlds[0].law.rows) if worlds else 0
+        size = worlds[0].size if worlds else 0
         worlds.clear()
         gc.collect(0)
-        return History(seed, broken, trace.lines, seconds, rows)
+        return History(self._name, seed, broken, trace.lines, seconds, size)

@@ -10,7 +10,12 @@ import pytest
 from tests.simulation.features import ACTS, planned
 from tests.simulation.many import histories, report
 from tests.simulation.mutants import SEEDS
+from tests.simulation.runs import plan as runs
+from tests.simulation.runs.shape import STEPS, WAITS, Do, nodes
 from tests.simulation.simulator import Simulator
+from tests.simulation.stage import Staging
+
+RUNS_SEEDS = SEEDS[:80]
 
 
 @pytest.mark.spec("A13-11")
@@ -18,17 +23,31 @@ from tests.simulation.simulator import Simulator
 def test_no_history_breaks_a_law(note: Callable[[str], None]) -> None:
     began, messages = time.perf_counter(), 0
     for history in histories(SEEDS, jobs=2):
-        messages += history.rows
+        messages += history.size
         assert history.broken is None, report(history)
 
     seconds = time.perf_counter() - began
     note(f"simulator: {len(SEEDS)} histories, {messages:,} messages, {len(SEEDS) / seconds:.0f} histories a second")
 
 
+@pytest.mark.spec("A7-02", "A7-03", "A7-05", "A13-11")
+@pytest.mark.fault("F32")
+def test_no_history_of_workflows_breaks_a_law(note: Callable[[str], None]) -> None:
+    began, size = time.perf_counter(), 0
+    for history in histories(RUNS_SEEDS, jobs=2, world="runs"):
+        size += history.size
+        assert history.broken is None, report(history)
+
+    seconds = time.perf_counter() - began
+    note(f"simulator: {len(RUNS_SEEDS)} histories, {size:,} runs, {len(RUNS_SEEDS) / seconds:.0f} histories a second")
+
+
 @pytest.mark.spec("A13-12")
-def test_a_seed_tells_the_same_story_every_time() -> None:
-    seeds = [seed for seed in SEEDS if planned(seed).faults][:5]
-    with Simulator() as first, Simulator() as second:
+@pytest.mark.parametrize("world", ["messages", "runs"])
+def test_a_seed_tells_the_same_story_every_time(world: str) -> None:
+    plans: dict[str, Callable[[int], Staging]] = {"messages": planned, "runs": runs.planned}
+    seeds = [seed for seed in SEEDS if plans[world](seed).faults][:5]
+    with Simulator(world) as first, Simulator(world) as second:
         for seed in seeds:
             one, other = first.history(seed), second.history(seed)
             assert one.lines == other.lines
@@ -62,3 +81,19 @@ def test_histories_hold_every_way_to_use_a_queue() -> None:
     assert any(send.unique for each in plans for send in each.sends)
     assert {act.kind for each in plans for act in each.acts} == {*ACTS, "pull"}
     assert any(each.stalls and each.workers > 1 for each in plans)
+
+
+def test_histories_of_workflows_hold_every_kind_of_fault_and_of_step() -> None:
+    plans = [runs.planned(seed) for seed in RUNS_SEEDS]
+    faults = [fault for each in plans for fault in each.faults]
+    assert {fault.kind for fault in faults} == {"kill", "trap", "pause", "restart", "jump"}
+    assert {fault.point for fault in faults} >= {"step.before", "step.after", "step.saved", "commit.after"}
+    assert any(fault.seconds > each.lease for each in plans for fault in each.faults if fault.kind == "pause")
+    assert {each.workers for each in plans} == {1, 2, 3, 4}
+    assert any(each.tick_seconds is None for each in plans)
+    assert {act.kind for each in plans for act in each.acts} == set(runs.ACTS)
+    parts = [node for each in plans for flow in each.workflows for node in nodes(flow.shape)]
+    assert {part.kind for part in parts if isinstance(part, Do)} == set(STEPS)
+    assert {type(part).__name__.lower() for part in parts} == {"do", *WAITS}
+    assert any(not part.caught for part in parts if isinstance(part, Do))
+    assert any(start.spoilt for each in plans for start in each.starts)

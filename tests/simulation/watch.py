@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -10,14 +10,26 @@ import apsw
 
 from penstock.testing.process import Process, current_process
 
-WATCHED = {
-    "effects",
-    "penstock_counters",
-    "penstock_dead",
-    "penstock_messages",
-    "penstock_queues",
-    "penstock_workers",
-}
+QUEUES = frozenset(
+    (
+        "effects",
+        "penstock_counters",
+        "penstock_dead",
+        "penstock_messages",
+        "penstock_queues",
+        "penstock_workers",
+    )
+)
+RUNS = frozenset(
+    (
+        "effects",
+        "penstock_dead",
+        "penstock_messages",
+        "penstock_runs",
+        "penstock_signals",
+        "penstock_steps",
+    )
+)
 
 
 class Change(NamedTuple):
@@ -32,8 +44,8 @@ Committed = Callable[[Process, list[Change]], None]
 
 
 class Watch:
-    def __init__(self, columns: dict[str, tuple[str, ...]], committed: Committed) -> None:
-        self._columns = columns
+    def __init__(self, columns: dict[str, tuple[str, ...]], tables: Set[str], committed: Committed) -> None:
+        self._columns = {table: columns[table] for table in tables}
         self._committed = committed
 
     @contextmanager
@@ -54,8 +66,7 @@ class Watch:
 
         def changed(update: apsw.PreUpdate) -> None:
             table = update.table_name
-            if table in WATCHED:
-                names = self._columns[table]
+            if (names := self._columns.get(table)) is not None:
                 old = None if update.old is None else dict(zip(names, update.old, strict=True))
                 new = None if update.new is None else dict(zip(names, update.new, strict=True))
                 pending.append(Change(table, old, new))
@@ -75,5 +86,5 @@ class Watch:
 def columns_of(connection: apsw.Connection) -> dict[str, tuple[str, ...]]:
     return {
         table: tuple(name for (name,) in connection.execute("select name from pragma_table_info(?)", (table,)))
-        for table in sorted(WATCHED)
+        for table in sorted(QUEUES | RUNS)
     }

@@ -37,7 +37,7 @@ WHOLE = 10_000
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("bench")
-    chosen = ("--quick", "--n", "200", "--only", "penstock,penstock-postgres", "--seed", "7", "--out", str(made))
+    chosen = ("--smoke", "--only", "penstock,penstock-postgres", "--seed", "7", "--out", str(made))
     command = [sys.executable, str(ROOT / "bench" / "queues.py"), *chosen]
     ended = subprocess.run(command, cwd=made, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -20,7 +20,7 @@ PROGRAMME = Path(__file__).resolve().parents[2] / "bench" / "scale.py"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("bench")
-    chosen = ("--quick", "--workers", "1", "2", "--seed", "7", "--out", str(made))
+    chosen = ("--smoke", "--workers", "1", "2", "--seed", "7", "--out", str(made))
     ended = subprocess.run(
         [sys.executable, str(PROGRAMME), *chosen], cwd=made, capture_output=True, text=True, timeout=300
     )

@@ -30,6 +30,7 @@ class EndRun(NamedTuple):
     error: str | None
     kept_seconds: float
     is_child: bool = True  # or it may be
+    generation: int = -1  # which it has to be of, where no fence says so: somebody may have restarted it meanwhile
 
 
 class Suspend(NamedTuple):

@@ -104,6 +104,10 @@ class Script:
     def is_replaying(self) -> bool:
         return self._begun < len(self._order)
 
+    @property
+    def asked(self) -> int:
+        return len(self._asked)
+
     def ask(self, name: str) -> None:
         if name in self._asked:
             raise DuplicateStep(

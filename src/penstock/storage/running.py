@@ -149,6 +149,7 @@ def _ended(ending: EndRun, now: int) -> dict[str, Any]:
         "error": ending.error,
         "now": now,
         "forget_at": now + int(ending.kept_seconds * 1_000_000),
+        "generation": ending.generation,
     }
 
 

@@ -40,7 +40,8 @@ set state = :state,
   ended_at = :now,
   forget_at = :forget_at
 where key = :key
-and state in ('active', 'paused');
+and state in ('active', 'paused')
+and generation = case when cast(:generation as integer) < 0 then generation else :generation end;
 
 -- name: parent
 select parent, parent_step

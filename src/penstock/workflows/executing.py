@@ -216,7 +216,8 @@ class Executor:
         unit.also.letters.append(Resolve(letter.id, "noted", "the run is errored: penstock workflows restart"))
         begun = msgspec.json.decode(letter.body, type=Begun)
         error = f"{letter.error_class or letter.reason}: {letter.error_message or letter.reason}"
-        _join(unit, [EndRun(key_of(self._name, begun.run), ERRORED, None, error, self._kept_seconds)])
+        key = key_of(self._name, begun.run)
+        _join(unit, [EndRun(key, ERRORED, None, error, self._kept_seconds, begun.child, begun.generation)])
         unit.engine.events.emit(RunFailed(self._name, begun.run, error))
 
 

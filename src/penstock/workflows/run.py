@@ -88,10 +88,16 @@ class Run:
         self.key = key
         self._script = script
         self._signals = signals
+        self._heard: set[int] = set()  # those of them that somebody here has got
         self._slice = here
         self._sleeps = 0
         self.stopped: BaseException | None = None  # why it goes on no further here
         self.difference: Nondeterminism | None = None
+
+    @property
+    def asked(self) -> int:
+        """How many steps, sleeps, waits and children its code has asked for."""
+        return self._script.asked
 
     # -- steps --------------------------------------------------------------------------------------------
 
@@ -216,6 +222,7 @@ class Run:
             found = next((each for each in self._signals if each.name == signal), None)
             if found is not None:
                 self._signals.remove(found)
+                self._heard.add(found.seq)
                 here.note(TakeSignal(found.seq))
                 here.note(record._replace(state=DONE, ended_at=here.now(), due=None, result=found.payload))
                 await here.save(self)  # what was decided stays so, whatever is signalled from now on
@@ -289,7 +296,8 @@ class Run:
                 self.difference = self._script.differs(None)
 
     def heard(self, signals: list[Signal]) -> None:
-        self._signals = signals
+        """What was read may be older than what a branch beside has got since."""
+        self._signals = [signal for signal in signals if signal.seq not in self._heard]
 
 
 def _ending(payload: bytes) -> Ending:

@@ -52,6 +52,7 @@ class Slice:
         self._changed = asyncio.Event()  # one of them has ended
         self._waits: list[tuple[int | None, str | None]] = []
         self._at = engine.faults.at
+        self._gate = engine.gate
         self.now = engine.clock.now
         self.notes: list[RunChange] = []  # saved with the next commit, whichever that is
         self.pausing = False
@@ -97,7 +98,7 @@ class Slice:
                 attempts, started = record.attempts, record.started_at
                 while record.due is not None and self.now() < record.due:
                     await self.blocked(run, record.due, None)
-            if self.pausing or self.loop.time() >= self._ends_at:
+            if self.pausing or self.loop.time() >= self._ends_at or self._gate.watched:
                 await self._yield(run)
             try:
                 return await self._do(run, name, position, attempts, started, function, arguments, timeout)
@@ -168,21 +169,22 @@ class Slice:
     async def _commit(self, run: Run, unit: StepUnit, record: StepRecord | None) -> None:
         """An error of the step's own goes to the step; one of the store's ends the slice."""
         notes, self.notes = self.notes, []
-        runs = [*(unit.runs or ()), *notes]  # a step may start runs of its own
-        if record is not None:
-            runs.append(record)
+        if record is None:
+            unit.runs = notes
+        else:
+            if notes:  # in a unit of their own: they stand, whatever the database says to what the step wrote
+                noting = Unit(self.engine, self.delivery, self._task, None)
+                noting.runs = notes
+                self.engine.committer.put(noting)
+            unit.runs = [*(unit.runs or ()), record]  # a step may start runs of its own
             if self._suspect:
-                runs.append(Progress(self.delivery.seq))
-        unit.runs = runs
+                unit.runs.append(Progress(self.delivery.seq))
         self.engine.committer.put(unit)
         try:
             await unit.outcome
         except (LeaseLost, StoreError) as error:
             self.failure = error
             self._suspend(run)
-        except Exception:
-            self.notes = notes + self.notes
-            raise
         if unit.stops:
             self.pausing = True
         if record is not None and self._suspect:
@@ -205,11 +207,14 @@ class Slice:
         waits = (due, signal)
         self._waits.append(waits)
         try:
-            for _ in range(TURNS):
+            turns, asked = 0, run.asked
+            while turns < TURNS:
                 await asyncio.sleep(0)
                 run._check_here()
                 if self._working:
                     break
+                # A branch on its way through what is recorded asks again and again, and may come to a step.
+                turns, asked = (turns + 1 if run.asked == asked else 0), run.asked
             else:
                 self._suspend(run)
             self._changed.clear()
@@ -217,7 +222,8 @@ class Slice:
             if signal is not None:
                 until = min(until, LOOK_SECONDS)
             try:
-                await asyncio.wait_for(self._changed.wait(), until)
+                async with asyncio.timeout(until):  # `wait_for` may lose a cancellation on Python 3.11
+                    await self._changed.wait()
             except TimeoutError:
                 if signal is not None:
                     (history,) = await self.engine.in_writer(
@@ -229,7 +235,7 @@ class Slice:
             self._waits.remove(waits)
 
     async def _yield(self, run: Run) -> None:
-        """The slice is old, or somebody wants the run to pause: no step begins. Those under way end first."""
+        """The slice is old, or somebody wants the run to pause, or to be alone: no step begins. Those under way end first."""
         while self._working:
             self._changed.clear()
             await self._changed.wait()

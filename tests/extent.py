@@ -1,0 +1,7 @@
+"""How much is looked at: a sample and small numbers in `make test`, everything in `make both` and `make crash`."""
+
+from __future__ import annotations
+
+import os
+
+EVERYTHING = "PENSTOCK_EVERYTHING" in os.environ
