@@ -107,8 +107,26 @@ class Outside:
 
     def signal(self, signal: SignalPlan) -> None:
         post, run = self._world.posts[signal.worker], self._chosen(signal.run)
-        if post.is_manned and run is not None:
-            self._ask(post, self._say(post, post.crew, run, [signal.name] * (1 + signal.doubled)))
+        if post.is_manned:
+            names = [signal.name] * (1 + signal.doubled)
+            self._ask(
+                post, self._say_in_vain(post, post.crew) if run is None else self._say(post, post.crew, run, names)
+            )
+
+    async def _say_in_vain(self, post: Post, crew: Worker) -> None:
+        """There is no run yet: whoever signals to one is refused, and nothing of his unit is saved."""
+        app, order = post.app, "order in vain"
+        assert app is not None
+        try:
+            async with app.unit():
+                app.db.write(EFFECT, id=order.encode(), handler="", token=0, kind="order")
+                self._signal(app.flows[0].get("nobody"), "a")
+        except StoreUnavailable as error:
+            self._check_closed(crew, error)
+        except NoSuchRun:
+            self.refused.append(order)
+        else:
+            self._world.break_("a signal to nobody was saved")
 
     def _chosen(self, where: float, among: str = "anybody") -> Tracked | None:
         law, parents = self._world.law, {run.parent for run in self._world.law.open_runs}
