@@ -336,3 +336,11 @@ def test_a_workflow_that_cannot_run_is_refused_where_it_is_written() -> None:
 
         @app.workflow(name="fine")
         async def other(run: ps.Run) -> None: ...
+
+
+def test_a_workflow_with_more_runs_at_once_than_the_profile_allows_is_refused() -> None:
+    app = ps.App("odd")
+    with pytest.raises(ps.PenstockError, match="parallel is 1,000,000; it can be"):
+
+        @app.workflow(parallel=1_000_000)
+        async def wide(run: ps.Run) -> None: ...

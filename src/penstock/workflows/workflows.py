@@ -83,6 +83,9 @@ class Workflows:
             raise BadApp(f"There are two workflows called {name!r}. Give one of them another `name=`.", name=name)
         if priority not in PRIORITIES:
             raise BadApp(f"Workflow {name!r}: priority {priority!r} does not exist: 0 is high, 1 normal, 2 low.")
+        most = self._limits.concurrency_max
+        if parallel is not None and parallel > most:
+            raise BadApp(f"Workflow {name!r}: parallel is {parallel:,}; it can be {most:,} at most.")
         if not keep_days >= 0:
             raise BadApp(f"Workflow {name!r}: keep_days is {keep_days}; it must be at least 0.")
         settings = QueueSettings(
