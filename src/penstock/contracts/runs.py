@@ -107,7 +107,7 @@ class RunRow(NamedTuple):
 
 
 class Runs(Protocol):
-    """Lives in the writer's thread. Each method is one transaction."""
+    """Lives in the writer's thread. Each change is one transaction."""
 
     def histories(self, keys: Sequence[bytes]) -> list[History | None]: ...
     def find(self, key: bytes, *, now: int) -> RunRow | None: ...

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.model.errors import PenstockError, Permanent, QueueFull, StorageFull, Throttled, Unavailable
+from penstock.model.errors import (
+    BadMessage,
+    PenstockError,
+    Permanent,
+    QueueFull,
+    StorageFull,
+    Throttled,
+    TooLarge,
+    Unavailable,
+)
 from penstock.model.redaction import redacted
 from penstock.model.retry import Retry
 
@@ -97,7 +106,7 @@ def settle(outcome: object, *, attempt: int, retry: Retry, share: float = 1.0) -
             return Again(_QUEUE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
         case StorageFull():
             return Again(_STORAGE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
-        case Permanent():
+        case Permanent() | BadMessage() | TooLarge():  # the last two are mistakes that would be made again
             return Dead("permanent", describe(outcome))
         case BaseException() if retry.exhausted(attempt):
             return Dead("exhausted", describe(outcome))

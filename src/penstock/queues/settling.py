@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.model.errors import BadMessage, LeaseLost, PenstockError, StoreError, TooLarge
+from penstock.model.errors import LeaseLost, PenstockError, StoreError
 from penstock.model.message import Delivery
-from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, describe, settle
+from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, settle
 from penstock.model.retry import Retry
 from penstock.runtime.slots import Slot
 from penstock.runtime.unit import Unit
@@ -66,10 +66,7 @@ class Settler:
         if isinstance(outcome, Again | Dead):
             return outcome
         try:
-            if isinstance(outcome, BadMessage | TooLarge):  # a mistake in the handler, which it would make again
-                settlement: Settlement = Dead("permanent", describe(outcome))
-            else:
-                settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry, share=self._share())
+            settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry, share=self._share())
         except Exception as error:
             # `Later("soon")`, or an exception whose text cannot be read, is a failure of the handler and not of its worker.
             outcome = BadAnswer(f"The handler answered with {_named(outcome)}, which cannot be used: {error!r}.")

@@ -129,7 +129,7 @@ class Executor:
             self._between = Between(engine, None, queue_of(self._name), None)
             self._between.closed = True
         delivery = unit.delivery
-        key = key_of(self._name, begun.run)
+        key = delivery.origin
         history = History(ACTIVE, [], [])
         if delivery.before or begun.generation or delivery.replay_of:
             found = await self._histories.read(key)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, overload
 
 import msgspec
 
-from penstock.contracts.runs import NewRun, Signal, TakeSignal
+from penstock.contracts.runs import Signal, TakeSignal
 from penstock.model.errors import BadMessage, PenstockError
 from penstock.model.retry import Retry
 from penstock.model.run import (
@@ -36,11 +36,10 @@ from penstock.workflows.inputs import restored
 from penstock.workflows.steps import TimedOut, child_failed, current_step, failed
 
 if TYPE_CHECKING:
-    from penstock.runtime.unit import Unit
     from penstock.workflows.slice import Slice
+    from penstock.workflows.workflow import Workflow
 
 T = TypeVar("T")
-Result = TypeVar("Result", covariant=True)
 Ts = TypeVarTuple("Ts")
 
 TURNS, MORE_TURNS, TURN_SECONDS = 20, 20, 0.05  # how long a step waits for the branches beside it to ask for theirs
@@ -52,27 +51,6 @@ class Suspended(BaseException):
 
 class RunIsOver(PenstockError):
     """This run has ended, or goes on elsewhere. Use a run only inside its workflow."""
-
-
-class Startable(Protocol[Result]):
-    """A workflow, as much of it as a parent needs."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def function(self) -> Callable[..., Awaitable[Result]]: ...
-    @property
-    def priority(self) -> int: ...
-    def new_run(
-        self,
-        unit: Unit,
-        id: str,
-        key: bytes,
-        arguments: tuple[Any, ...],
-        named: dict[str, Any],
-        priority: int,
-        parent: tuple[bytes, str] | None = None,
-    ) -> NewRun: ...
 
 
 class Run:
@@ -183,7 +161,7 @@ class Run:
     def _read(self, payload: bytes, type: Any) -> Any:
         return msgspec.json.decode(payload, type=Any if type is None else type)
 
-    async def child(self, name: str, workflow: Startable[T], *arguments: Any, **named: Any) -> T:
+    async def child(self, name: str, workflow: Workflow[..., T], *arguments: Any, **named: Any) -> T:
         """Runs another workflow and waits for its result. A child ends with its parent; one that fails raises here."""
         record = await self._recorded(name, CHILD)
         if record is None:

@@ -14,11 +14,12 @@ from penstock.model.retry import Retry
 from penstock.model.run import DONE, FAILED, RETRYING, STEP, StepRecord, key_of
 from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
 from penstock.workflows.inputs import as_stored, stored
-from penstock.workflows.run import Run, Startable, Suspended
+from penstock.workflows.run import Run, Suspended
 from penstock.workflows.steps import Step, current_step, failed, judged, retry_of
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
+    from penstock.workflows.workflow import Workflow
 
 TURNS = 10  # of the loop, in which branches beside a wait may begin a step
 LOOK_SECONDS = 1.0  # how often a wait beside a long step looks for its signal
@@ -68,7 +69,7 @@ class Slice:
         self,
         id: str,
         parent: tuple[bytes, str],
-        workflow: Startable[Any],
+        workflow: Workflow[..., Any],
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> None:
@@ -226,9 +227,7 @@ class Slice:
                     await self._changed.wait()
             except TimeoutError:
                 if signal is not None:
-                    (history,) = await self.engine.in_writer(
-                        lambda: self.engine.writer.runs.histories([self.delivery.id])
-                    )
+                    (history,) = await self.engine.in_writer(lambda: self.engine.writer.runs.histories([run.key]))
                     if history is not None:
                         run.heard(history.signals)
         finally:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from penstock.model.errors import BadApp, BadMessage, PenstockError, TooLarge
-from penstock.model.outcome import Again, Dead, describe, settle
+from penstock.model.errors import BadApp, PenstockError
+from penstock.model.outcome import Again, describe, settle
 from penstock.model.retry import Retry
 
 RETRY = Retry(5, 10.0, 600.0)  # of a step that says nothing else
@@ -78,10 +78,7 @@ class Verdict(NamedTuple):
 
 def judged(error: Exception, *, attempt: int, retry: Retry, share: float) -> Verdict:
     """What follows from an attempt that raised."""
-    if isinstance(error, BadMessage | TooLarge):  # a mistake in the step, which it would make again
-        settlement: Any = Dead("permanent", describe(error))
-    else:
-        settlement = settle(error, attempt=attempt, retry=retry, share=share)
+    settlement = settle(error, attempt=attempt, retry=retry, share=share)
     failure = describe(error)
     text = f"{failure.error_class}: {failure.message}"
     if isinstance(settlement, Again):

@@ -71,7 +71,7 @@ class RunState(NamedTuple):
     steps: list[StepState]
 
 
-class RunFailedError(StepFailed):
+class NotCompleted(StepFailed):
     """The run whose result was asked for did not complete."""
 
 
@@ -167,7 +167,7 @@ class Handle(Generic[P, R]):
         return state_of(*await _found(engine, self))
 
     async def result(self, timeout: float | None = None) -> R:
-        """Waits for the run to end. Raises `RunFailedError` if it does not complete."""
+        """Waits for the run to end. Raises `NotCompleted` if it does not complete."""
         engine = await self._workflow.home.opened()
         pause = LOOK_SECONDS
         async with asyncio.timeout(timeout):
@@ -181,7 +181,7 @@ class Handle(Generic[P, R]):
                     return cast(R, restored(row.result or b"null", self._workflow.function))
                 if row.state in ENDED:
                     error_class = (row.error or row.state).partition(": ")[0]
-                    raise RunFailedError(
+                    raise NotCompleted(
                         f"Run {self.id!r} of {self._workflow.name!r} was {row.state}: {row.error or 'by somebody'}",
                         name=self.id,
                         error_class=error_class,
