@@ -176,6 +176,8 @@ def _steps(found: RunFound) -> Table:
     rows = [_drawn(step, found.row.created_at) for step in found.steps]
     used = [place for place, _ in enumerate(titles) if any(row[place] for row in rows)]
     drawn = table(*((titles[place], "right" if titles[place] in numbers else "left") for place in used))
+    for column in drawn.columns:
+        column.no_wrap = column.no_wrap or column.header in ("kind", "state")  # one word each: never in two
     return fill(drawn, [[row[place] for place in used] for row in rows])
 
 
