@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.app import App
+from penstock.blobs.lifecycle import Expiry
 from penstock.control.chunks import in_chunks
 from penstock.control.controller import Controller
 from penstock.cron.task import Tick
@@ -10,6 +11,7 @@ from penstock.data import chunks, cut, first_by
 from penstock.model.ceiling import rows, usd
 from penstock.model.envelope import Command, Event, Tagged
 from penstock.model.errors import (
+    BadConfig,
     BetweenSteps,
     Gone,
     LeaseLost,
@@ -46,6 +48,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Alert",
     "App",
+    "BadConfig",
     "Batch",
     "BetweenSteps",
     "ChildFailed",
@@ -55,6 +58,7 @@ __all__ = [
     "Discard",
     "Draft",
     "Event",
+    "Expiry",
     "Gone",
     "Later",
     "LeaseLost",

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from penstock.blobs.folder import BlobFolder
-from penstock.blobs.lifecycle import Expiry
 from penstock.config import Config
 from penstock.contracts.store import Store
 from penstock.control.controller import Definition
@@ -33,6 +31,7 @@ from penstock.model.schedule import CatchUp, Overlap
 from penstock.objects.classes import ObjectClass, introduce, parked
 from penstock.objects.host import Host
 from penstock.objects.namespace import Alarmed, AnyObject, Namespace, Told, settings_of
+from penstock.outside import Outside
 from penstock.queues.addressees import check_addressees
 from penstock.queues.alerts import Alerts, Sink
 from penstock.queues.consumer import Consumer
@@ -51,22 +50,20 @@ from penstock.runtime.worker import Worker
 from penstock.stores import store_at
 from penstock.workflows.workflows import Workflows
 
-if TYPE_CHECKING:
-    from penstock.gateway.client import Client
-
 T = TypeVar("T")
-BLOBS_EVERY_SECONDS = 3_600.0
 AnySink = TypeVar("AnySink", bound=Sink)
 
 
-class App:
-    """`App("market")` keeps everything in market.db in the current folder, or where PENSTOCK_DATABASE says."""
+class App(Outside):
+    """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
+    penstock.toml says. With `database` nobody else has a say."""
 
     def __init__(
         self,
         name: str,
         *,
         database: str | Path | None = None,
+        file: str | Path | None = None,
         migrations: str | Path | None = None,
         config: Config | None = None,
     ) -> None:
@@ -78,8 +75,7 @@ class App:
         self.queues: dict[str, Queue] = {}
         self.dead = DeadLetters(self.opened, self.queues)
         self.sinks: list[Sink] = []
-        self._clock = ClockOf(lambda: None if self._engine is None else self._engine.clock)
-        self._expiring: list[BlobFolder] = []
+        super().__init__(ClockOf(lambda: None if self._engine is None else self._engine.clock))
         self.crons = Crons(self.limits, self.opened, self._internal_queue, self.config.ceilings)
         self._objects: dict[str, ObjectClass] = {}
         self._host: Host | None = None
@@ -88,7 +84,8 @@ class App:
         self.workflows = Workflows(self, self.limits, self._internal_queue)
         self.workflow = self.workflows.add
         self.controllers = Controllers(self.opened, self.host, self.object)
-        self.database = str(database or os.environ.get("PENSTOCK_DATABASE") or self.config.database or f"{name}.db")
+        usual = file or f"{name}.db"
+        self.database = str(database or os.environ.get("PENSTOCK_DATABASE") or self.config.database or usual)
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
         self.migrations = Path(migrations) if migrations is not None else beside / "migrations"
         self.worker: Worker | None = None
@@ -158,20 +155,6 @@ class App:
         """Somebody handles this queue's dead letters: they are told of in a queue of its own."""
         if f"{queue.name}-dlq" not in self.queues:
             self.queues[f"{queue.name}-dlq"] = dead_letter_queue(self, queue, self.dead)
-
-    def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = ()) -> BlobFolder:
-        """A folder of blobs: bytes under keys, each saved whole or not at all. What `expiries` call too old goes hourly."""
-        folder = BlobFolder(path, clock=self._clock, expiries=expiries)
-        if expiries:
-            self._expiring.append(folder)
-        return folder
-
-    def http(self, **options: Any) -> Client:
-        """The way out: a client that calls no private address, reads no endless answer, and raises what controllers and
-        queues understand. See docs/guide/http-client.md for its options."""
-        from penstock.gateway.client import Client  # only where somebody goes out: its libraries take a while to load
-
-        return Client(clock=self._clock, **options)
 
     def cron(
         self,
@@ -306,7 +289,7 @@ class App:
         known = [row for queue in served for row in queue.known()]
         kept = [queue.settings.retention_seconds for queue in self.queues.values()]
         shortest = min((seconds for seconds in kept if seconds is not None), default=None)
-        beside = [self.controllers.watch(), self._expire_blobs()]
+        beside = [self.controllers.watch(), self.expire_blobs()]
         work = worker.run(consumers, known, expires_after=shortest, until_idle=until_idle, beside=beside)
         running = asyncio.ensure_future(work)
         try:
@@ -320,12 +303,6 @@ class App:
             self.worker = None
             self._stop_asked = False
             await self.close()
-
-    async def _expire_blobs(self) -> None:
-        while self._expiring:
-            for folder in self._expiring:
-                await folder.expire()
-            await asyncio.sleep(BLOBS_EVERY_SECONDS)
 
     def stop(self) -> None:
         """Asks a running app to stop, or one that is about to run not to. A second call cuts the grace short."""

@@ -55,6 +55,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log: LogConfig = LogConfig()
     tokens: tuple[Token, ...] = ()
     ceiling: CeilingConfig = CeilingConfig()
+    systems: dict[str, dict[str, Any]] = {}  # a section for each of the systems, which knows what may stand there
     overrides: dict[str, Any] = {}
 
     @property

@@ -17,7 +17,7 @@ PART_VARIABLE = (
     "PENSTOCK_SPEC_PART"  # where a run of one part of the suite leaves its proofs, for whoever runs all parts
 )
 IDS = {
-    "spec": re.compile(r"[A-G]\d{0,2}-\d{2}"),  # A1-03, A10-02, D-11
+    "spec": re.compile(r"[A-G]\d{0,2}-T?\d{2}"),  # A1-03, A10-02, D-11, B8-T01
     "fault": re.compile(r"F\d{2}"),  # F03
 }
 

@@ -1,0 +1,1 @@
+"""Stage 1, by cron: finds apps through charts and searches."""

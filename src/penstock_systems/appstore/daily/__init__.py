@@ -1,0 +1,1 @@
+"""Once a day: snapshots, velocity, quality, upkeep."""

@@ -1,0 +1,1 @@
+"""Stage 3, by events: agents that score apps, keywords and markets."""

@@ -1,0 +1,1 @@
+"""Reading the results: queries, reports, commands."""

@@ -1,0 +1,53 @@
+"""What a deployment decides about the pipeline: `[systems.appstore]` in penstock.toml. All of it has defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+import penstock as ps
+
+TIER_WEIGHTS = {"high": 90, "medium": 7, "low": 3}  # of a hundred rolls; 'active' counts as high
+STALE_DAYS = {"high": 7, "active": 7, "medium": 14, "low": 30}
+
+
+class Bases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the store's hosts are. A test or a stand-in puts its own address here."""
+
+    itunes: str = "https://itunes.apple.com"
+    search: str = "https://search.itunes.apple.com"
+    apps: str = "https://apps.apple.com"
+
+
+class Refresh(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """After how many days an app is enriched again, by what it was enriched from."""
+
+    itunes: int = 14
+    scraper: int = 30
+    failed: int = 90
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    country: str = "us"
+    language: str = "en-US"
+    letters: Literal["latin", "any"] = "any"  # latin: keywords keep a to z only
+    bases: Bases = Bases()
+    page_user_agent: str = "Penstock"
+    blobs: str = "."  # the folder that holds the page cache and the archive
+    refresh: Refresh = Refresh()
+    outbound_max: int = 32  # requests of the enrichment that are under way at once
+    review_pages: int = 1
+    cluster_resolution: float = 1.0
+    mail_from: str = "pipeline@alerts.example.com"
+    mail_to: str = "team@example.com"
+
+    @staticmethod
+    def of(systems: Mapping[str, Any]) -> Settings:
+        """Reads the section of this system; what is wrong there is named."""
+        try:
+            return msgspec.convert(systems.get("appstore", {}), Settings)
+        except msgspec.ValidationError as error:
+            known = ", ".join(Settings.__struct_fields__)
+            raise ps.BadConfig(f"[systems.appstore] in penstock.toml: {error}. Known settings: {known}.") from error
