@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+import apsw
 import pytest
 
-from penstock.model.errors import StoreError
+from penstock.model.errors import StoreError, StoreUnavailable
+from penstock.storage.sqlite import connection as opening
 from penstock.testing.disk import Disk, Operation
 from tests.luck.shop import Shop
 
@@ -54,3 +57,27 @@ def test_an_app_that_cannot_be_opened_leaves_nothing_open(disk: Disk, path: Path
         return failed
 
     assert asyncio.run(scenario()) >= 1
+
+
+@pytest.mark.fault("F18")
+@pytest.mark.parametrize("refused, opens", [(3, True), (opening.WAL_TRIES, False)])
+def test_of_several_that_open_a_new_file_at_once_none_gives_up(
+    path: Path, monkeypatch: pytest.MonkeyPatch, refused: int, opens: bool
+) -> None:
+    left = [refused]
+
+    class Contended(apsw.Connection):
+        def execute(self, statements: str, *given: object, **named: object) -> apsw.Cursor:
+            if "journal_mode = wal" in statements and left[0]:
+                left[0] -= 1
+                raise apsw.BusyError("database is locked")
+            return super().execute(statements, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(apsw, "Connection", Contended)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+
+    if opens:
+        opening.disconnect(opening.connect(path, synchronous="full", vfs=None))
+    else:
+        with pytest.raises(StoreUnavailable, match="locked by another program"):
+            opening.connect(path, synchronous="full", vfs=None)

@@ -17,6 +17,7 @@ from penstock.model.statement import one_line
 
 APPLICATION_ID = 0x50454E53  # "PENS": tells a Penstock database from any other SQLite file
 BUSY_MILLISECONDS = 30_000  # what a writer outside Penstock may hold the file before we give up
+WAL_TRIES = 245  # with pauses that grow by a millisecond: as long as that
 STEPS_BETWEEN_LOOKS = (
     10_000  # of SQLite's program, some tenths of a millisecond: a look at the time costs next to nothing
 )
@@ -95,8 +96,8 @@ def _set_up(connection: apsw.Connection, path: Path, synchronous: str, read_only
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     if not read_only:
         _refuse_others(connection, path)
+    _write_ahead(connection)
     for pragma in (
-        "pragma journal_mode = wal",
         SYNCHRONOUS[synchronous],
         "pragma foreign_keys = on",
         "pragma recursive_triggers = on",  # or `insert or replace` would remove rows behind the triggers' backs
@@ -110,6 +111,19 @@ def _set_up(connection: apsw.Connection, path: Path, synchronous: str, read_only
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     if not read_only and str(connection.pragma("journal_mode")).lower() != "wal":
         raise StoreUnavailable(f"{path} cannot use write-ahead logging here; put it on a local disk.", path=str(path))
+
+
+def _write_ahead(connection: apsw.Connection) -> None:
+    """Of several processes that open a new file at the same moment one makes it a file with a log. SQLite does not let the
+    others wait for that, whatever its busy time-out: both would hold what the other needs."""
+    for pause in range(WAL_TRIES):
+        try:
+            connection.execute("pragma journal_mode = wal").fetchall()
+            return
+        except apsw.BusyError:
+            if pause == WAL_TRIES - 1:
+                raise
+            time.sleep(0.001 * pause)
 
 
 def _refuse_others(connection: apsw.Connection, path: Path) -> None:
