@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from penstock.alerts.alert import Alert
+from penstock.alerts.sinks import MailSink, SlackSink, WebhookSink
 from penstock.app import App
 from penstock.blobs.lifecycle import Expiry
 from penstock.control.chunks import in_chunks
 from penstock.control.controller import Controller
 from penstock.cron.task import Tick
 from penstock.data import chunks, cut, first_by
+from penstock.gateway.budgets import Budgets
+from penstock.gateway.chat import Answer
+from penstock.gateway.models import Model
+from penstock.gateway.paid import Gateway
 from penstock.model.ceiling import rows, usd
 from penstock.model.envelope import Command, Event, Tagged
 from penstock.model.errors import (
     BadConfig,
     BetweenSteps,
+    BudgetSpent,
     Gone,
     LeaseLost,
     LoopBroken,
@@ -33,7 +40,6 @@ from penstock.model.errors import (
 from penstock.model.outcome import Discard, Later
 from penstock.model.retry import Retry
 from penstock.objects.object import Object
-from penstock.queues.alerts import Alert
 from penstock.queues.batch import Batch
 from penstock.queues.draft import Draft
 from penstock.queues.letters import DeadLetter, Which
@@ -47,10 +53,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Alert",
+    "Answer",
     "App",
     "BadConfig",
     "Batch",
     "BetweenSteps",
+    "BudgetSpent",
+    "Budgets",
     "ChildFailed",
     "Command",
     "Controller",
@@ -59,12 +68,15 @@ __all__ = [
     "Draft",
     "Event",
     "Expiry",
+    "Gateway",
     "Gone",
     "Later",
     "LeaseLost",
     "LoopBroken",
     "LostUpdate",
+    "MailSink",
     "Message",
+    "Model",
     "NoSuchQueue",
     "NoUnit",
     "Object",
@@ -75,6 +87,7 @@ __all__ = [
     "Refused",
     "Retry",
     "Run",
+    "SlackSink",
     "Step",
     "StepFailed",
     "StorageFull",
@@ -85,6 +98,7 @@ __all__ = [
     "Unavailable",
     "UnitClosed",
     "Unparsable",
+    "WebhookSink",
     "Which",
     "Workflow",
     "chunks",

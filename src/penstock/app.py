@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from penstock.alerts.telling import Alerts
 from penstock.config import Config
 from penstock.contracts.store import Store
 from penstock.control.controller import Definition
@@ -33,30 +33,32 @@ from penstock.objects.host import Host
 from penstock.objects.namespace import Alarmed, AnyObject, Namespace, Told, settings_of
 from penstock.outside import Outside
 from penstock.queues.addressees import check_addressees
-from penstock.queues.alerts import Alerts, Sink
 from penstock.queues.consumer import Consumer
 from penstock.queues.desk import Desk
 from penstock.queues.dying import dead_letter_queue
 from penstock.queues.letters import DeadLetters
 from penstock.queues.queue import Queue
+from penstock.readiness.trial import Trial
+from penstock.routes import Routes
 from penstock.runtime.clock import ClockOf
 from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events
 from penstock.runtime.once import run_once
 from penstock.runtime.surroundings import Surroundings
-from penstock.runtime.unit import AwaitedUnit, open_unit
+from penstock.runtime.unit import OpenUnit
 from penstock.runtime.worker import Worker
 from penstock.stores import store_at
 from penstock.workflows.workflows import Workflows
 
 T = TypeVar("T")
-AnySink = TypeVar("AnySink", bound=Sink)
+TRIAL = "penstock.trial"  # where it is remembered that one has passed
 
 
 class App(Outside):
     """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
-    penstock.toml says. With `database` nobody else has a say."""
+    penstock.toml says. With `database` nobody else has a say. With `require_trial` it is not let loose before a trial has
+    passed, unless penstock.toml says otherwise."""
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class App(Outside):
         file: str | Path | None = None,
         migrations: str | Path | None = None,
         config: Config | None = None,
+        require_trial: bool = False,
     ) -> None:
         self.name = name
         self.config = config or Config.load()
@@ -74,7 +77,6 @@ class App(Outside):
         self.db = Database(self)
         self.queues: dict[str, Queue] = {}
         self.dead = DeadLetters(self.opened, self.queues)
-        self.sinks: list[Sink] = []
         super().__init__(ClockOf(lambda: None if self._engine is None else self._engine.clock))
         self.crons = Crons(self.limits, self.opened, self._internal_queue, self.config.ceilings)
         self._objects: dict[str, ObjectClass] = {}
@@ -83,7 +85,15 @@ class App(Outside):
         self._remembered: Namespace[Remembered] | None = None
         self.workflows = Workflows(self, self.limits, self._internal_queue)
         self.workflow = self.workflows.add
+        self.trial = Trial()
+        asked = self.config.readiness.require_trial
+        self.requires_trial = require_trial if asked is None else asked
+        self.routes = Routes(self._clock)
+        self.get = self.routes.add
         self.controllers = Controllers(self.opened, self.host, self.object)
+        self.alerts = Alerts(self._internal_queue, self.object)
+        self.sinks = self.alerts.sinks
+        self.on_alert, self.alert, self.recovered = self.alerts.on_alert, self.alerts.alert, self.alerts.recovered
         usual = file or f"{name}.db"
         self.database = str(database or os.environ.get("PENSTOCK_DATABASE") or self.config.database or usual)
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
@@ -227,12 +237,21 @@ class App(Outside):
         """A pace that handlers share: `store = app.pace("itunes.apple.com")`, then `async with store.permit():` around each
         call. Who would have to wait longer than `patience` gets `Throttled`, which sends its message back uncharged."""
         if name not in self._paces:
-            if self._remembered is None:
-                self._remembered = self.object(Remembered)
-            self._paces[name] = Permits(
-                name, self.opened, self._remembered[name], rate=rate, parallel=parallel, patience=patience
-            )
+            remembered = self._memory()[name]
+            self._paces[name] = Permits(name, self.opened, remembered, rate=rate, parallel=parallel, patience=patience)
         return self._paces[name]
+
+    def _memory(self) -> Namespace[Remembered]:
+        if self._remembered is None:
+            self._remembered = self.object(Remembered)
+        return self._remembered
+
+    async def trial_passed(self) -> bool:
+        """Whether a trial has passed, as this database remembers."""
+        return bool(await self._memory()[TRIAL].recall())
+
+    async def note_trial(self) -> None:
+        await self._memory()[TRIAL].remember({"passed_at": await self.db.now()})
 
     def _internal_queue(self, settings: QueueSettings, accepts: list[type]) -> Queue:
         self.queues[settings.name] = Queue(self, settings, accepts)
@@ -245,25 +264,19 @@ class App(Outside):
             self._host = Host(engine)
         return self._host
 
-    def on_alert(self, sink: AnySink) -> AnySink:
-        """Names who is told when a message dies, and when dead letters age or pile up: `async def page(alert: Alert)`."""
-        self.sinks.append(sink)
-        return sink
-
     async def desk(self) -> Desk:
         """Queues by their names, for whoever is not one of their handlers."""
         return Desk(self, await self.opened(), self.queues)
 
     # -- units of work ----------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def unit(self, key: str | None = None) -> AsyncIterator[AwaitedUnit]:
-        """Opens a unit of work that commits at its end and raises there. Inside a handler it saves midway.
+    def unit(self, key: str | None = None) -> OpenUnit:
+        """Opens a unit of work that commits at its end and raises there: `async with app.unit():`. Inside a handler it
+        saves midway.
 
         With a key it commits once per message: on a repeat the block runs again, `unit.repeated` is true, and what it
         collects is dropped."""
-        async with open_unit(await self.opened(), key) as unit:
-            yield unit
+        return OpenUnit(self.opened, key)
 
     async def once(self, key: str, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Calls `function` unless its result is saved under this key; then returns that without calling it."""
@@ -280,7 +293,7 @@ class App(Outside):
         worker = self.worker = Worker(engine, grace_seconds=grace)
         if self._objects:
             (await self.host()).serve(worker)
-        alerts = Alerts(worker, engine, self.sinks)
+        alerts = self.alerts.listen(engine)
         await self.crons.forget_others(engine)
         served = [queue for queue in self.queues.values() if queue.is_served]
         consumers = [Consumer(worker, engine, queue, patient=not until_idle) for queue in served]
@@ -289,7 +302,8 @@ class App(Outside):
         known = [row for queue in served for row in queue.known()]
         kept = [queue.settings.retention_seconds for queue in self.queues.values()]
         shortest = min((seconds for seconds in kept if seconds is not None), default=None)
-        beside = [self.controllers.watch(), self.expire_blobs()]
+        standard = self.metrics.standard(engine, self.store(metered=False), self.name, self.controllers)
+        beside = [self.controllers.watch(), self.expire_blobs(), standard.run(), alerts.run()]
         work = worker.run(consumers, known, expires_after=shortest, until_idle=until_idle, beside=beside)
         running = asyncio.ensure_future(work)
         try:
@@ -299,7 +313,8 @@ class App(Outside):
             await running
             raise
         finally:
-            alerts.leave()
+            await alerts.end()
+            await standard.end()
             self.worker = None
             self._stop_asked = False
             await self.close()
@@ -319,6 +334,8 @@ class App(Outside):
     async def open(self, surroundings: Surroundings | None = None, *, migrate: bool = True) -> Engine:
         """Opens the database and applies what is pending of the migrations. Most programs need not call it."""
         surroundings = surroundings or Surroundings(faults=faults_from_environment(os.environ))
+        if self.requires_trial:
+            self._memory()
         lease_longest = max((queue.settings.lease_seconds for queue in self.queues.values()), default=930.0)
         store = self.store(faults=surroundings.faults)
         service = self.name if self.config.history else ""
@@ -337,6 +354,7 @@ class App(Outside):
             await engine.close()
             raise
         self._engine = engine
+        self.metrics.begin(engine)
         return engine
 
     async def opened(self) -> Engine:
@@ -355,6 +373,7 @@ class App(Outside):
             self._host.close()
             self._host = None
         if self._engine is not None:
+            await self.metrics.end()
             await self._engine.close()
             self._engine = None
             self._opening = None

@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.model.ceiling import UNITS, Ceiling
 from penstock.model.errors import BadApp, BadConfig
+from penstock.model.language_model import ModelConfig
 from penstock.model.limits import Limits, profile
 
 FILE = "penstock.toml"
@@ -42,6 +43,12 @@ class CeilingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     usd: float | None = None
 
 
+class ReadinessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What has to be so before an app is let loose."""
+
+    require_trial: bool | None = None  # None: as the app itself says
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a deployment decides; code declares everything else."""
 
@@ -55,6 +62,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log: LogConfig = LogConfig()
     tokens: tuple[Token, ...] = ()
     ceiling: CeilingConfig = CeilingConfig()
+    readiness: ReadinessConfig = ReadinessConfig()
+    models: dict[str, ModelConfig] = {}  # language models, by the names that code calls them
     systems: dict[str, dict[str, Any]] = {}  # a section for each of the systems, which knows what may stand there
     overrides: dict[str, Any] = {}
 
@@ -127,7 +136,11 @@ def _told(values: dict[str, Any], error: str) -> str:
 
 
 def _known() -> list[str]:
-    parts: tuple[tuple[str, type[msgspec.Struct]], ...] = (("log", LogConfig), ("ceiling", CeilingConfig))
+    parts: tuple[tuple[str, type[msgspec.Struct]], ...] = (
+        ("log", LogConfig),
+        ("ceiling", CeilingConfig),
+        ("readiness", ReadinessConfig),
+    )
     nested = [f"{name}.{field}" for name, part in parts for field in part.__struct_fields__]
     names = {*Config.__struct_fields__, "limits"} - {"overrides", *(name for name, _ in parts)}
     return [*sorted(names), *sorted(nested)]

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.blobs.folder import BlobFolder
 from penstock.blobs.lifecycle import Expiry
+from penstock.gateway.budgets import Budgets
+from penstock.gateway.models import Model
+from penstock.gateway.paid import Gateway
+from penstock.gateway.standins import StandIn
+from penstock.metrics.datasets import Datasets
 from penstock.runtime.clock import ClockOf
 
 if TYPE_CHECKING:
+    from penstock.config import Config
     from penstock.gateway.client import Client
+    from penstock.gateway.mounts import Asgi
     from penstock.gateway.pages import PageCache
+    from penstock.runtime.engine import Engine
 
 BLOBS_EVERY_SECONDS = 3_600.0
 
@@ -21,9 +29,15 @@ BLOBS_EVERY_SECONDS = 3_600.0
 class Outside:
     """The part of an app that goes outside. Its clock is the app's."""
 
+    name: str
+    config: Config
+
     def __init__(self, clock: ClockOf) -> None:
         self._clock = clock
         self._expiring: list[BlobFolder] = []
+        self.metrics = Datasets(clock, self.opened)
+        self.gateways: list[Gateway] = []
+        self.standins: list[StandIn] = []
 
     def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = ()) -> BlobFolder:
         """A folder of blobs: bytes under keys, each saved whole or not at all. What `expiries` call too old goes hourly."""
@@ -39,11 +53,30 @@ class Outside:
 
         return Client(clock=self._clock, **options)
 
+    def stand_in(self, client: Client, *hosts: str, make: Callable[[Callable[[], float]], Asgi], module: str) -> None:
+        """Names a local server that can stand in for these hosts: `make` gives it as an ASGI app that goes by a clock,
+        `python -m module --port 0` as a program. It counts only where somebody says `--standins`."""
+        self.standins.append(StandIn(client, hosts, make, module))
+
     def page_cache(self, blobs: BlobFolder, client: Client, **options: Any) -> PageCache:
         """Pages read through a folder of blobs: fetched only where none is kept that is young enough and good."""
         from penstock.gateway.pages import PageCache
 
         return PageCache(blobs, client, self._clock, **options)
+
+    def gateway(self, *, budgets: Budgets | None = None, service: str | None = None) -> Gateway:
+        """The way to what costs money: `app.gateway(budgets=ps.Budgets(run=0.50, day=2.0, month=20.0))`, in dollars. Calls
+        are filed and added up under `service`, by default the app's name."""
+        made = Gateway(self.opened, service or self.name, budgets or Budgets())
+        self.gateways.append(made)
+        return made
+
+    def model(self, name: str, *, gateway: Gateway, http: Client | None = None) -> Model:
+        """A language model, as `[models.<name>]` in penstock.toml describes it. Without a key it is offline."""
+        return Model(name, self.config.models.get(name), gateway, http, self.http)
+
+    async def opened(self) -> Engine:
+        raise NotImplementedError
 
     async def expire_blobs(self) -> None:
         """Removes what is too old, hourly, for as long as the app runs."""

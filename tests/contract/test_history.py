@@ -212,7 +212,7 @@ def test_minutes_are_kept_for_a_month(history: HistoryFile) -> None:
 
 
 def test_space_that_was_pruned_is_not_counted_and_is_used_again(history: HistoryFile) -> None:
-    entries = [entry(at=NOW + number) for number in range(2_000)]
+    entries = [entry(at=NOW + number) for number in range(4_000)]
     history.append(entries)
     full = history.bytes()
 

@@ -21,7 +21,9 @@ Work = Callable[[str], Awaitable[object]]
 class Shelf:
     """A controller over the table `stock`: items with no pieces are pending, and `after` notes each."""
 
-    def __init__(self, work: Work | None = None, *, mode: str = "zones", **settings: Any) -> None:
+    def __init__(
+        self, work: Work | None = None, *, mode: str = "zones", sets_aside: bool = True, **settings: Any
+    ) -> None:
         self.app = app = ps.App("shop")
         self.worked: list[str] = []
         self.picks = 0
@@ -49,6 +51,7 @@ class Shelf:
                 if shelf.after_fails:
                     app.db.write(shelf.after_fails)
 
+        Enrichment.sets_aside = sets_aside
         self.controller = app.controllers["enrichment"]
 
     async def fill(self, shop: TestApp, *names: str) -> None:

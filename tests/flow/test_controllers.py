@@ -87,6 +87,36 @@ async def test_a_refused_item_is_not_to_blame_and_one_that_is_gone_is_skipped(mo
         assert status["total_dispatched"] == status["total_completed"] + 4
 
 
+@MODES
+@virtual
+async def test_where_the_table_tells_what_is_due_nothing_is_set_aside_for_good(mode: str) -> None:
+    async def work(item: str) -> None:
+        tries = shelf.worked.count(item)
+        if item == "a" and tries == 1:
+            raise OSError("not yet")
+        if item == "a" and tries == 2:
+            async with shelf.app.unit():
+                shelf.app.db.write("update stock set pieces = -1 where item = 'a'")
+            raise ps.Gone("no such app")
+        if item == "b" and tries < 8:
+            raise OSError("poison")
+
+    shelf = Shelf(work, mode=mode, sets_aside=False)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, "a", "b")
+        await shop.advance(hours=2)
+        assert (shelf.worked.count("a"), shelf.worked.count("b")) == (2, 8)
+        assert await effects(shelf.app) == ["b"]
+        assert await shelf.notes() == {}
+        status = await shelf.status()
+        assert (status["total_skipped"], status["total_failed"]) == (1, 8)
+
+        async with shop.unit():
+            shelf.app.db.write("update stock set pieces = 0 where item = 'a'")
+        await shop.advance(minutes=5)
+        assert sorted(await effects(shelf.app)) == ["a", "b"]
+
+
 @virtual
 async def test_an_item_that_is_refused_whenever_others_pass_is_parked_and_slows_nobody_down() -> None:
     async def work(item: str) -> None:

@@ -14,6 +14,10 @@ from tests.flow.crons import RUNS, START, statuses
 from tests.flow.shop import EFFECT, effects
 
 
+class Ordered(ps.Event, type="ordered"):
+    number: int
+
+
 @pytest.mark.spec("A4-07", "A4-17")
 @virtual
 async def test_a_task_that_fails_is_logged_leaves_no_effect_and_runs_again_at_the_next_fire(
@@ -176,3 +180,29 @@ async def test_a_stray_task_is_told_of(caplog: pytest.LogCaptureFixture) -> None
         assert any("leaked" in record.message for record in caplog.records)
         for stray in strays:
             stray.cancel()
+
+
+@pytest.mark.spec("A4-04")
+@virtual
+async def test_what_others_start_meanwhile_is_not_its_stray(caplog: pytest.LogCaptureFixture) -> None:
+    app = ps.App("shop")
+    orders = app.queue("orders", accepts=[Ordered])
+
+    async def long() -> None:
+        await asyncio.sleep(100)
+
+    @orders.on(Ordered)
+    async def handle(order: Ordered) -> None:
+        await asyncio.gather(long(), long())
+
+    @app.cron("*/5 * * * *", why="charts move slowly")
+    async def crawl() -> None:
+        async with app.unit():
+            orders.send(Ordered(number=1))
+        await asyncio.sleep(10)
+
+    async with TestApp(app, start=START) as shop:
+        with caplog.at_level(logging.WARNING, "penstock.cron"):
+            await shop.advance(minutes=7)
+        assert len(shop.delivered(orders)) == 1
+        assert [record.message for record in caplog.records if "running" in record.message] == []

@@ -60,6 +60,7 @@ class Estate:
         self.app = app = ps.App("estate", database=database, migrations=migrations, config=Config(synchronous="off"))
         self.sales = sales = app.queue("sales", accepts=[Sale], retries=0, messages_max=1_000)
         self.outside = app.queue("outside", accepts=[Order])
+        self.gateway = app.gateway(budgets=ps.Budgets(month=20.0))
         self.tills = app.object(Till, tag="v1")
         app.db.keep_count("words")
 
@@ -119,6 +120,8 @@ class Estate:
             async with open_unit(engine, None) as unit:
                 unit.also = Also()
                 unit.also.items = [NoteItem("enrichment", "7", "parked", 3, 5, "no answer")]
+            async with self.gateway.paid(provider="brave", operation="web_search", at_most=0.01, run="r1") as call:
+                call.settle(units=3, usd=0.005)
             await self.tills["main"].add()
             (self.pulled,) = await (await app.desk()).pull("outside", limit=1, lease_seconds=600)
 

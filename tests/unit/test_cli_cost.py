@@ -96,3 +96,46 @@ def test_where_nothing_has_a_ceiling_there_is_none(terminal: Terminal, empty_fol
 
     told = terminal("cost", "shop.py", "--json").told
     assert (told["ceilings"], told["objects"]) == ([], [])
+
+
+PAYING = """
+
+gateway = app.gateway(budgets=ps.Budgets(run=0.5, day=1.0, month=20.0))
+
+
+@app.cron("0 * * * *", why="hourly")
+async def pay() -> None:
+    async with gateway.paid(provider="brave", operation="web_search", at_most=0.01, run="r1") as call:
+        call.settle(units=1, usd=0.005)
+    async with gateway.paid(provider="openai", operation="chat", at_most=0.02):
+        pass
+"""
+
+
+@pytest.mark.spec("A12-08", "A11-06")
+def test_what_paid_calls_cost_stands_beside_the_rest_with_what_is_left(terminal: Terminal, empty_folder: Path) -> None:
+    shop_in(empty_folder, SHOP + PAYING)
+    worked("pay", "pay")
+
+    told = terminal("cost", "shop.py", "--json").told
+    assert "rows_read" in told["usage"]
+    api = told["api"]
+    assert (api["usd"], api["reserved_usd"], api["calls"]) == (0.05, 0.0, 4)
+    assert [tuple(kind.values()) for kind in api["kinds"]] == [
+        ("shop", "openai", "chat", 2, 0, 0.04, 0.04),
+        ("shop", "brave", "web_search", 2, 2, 0.01, 0.0),
+    ]
+    left = {budget["budget"]: (budget["most"], budget["used"], budget["left"]) for budget in api["budgets"]}
+    assert left == {"run": (0.5, 0.0, 0.5), "day": (1.0, 0.05, 0.95), "month": (20.0, 0.05, 19.95)}
+    assert terminal("cost", "shop.db", "--json").told["api"] == {**api, "budgets": []}
+    shown = terminal("cost", "shop.py").words
+    assert "Paid calls $0.05" in shown
+    assert "openai chat 2 0 $0.04 $0.04 of it at most" in shown
+    assert "shop, this day $0.05 of $1.00 $0.95" in shown
+
+
+def test_where_nothing_is_paid_for_nothing_is_said_about_it(terminal: Terminal, empty_folder: Path) -> None:
+    shop_in(empty_folder, SHOP + NOTHING)
+    worked("nothing")
+    assert terminal("cost", "shop.py", "--json").told["api"]["kinds"] == []
+    assert "Paid calls" not in terminal("cost", "shop.py").words

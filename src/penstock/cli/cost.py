@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli import spend
 from penstock.cli import target as targets
 from penstock.cli.output import Output, bytes_shown, fill, money_shown, table
+from penstock.data.spending import MonthSpending
 from penstock.data.usage import MonthUsage, month_usage
 from penstock.model.ceiling import Ceiling
 from penstock.model.prices import Usage
@@ -42,10 +44,11 @@ USAGE_TOLD = ("rows_read", "rows_written", "queue_operations", "blob_reads", "ob
 @click.option("--month", metavar="YYYY-MM", help="Another month than this one.")
 @click.pass_obj
 def cost(output: Output, target: str | None, database: str | None, month: str | None) -> None:
-    """What a month has used, by task and statement, and its price.
+    """What a month has used, by task and statement, and its price; what paid calls have cost beside it.
 
     Nothing is charged here: the prices are those of a cloud platform, to compare with and to notice a statement that
-    reads too much. Rows read are an estimate that is never too low.
+    reads too much. Rows read are an estimate that is never too low. What was paid to others, to models and searches, is
+    real money: that of the calls an app made through its gateway, and what is left of their budgets.
 
     \b
     Example:
@@ -53,15 +56,23 @@ def cost(output: Output, target: str | None, database: str | None, month: str | 
       penstock cost --database market.db --month 2026-10 --json
     """
     found = targets.find(target, database)
-    usage, objects = asyncio.run(_look(found, month))
+    usage, objects, spending = asyncio.run(_look(found, month))
     ceilings = list(_ceilings(found, usage))
-    output.show(_told(usage, ceilings, objects), lambda console: _draw(console, usage, ceilings, objects))
+
+    def draw(console: Console) -> None:
+        _draw(console, usage, ceilings, objects)
+        spend.draw(console, spending)
+
+    output.show(_told(usage, ceilings, objects) | {"api": spend.told(spending)}, draw)
 
 
-async def _look(found: targets.Target, month: str | None) -> tuple[MonthUsage, list[dict[str, Any]]]:
+async def _look(
+    found: targets.Target, month: str | None
+) -> tuple[MonthUsage, list[dict[str, Any]], MonthSpending | None]:
     with targets.reading(found) as reading:
         usage = await month_usage(reading, month, now=reading.now())
-        return usage, [_object(*row) for row in reading.ask(OBJECTS, month=usage.month)]
+        objects = [_object(*row) for row in reading.ask(OBJECTS, month=usage.month)]
+        return usage, objects, await spend.look(reading, found, usage.month)
 
 
 def _object(name: str, requests: int, micros: int, saves: int, count: int, size: int) -> dict[str, Any]:

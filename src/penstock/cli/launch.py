@@ -11,6 +11,9 @@ import msgspec
 
 from penstock.app import App
 from penstock.config import Config
+from penstock.gateway.standins import VARIABLE as STANDINS
+from penstock.gateway.standins import forward
+from penstock.model.errors import BadApp
 from penstock.model.limits import LOCAL
 from penstock.runtime.clock import HostClock
 from penstock.runtime.engine import Engine
@@ -49,7 +52,15 @@ def supervise(
 
 async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int | None, lifeline: int | None) -> None:
     """One worker: runs the app until SIGTERM, or until its supervisor is gone."""
+    if urls := os.environ.get(STANDINS):
+        forward(app.standins, urls.split(","))
     engine = await app.opened()
+    if app.requires_trial and not await app.trial_passed():
+        raise BadApp(
+            f"{app.name} is not let loose before a trial has passed. `penstock trial` runs one; `require_trial = false` "
+            "under [readiness] in penstock.toml does without.",
+            app=app.name,
+        )
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, app.stop)
     if lifeline is None:

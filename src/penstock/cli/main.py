@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from penstock.cli import systems
 from penstock.cli.output import BAD_ANSWER, FINE, INTERRUPTED, USAGE, Output, exit_code
 from penstock.model.errors import PenstockError
 
@@ -30,10 +31,13 @@ COMMANDS = {
     "trace": "penstock.cli.trace:trace",
     "serve": "penstock.cli.serve:serve",
     "cost": "penstock.cli.cost:cost",
+    "metrics": "penstock.cli.metrics:metrics",
     "move": "penstock.cli.move:move",
     "backup": "penstock.cli.backup:backup",
     "restore": "penstock.cli.backup:restore",
     "check": "penstock.cli.check:check",
+    "smoke": "penstock.cli.smoke:smoke",
+    "trial": "penstock.cli.trial:trial",
     "doctor": "penstock.cli.doctor:doctor",
 }
 
@@ -61,12 +65,24 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        _speak_json(command)
+        command = _own(cmd_name) if cmd_name in COMMANDS else systems.load(cmd_name)
+        if command is not None:
+            _speak_json(command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Systems are told by their names alone: what they import is no business of who asks for help."""
+        super().format_commands(ctx, formatter)
+        with formatter.section("Systems"):
+            formatter.write_dl(
+                [(name, f"`penstock {name} --help` tells what it can.") for name in sorted(systems.named())]
+            )
+
+
+def _own(name: str) -> click.Command:
+    module, _, attribute = COMMANDS[name].partition(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
 
 
 def _speak_json(command: click.Command) -> None:

@@ -19,11 +19,12 @@ from types import ModuleType
 import msgspec
 
 from penstock.app import App
+from penstock.cli import systems
 from penstock.cli.output import INTERRUPTED, Output, Told, exit_code
 from penstock.model.errors import BadApp, PenstockError
 from penstock.model.redaction import address_shown
 
-EXAMPLES = "Write `shop.py`, `shop.py:app` or `package.module:app`."
+EXAMPLES = "Write `shop.py`, `shop.py:app`, `package.module:app`, or the name of a system such as `appstore`."
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -31,11 +32,13 @@ class Found(msgspec.Struct, frozen=True):
 
     name: str
     database: str
+    standins: list[str]  # the modules that can stand in for what is outside
+    awaits_trial: bool  # none has passed, and it requires one
 
 
 def load(reference: str) -> App:
     """The app. What its module prints while it is imported goes to stderr, so that stdout stays the command's own."""
-    place, _, attribute = reference.partition(":")
+    place, _, attribute = systems.APPS.get(reference, reference).partition(":")
     if not place:
         raise BadApp(f"{reference!r} names no app. {EXAMPLES}", reference=reference)
     with redirect_stdout(sys.stderr):
@@ -150,9 +153,10 @@ def _named(module: ModuleType, place: str, attribute: str) -> App:
     raise BadApp(f"{place}:{attribute} {what}. {found}", reference=f"{place}:{attribute}")
 
 
-async def _open_once(app: App) -> None:
+async def _open_once(app: App) -> bool:
+    """Whether it waits for a trial."""
     async with app:
-        pass
+        return app.requires_trial and not await app.trial_passed()
 
 
 def main() -> int:
@@ -160,12 +164,13 @@ def main() -> int:
     try:
         app = load(sys.argv[1])
         with redirect_stdout(sys.stderr):
-            asyncio.run(_open_once(app))
+            awaits_trial = asyncio.run(_open_once(app))
     except PenstockError as error:
         return output.fail(error, exit_code(error))
     except KeyboardInterrupt:
         return INTERRUPTED
-    output.show(Found(app.name, address_shown(app.database)), lambda _: None)
+    modules = [each.module for each in app.standins]
+    output.show(Found(app.name, address_shown(app.database), modules, awaits_trial), lambda _: None)
     return 0
 
 

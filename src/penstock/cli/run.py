@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -10,11 +13,15 @@ import msgspec
 
 from penstock import logs
 from penstock.cli import launch
-from penstock.cli.output import FINE, Output, plain
+from penstock.cli.output import BAD_ANSWER, FINE, Output, Told, plain
 from penstock.cli.reference import load, try_out
+from penstock.cli.standins import running
 from penstock.cli.status import queues_table
 from penstock.config import Config
 from penstock.data import overview
+from penstock.gateway.standins import VARIABLE as STANDINS
+from penstock.gateway.standins import mount
+from penstock.model.errors import BadApp
 from penstock.model.times import parse_span
 from penstock.runtime.events import Events
 
@@ -26,6 +33,7 @@ WORKERS_MAX = 256  # more processes than any machine that keeps one SQLite file 
 @click.option("--workers", type=click.IntRange(1, WORKERS_MAX), help="Processes that work at the same time.")
 @click.option("--until-idle", is_flag=True, help="Stop when nothing is left that is due.")
 @click.option("--grace", type=click.FloatRange(0, 86_400), metavar="SECONDS", help="What handlers get to finish.")
+@click.option("--standins", is_flag=True, help="Against local stand-ins of what the app talks to.")
 @click.option("--virtual", metavar="SPAN", help="Run so much virtual time (6d) on an empty database, and stop.")
 @click.option("--seed", type=int, help="With --virtual: repeat a run exactly.")
 @click.pass_obj
@@ -35,22 +43,25 @@ def run(
     workers: int | None,
     until_idle: bool,
     grace: float | None,
+    standins: bool,
     virtual: str | None,
     seed: int | None,
 ) -> int:
     """Run an app until Ctrl-C.
 
-    APP is a file or a module, and the app's name if there are several: market.py, market.py:app, package.market:app.
-    Pending migrations are applied first. Ctrl-C lets running handlers finish; a second one hurries them.
+    APP is a file or a module, and the app's name if there are several: market.py, market.py:app, package.market:app; or
+    the name of a system: appstore. Pending migrations are applied first; an app that requires a trial gets one. Ctrl-C
+    lets running handlers finish; a second one hurries them.
 
     \b
     Example:
       penstock run market.py --workers 2
       penstock run package.market:app --until-idle
       penstock run market.py --virtual 6d --seed 7
+      penstock run appstore --standins
     """
     if virtual is not None:
-        return _run_virtual(output, app, virtual, seed)
+        return _run_virtual(output, app, virtual, seed, standins)
     config = Config.load()
     found = try_out(app)
     events = Events()
@@ -59,20 +70,41 @@ def run(
     if not output.json:
         plural = "" if count == 1 else "s"
         output.err.write(f"{found.name}: {count} worker{plural} on {found.database}. Ctrl-C stops.\n")
-    code = launch.supervise(
-        app,
-        workers=count,
-        grace_seconds=config.grace_seconds if grace is None else grace,
-        until_idle=until_idle,
-        config=config,
-        events=events,
-    )
+    with ExitStack() as stack:
+        if standins:
+            if not found.standins:
+                raise BadApp(f"{app} names no stand-ins. Leave `--standins` out.", app=app)
+            os.environ[STANDINS] = ",".join(stack.enter_context(running(found.standins)))
+            stack.callback(os.environ.pop, STANDINS)
+        if found.awaits_trial and not _tried(output, app, standins):
+            raise Told(
+                f"{found.name} requires a trial, and it did not pass.",
+                code="trial_failed",
+                hint=f"`penstock trial {app}` repeats it. `require_trial = false` under [readiness] does without.",
+                exit_code=BAD_ANSWER,
+            )
+        code = launch.supervise(
+            app,
+            workers=count,
+            grace_seconds=config.grace_seconds if grace is None else grace,
+            until_idle=until_idle,
+            config=config,
+            events=events,
+        )
     if output.json and code == FINE:
         output.show({"app": found.name, "database": found.database, "workers": count}, lambda _: None)
     return code
 
 
-def _run_virtual(output: Output, reference: str, span: str, seed: int | None) -> int:
+def _tried(output: Output, app: str, standins: bool) -> bool:
+    """In a process of its own: the supervisor runs no user code."""
+    output.err.write("It requires a trial first: ten items are followed through every stage.\n")
+    output.err.flush()
+    command = [sys.executable, "-m", "penstock", "trial", app, *(["--standins"] if standins else [])]
+    return subprocess.run(command, stdout=sys.stderr, check=False).returncode == FINE
+
+
+def _run_virtual(output: Output, reference: str, span: str, seed: int | None, standins: bool) -> int:
     from penstock import testing
 
     seconds = parse_span(span)
@@ -82,6 +114,8 @@ def _run_virtual(output: Output, reference: str, span: str, seed: int | None) ->
 
     async def main() -> None:
         async with testing.TestApp(app, seed=chosen) as running:
+            if standins:
+                mount(app.standins, lambda: running.now.timestamp())
             await running.advance(seconds=seconds)
             now = round(running.now.timestamp() * 1_000_000)
             states.extend(await overview.queues(app.db, now=now))

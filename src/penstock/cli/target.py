@@ -21,6 +21,7 @@ from penstock.cli.reference import is_module, load
 from penstock.config import Config
 from penstock.contracts.store import Reader, Store
 from penstock.contracts.workers import WorkerRow
+from penstock.data import counts
 from penstock.model.errors import BadConfig, StoreUnavailable
 from penstock.model.redaction import address_shown
 from penstock.model.row import Row, row_type
@@ -62,13 +63,16 @@ class Target:
         return store_at(self.address, synchronous=self.config.synchronous, metered=False)
 
 
-def find(target: str | None, database: str | None) -> Target:
-    """By option, argument, PENSTOCK_DATABASE, penstock.toml, or the only Penstock database in this folder."""
+def find(target: str | None, database: str | None, *, usual: str | None = None) -> Target:
+    """By option, argument, PENSTOCK_DATABASE, penstock.toml, the file that is usual if it is there, or the only Penstock
+    database in this folder."""
     if database is None and target is not None and not is_database(target):
         app = load(target)
         return Target(app.database, app.config, app)
     config = Config.load()
-    named = database or target or os.environ.get("PENSTOCK_DATABASE") or config.database or _only_one_here()
+    there = usual if usual is not None and Path(usual).is_file() else None
+    said = database or target or os.environ.get("PENSTOCK_DATABASE") or config.database
+    named = said or there or _only_one_here()
     if named is None:
         raise StoreUnavailable(f"There is no Penstock database in {os.getcwd()}.", hint=NEXT_STEP)
     return Target(named, config)
@@ -117,6 +121,11 @@ class OnlyReading:
         found = self._reader.read(sql, named, rows_max=ROWS_MAX)
         made = row_type(found.columns)
         return [made(value) for value in found.values]
+
+    async def count(self, table: str, /) -> int:
+        """How many rows a table has: any number where the app keeps the count, else it is counted."""
+        kept = self.ask(counts.KEPT, name=table)
+        return int((kept or self.ask(counts.all_of(table)))[0][0])
 
     def is_alive(self, worker: WorkerRow) -> bool | None:
         return self.lookout.is_alive(worker.id, worker.host)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+Run = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]  # a statement of storage/points.sql, by its name
 
 
 class Entry(NamedTuple):
@@ -58,6 +61,13 @@ class HistoryReader(Protocol):
         """Counts by minute, oldest first, from the minute of `since` to that of `until`. Minutes without any are left out."""
         ...
 
+    def points(
+        self, sql: str, bound: dict[str, Any], *, rows_max: int, seconds_max: float
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """The columns and at most `rows_max + 1` rows of a query over the tables of data points; nothing where there are
+        none. What reads anything else is refused with StatementFailed, as is what takes longer than `seconds_max`."""
+        ...
+
     def bytes(self) -> int:
         """How much space the history uses; what was pruned and will be used again is not counted."""
         ...
@@ -74,4 +84,8 @@ class HistoryFile(HistoryReader, Protocol):
 
     def prune(self, before: int, limit: int) -> int:
         """Removes at most `limit` entries that were noted before then, the oldest first; how many it removed."""
+        ...
+
+    def transact(self, work: Callable[[Run], T]) -> T:
+        """Does `work`, which runs statements over the tables of data points, in one transaction. It may be done again."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from penstock.contracts.calls import Calls
 from penstock.contracts.history import HistoryFile
 from penstock.contracts.items import Items
 from penstock.contracts.ledger import Bindable, Ledger
@@ -93,6 +94,8 @@ class Writer(Protocol):
     def items(self) -> Items: ...
     @property
     def runs(self) -> Runs: ...
+    @property
+    def calls(self) -> Calls: ...
     @property
     def upkeep(self) -> Upkeep: ...
     def close(self) -> None: ...

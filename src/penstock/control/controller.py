@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ class Controller(Generic[Item]):
     """Derive from it and register it with `@app.controller("name")`."""
 
     name: str = ""
+    # False where the items' own table tells when one that failed is due again: then none is set aside for good.
+    sets_aside: ClassVar[bool] = True
 
     async def pick(self, limit: int) -> list[Item]:
         """At most `limit` items that wait, the most important first. Items in work are left out by the controller."""

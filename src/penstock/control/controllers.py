@@ -73,6 +73,9 @@ class Controllers:
             )
         return self._namespace[name]
 
+    def names(self) -> list[str]:
+        return sorted(self._definitions)
+
     async def status(self, name: str) -> dict[str, Any]:
         """From what is saved: it never waits for a tick."""
         self[name]

@@ -15,8 +15,9 @@ from penstock.contracts.ledger import Also
 from penstock.contracts.objects import SaveObject
 from penstock.control.pace import Pace, outcome_of
 from penstock.control.pilot import Outcome
-from penstock.model.errors import LeaseLost, PenstockError
+from penstock.model.errors import BudgetSpent, LeaseLost, PenstockError
 from penstock.model.outcome import describe
+from penstock.model.times import to_micros
 from penstock.runtime.unit import AwaitedUnit, current_unit
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ class Flight:
                 self._after_at = self._now() + AFTER_SECONDS
             self._done[key] = item
             self._held.pop(key, None)
-        elif note is not None:
+        elif isinstance(note, NoteItem):
             self._held[key] = note
         else:
             due = self._engine.clock.now() + int(THROTTLED_SECONDS * 1_000_000)
@@ -232,7 +233,7 @@ class Flight:
         unit.also.saves.append(self._fence())
         return unit
 
-    def _note(self, key: str, error: BaseException | None, charged: bool) -> NoteItem | None:
+    def _note(self, key: str, error: BaseException | None, charged: bool) -> NoteItem | DropItems | None:
         """What is to be remembered about an item. One that was refused for the pace is not to blame, and leaves no note."""
         outcome = outcome_of(error)
         if error is None:
@@ -241,12 +242,16 @@ class Flight:
             return None
         told = describe(error)
         text = f"{told.error_class}: {told.message}"[:500]
-        if outcome in (Outcome.GONE, Outcome.UNPARSABLE):
-            return NoteItem(self._name, key, GONE, 1, 0, text)
         before = self._held.get(key)
         attempts = (0 if before is None else before.attempts) + 1
-        if attempts >= ATTEMPTS_MAX:
+        if isinstance(error, BudgetSpent) and error.until is not None:
+            return NoteItem(self._name, key, WAITING, attempts - 1, to_micros(error.until), text)
+        sets_aside = self._controller.sets_aside
+        if outcome in (Outcome.GONE, Outcome.UNPARSABLE):
+            return NoteItem(self._name, key, GONE, 1, 0, text) if sets_aside else DropItems(self._name, (key,))
+        if attempts >= ATTEMPTS_MAX and sets_aside:
             return NoteItem(self._name, key, PARKED, attempts, 0, text)
+        attempts = min(attempts, ATTEMPTS_MAX)
         due = self._engine.clock.now() + int(AGAIN_SECONDS * 2 ** (attempts - 1) * 1_000_000)
         return NoteItem(self._name, key, WAITING, attempts, due, text)
 

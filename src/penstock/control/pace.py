@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from penstock.control.pilot import Decision, Outcome
-from penstock.model.errors import Gone, Permanent, Refused, Throttled, Unavailable, Unparsable
+from penstock.model.errors import BudgetSpent, Gone, Permanent, Refused, Throttled, Unavailable, Unparsable
 
 
 class Pace(Protocol):
@@ -64,7 +64,7 @@ def outcome_of(error: BaseException | None) -> Outcome:
             return Outcome.THROTTLED
         case Unavailable() | asyncio.TimeoutError() | ConnectionError():
             return Outcome.UNAVAILABLE
-        case Gone():
+        case Gone() | BudgetSpent():  # the latter says nothing about the service: it was not asked
             return Outcome.GONE
         case Unparsable():
             return Outcome.UNPARSABLE

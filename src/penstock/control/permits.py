@@ -61,13 +61,14 @@ class Permits:
         self._saved_at = 0.0
 
     @asynccontextmanager
-    async def permit(self, item: str | None = None) -> AsyncIterator[None]:
-        """One permit, for one thing; `item` helps to tell a bad thing from a service that refuses."""
+    async def permit(self, item: str | None = None, *, patience: float | None = None) -> AsyncIterator[None]:
+        """One permit, for one thing; `item` helps to tell a bad thing from a service that refuses. What can also be left
+        out says how long it waits: `patience=0` takes a permit that is free now, or none."""
         engine = await self._opened()
         if engine is not self._engine:
             self._engine, self._pace, self._loading, self._changed = engine, None, None, None
         pace = await self._loaded()
-        await self._turn(engine, pace)
+        await self._turn(engine, pace, self._patience if patience is None else patience)
         began = engine.clock.now()
         ticket = pace.started(began / 1_000_000)
         error: BaseException | None = None
@@ -89,14 +90,14 @@ class Permits:
             self._wake()
         await self._remember(engine, pace)
 
-    async def _turn(self, engine: Engine, pace: PilotPace) -> None:
+    async def _turn(self, engine: Engine, pace: PilotPace, patience: float) -> None:
         """Waits for its turn. A wait that would be too long is refused instead, and costs a message no attempt: while a
         service is down nothing queues up before its door."""
         me = object()
         if len(self._waiting) >= WAITING_MAX:
             raise Throttled(f"{WAITING_MAX:,} wait for {self.name} already.", retry_after=self._patience)
         self._waiting.append(me)
-        until = engine.clock.now() / 1_000_000 + self._patience
+        until = engine.clock.now() / 1_000_000 + patience
         try:
             while True:
                 now = engine.clock.now() / 1_000_000

@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.contracts.ledger import Also
 from penstock.contracts.timers import TickNote
+from penstock.cron.strays import left, noted
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import Event
 from penstock.model.errors import BadApp
@@ -154,16 +155,15 @@ class TaskRunner:
         return "done", None
 
     async def _run(self, tick: Tick) -> None:
-        before = asyncio.all_tasks()
-        try:
-            await (self._task.function(tick) if self._task.takes_tick else self._task.function())
-            await tick.ended()
-        except BaseException:
-            await tick.cancel()
-            raise
-        for stray in asyncio.all_tasks() - before:
-            if not stray.done() and _is_users(stray):
-                _log.warning("Cron task %s left %r running; give it to tick.wait_until.", self._task.name, stray)
+        with noted() as started:
+            try:
+                await (self._task.function(tick) if self._task.takes_tick else self._task.function())
+                await tick.ended()
+            except BaseException:
+                await tick.cancel()
+                raise
+        for stray in left(started):
+            _log.warning("Cron task %s left %r running; give it to tick.wait_until.", self._task.name, stray)
 
     async def died(self, letter: Dying) -> None:
         """A run that could not end by itself, past its wall limit, refused by the database or dead with its worker, has
@@ -191,8 +191,3 @@ def _drop_effects(unit: Unit) -> None:
     if unit.also is not None:
         unit.also.letters.clear()
 
-
-def _is_users(task: asyncio.Task[Any]) -> bool:
-    """Whether its code is the user's rather than the engine's."""
-    code = getattr(task.get_coro(), "cr_code", None)
-    return code is not None and "/penstock/" not in code.co_filename and "asyncio" not in code.co_filename

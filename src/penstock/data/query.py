@@ -29,7 +29,7 @@ TASK = "http:d1"  # what its cost is kept under
 _DEFINABLE = ("table", "index", "view")  # triggers and virtual tables belong in a migration
 _DEFINES = ("create", "alter", "drop")
 _MODIFIES = ("insert", "update", "delete", "replace")
-_VIEWS = ("dead_messages", "processed_events")
+_VIEWS = ("dead_messages", "processed_events", "pipeline_log", "api_calls_ledger")
 # Tables that show the database's own pages, or what other statements are about.
 _HIDDEN = ("sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used")
 _NAMES = ("word", "quoted", "bracketed", "string")

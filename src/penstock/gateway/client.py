@@ -19,7 +19,7 @@ from penstock.gateway.addresses import Rules, origin_of
 from penstock.gateway.answers import Response, text_of
 from penstock.gateway.bodies import ACCEPTED, Bounds, check_headers, read_body
 from penstock.gateway.failures import Forbidden, excerpt_of, failure_of, redacted_url, throttles_of
-from penstock.gateway.mounts import Asgi, Mounted
+from penstock.gateway.mounts import Asgi, Forwarded, Mounted
 from penstock.gateway.network import Network, Resolver, system_resolver
 from penstock.gateway.redirects import REDIRECTS, Asked, followed
 from penstock.gateway.retry_after import seconds_to_wait
@@ -28,6 +28,7 @@ from penstock.gateway.transfer import failed_transfer
 from penstock.model.errors import BadParameter, PenstockError
 from penstock.runtime.clock import HostClock
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PRODUCT = "Penstock"  # what pages are fetched as, unless the user has a better name
 EXCERPT_BYTES_MAX = 16 * 1024  # of a failure's body
 EXCERPT_SECONDS = 2.0  # waited for it: the status is known already
@@ -42,6 +43,7 @@ class Options(TypedDict, total=False):
     robots: bool  # obey the host's robots.txt
     refusals: Set[int]  # statuses by which this host says "too fast", besides 429
     max_bytes: int | None  # of the unpacked body
+    follow: bool  # redirects; what signs its body follows none
     truncate: bool  # beyond `max_bytes` the body is cut instead of refused
 
 
@@ -68,13 +70,20 @@ class Client:
         self.clock = clock or HostClock()
         self.user_agent = user_agent
         self._network = transport or Network(self.rules, resolver, tls=tls, unverified=unverified)
-        self._mounts: dict[str, Mounted] = {}
+        self._mounts: dict[str, Mounted | Forwarded] = {}
         self._robots = Robots(self._robots_file, product=user_agent or "*", clock=self.clock)
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     def mount(self, origin: str, app: Asgi) -> None:
         """Lets an ASGI app stand in for a host such as `https://itunes.apple.com`. No name is looked up for it."""
         self._mounts[origin_of(self.rules.target(origin))] = Mounted(app)
+
+    def forward(self, origin: str, url: str) -> None:
+        """Lets a server on this machine stand in for a host: `forward("https://itunes.apple.com", "http://127.0.0.1:8788")`.
+        It may be no other machine's."""
+        if httpx2.URL(url).host not in LOOPBACK:
+            raise BadParameter(f"{url} is not on this machine. A stand-in listens on 127.0.0.1.", value=url)
+        self._mounts[origin_of(self.rules.target(origin))] = Forwarded(url)
 
     async def get(self, url: str, **options: Unpack[Options]) -> Response:
         return await self.request("GET", url, **options)
@@ -101,6 +110,7 @@ class Client:
         refusals: Set[int] = frozenset(),
         max_bytes: int | None = None,
         truncate: bool = False,
+        follow: bool = True,
     ) -> Response:
         """One call, redirects included. `refusals` are statuses by which this host says "too fast", besides 429.
 
@@ -117,10 +127,11 @@ class Client:
         asked = Asked(method.upper(), self.rules.target(url), given, content)
         bytes_max = self.bounds.body_bytes if max_bytes is None else max_bytes
 
+        most = self.bounds.redirects if follow else 0
         shown = redacted_url(str(asked.url))
         try:
             async with asyncio.timeout(self.bounds.total_seconds) as limit:
-                for _ in range(self.bounds.redirects + 1):
+                for _ in range(most + 1):
                     shown = redacted_url(str(asked.url))
                     async with self._turn(asked.url, limit) if robots else _at_once():
                         if robots:
@@ -134,10 +145,11 @@ class Client:
         except (httpx2.TransportError, OSError) as error:
             # The first of the operating system's is TimeoutError, which asyncio raises too.
             raise failed_transfer(error, shown) from error
-        most = self.bounds.redirects
         raise Forbidden(f"{shown} is behind more than {most} redirects.", reason="too_many_redirects", url=shown)
 
     async def aclose(self) -> None:
+        for mounted in self._mounts.values():
+            await mounted.aclose()
         await self._network.aclose()
 
     async def __aenter__(self) -> Self:

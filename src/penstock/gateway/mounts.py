@@ -36,6 +36,23 @@ class Mounted(httpx2.AsyncBaseTransport):
         return httpx2.Response(start["status"], headers=start.get("headers", []), stream=answer)
 
 
+class Forwarded(httpx2.AsyncBaseTransport):
+    """Sends what is for a host to a server on this machine that stands in for it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = httpx2.URL(url)
+        self._transport = httpx2.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        here = request.url.copy_with(scheme=self._url.scheme, host=self._url.host, port=self._url.port)
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
+        forwarded = httpx2.Request(request.method, here, headers=headers, content=await request.aread() or None)
+        return await self._transport.handle_async_request(forwarded)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
 class _Answer(httpx2.AsyncByteStream):
     task: asyncio.Task[None]
 

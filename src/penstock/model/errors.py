@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 
@@ -34,6 +35,14 @@ class Throttled(_Delayed):
 
 class Unavailable(_Delayed):
     """The service is down for now. The message waits and loses no attempt."""
+
+
+class BudgetSpent(_Delayed):
+    """The call does not fit its budget, and was not made. The message waits until the budget begins anew and loses no
+    attempt; one whose budget never does becomes a dead letter."""
+
+    budget: str  # run, day or month
+    until: datetime | None
 
 
 class Permanent(PenstockError):

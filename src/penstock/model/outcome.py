@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.model.errors import (
     BadMessage,
+    BudgetSpent,
     PenstockError,
     Permanent,
     QueueFull,
@@ -98,7 +99,9 @@ def settle(outcome: object, *, attempt: int, retry: Retry, share: float = 1.0) -
             return Again(max(0.0, seconds), charged=False)
         case Discard(reason):
             return Dead("discarded", Failure("Discard", reason[:ERROR_TEXT_MAX]))
-        case Throttled() | Unavailable():
+        case BudgetSpent(until=None):
+            return Dead("permanent", describe(outcome))
+        case Throttled() | Unavailable() | BudgetSpent():
             wait = outcome.retry_after
             wait = retry.delay_seconds(attempt, share) if wait is None else max(0.0, wait)
             return Again(wait, charged=False, failure=describe(outcome))

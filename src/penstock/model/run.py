@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -91,14 +91,20 @@ class Script:
     """What was recorded of a run, and how far its code has asked for it again. Code that is still the same asks for every
     record in the order in which they began, and for nothing else before it has."""
 
-    def __init__(self, records: Iterable[StepRecord]) -> None:
+    def __init__(self, records: Sequence[StepRecord]) -> None:
+        self.patches: set[str] = set()
+        self._records: dict[str, StepRecord] = {}
+        self._order: list[str] = []
+        self._asked: set[str] = set()
+        self._begun = 0  # of the order, those that have been asked for
+        self.next_position = 0
+        if not records:
+            return
         rows = sorted(records, key=lambda record: record.position)
         self.patches = {record.name for record in rows if record.kind == PATCH}
         self._records = {record.name: record for record in rows if record.kind != PATCH}
         self._order = [record.name for record in rows if record.kind != PATCH]
-        self._asked: set[str] = set()
-        self._begun = 0  # of the order, those that have been asked for
-        self.next_position = rows[-1].position + 1 if rows else 0
+        self.next_position = rows[-1].position + 1
 
     @property
     def is_replaying(self) -> bool:

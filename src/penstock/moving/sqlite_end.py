@@ -33,7 +33,9 @@ from penstock.storage.sqlite.turn import Turn
 from penstock.storage.statements import load
 
 SQL = load("penstock.moving", "sqlite_end.sql")
-PAST = ("penstock_labels", "penstock_minutes", HISTORY)  # kept in a file of their own
+# Kept in a file of their own: the history's tables, which have no prefix there, and those of data points.
+PAST = ("penstock_labels", "penstock_minutes", HISTORY)
+POINTS = tuple(f"penstock_{name}" for name in ("points", "sorts", "rolled", "tallies", "samples"))
 HISTORY_COLUMNS = ("noted_at", "ended_at", "started_at", "correlation_id", "id", "causation_id", "label", "error")
 # What a column may hold, by the kind that it has on PostgreSQL.
 FITTING = {
@@ -91,7 +93,7 @@ class SqliteEnd:
         if self._has_past:
             past: dict[str, list[Column]] = {HISTORY: [Column(name) for name in HISTORY_COLUMNS]}
             for name, column in self._ask("past_columns"):
-                past.setdefault(f"penstock_{name}", []).append(Column(column))
+                past.setdefault(f"penstock_{name.removeprefix('penstock_')}", []).append(Column(column))
             tables |= {name: Table(name, tuple(columns)) for name, columns in past.items()}
         return tables
 
@@ -300,6 +302,8 @@ def _quoted(name: str) -> str:
 
 
 def _place(table: Table) -> str:
+    if table.name in POINTS:
+        return f"past.{table.name}"
     return f"past.{table.name.removeprefix('penstock_')}" if table.name in PAST else f"main.{_quoted(table.name)}"
 
 

@@ -24,13 +24,13 @@ select tables.name, columns.name
 from pragma_table_list as tables
 join pragma_table_xinfo(tables.name, 'past') as columns
 where tables.schema = 'past'
-and tables.name in ('labels', 'minutes')
+and (tables.name in ('labels', 'minutes') or tables.name like 'penstock\_%' escape '\')
 order by tables.name, columns.cid;
 
 -- name: things
 select type, case type when 'trigger' then name || ' on ' || tbl_name else name end
 from main.sqlite_schema
-where (type = 'view' and name not in ('dead_messages', 'processed_events', 'pipeline_log'))
+where (type = 'view' and name not in ('dead_messages', 'processed_events', 'pipeline_log', 'api_calls_ledger'))
 or (type = 'trigger' and name not like 'penstock\_count\_%' escape '\');
 
 -- name: users_triggers

@@ -13,6 +13,7 @@ from penstock.model.outcome import Later
 from penstock.model.queue import QueueSettings
 from penstock.objects.host import Elsewhere, Host, Moved, queue_of
 from penstock.objects.object import Object, events_of
+from penstock.runtime.events import AlarmRang
 
 NAME_MAX = 200
 MAIN = "main"  # the one name of a singleton
@@ -90,6 +91,8 @@ class Namespace(Generic[AnyObject]):
         return await self._run(event.name, event.method, tuple(event.arguments), event.named)
 
     async def alarmed(self, event: Alarmed) -> Later | None:
+        engine = (await self._host()).engine
+        engine.events.emit(AlarmRang(event.name, max(0.0, (engine.clock.now() - event.due) / 1_000_000)))
         return await self._run(event.name.partition("/")[2], "alarm", (), {})
 
     async def _run(self, name: str, method: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Later | None:

@@ -20,6 +20,9 @@ from penstock.runtime.groups import GroupResult, commit_group
 from penstock.runtime.lanes import Lane
 
 GROUP_UNITS_MAX = 2_000  # bounds the time of one transaction, and what a single bad unit makes us repeat
+GROUP_UNITS_WAITED = (
+    200  # so many waiting units begin their commit at once; fewer let others join for a turn of the loop
+)
 RETRY_SECONDS = (0.05, 0.5, 2.0, 3.0)  # after an I/O error whose truth is known: nothing was saved
 FULL_RETRY_SECONDS = 1.0
 
@@ -67,6 +70,7 @@ class Committer:
         self._idle = asyncio.Event()
         self._idle.set()
         self.broken: Exception | None = None
+        self.saved = 0  # units, since this process began
 
     def put(self, unit: SealedUnit) -> None:
         """The unit is sealed: from here on it has one outcome, told to `unit.finished`."""
@@ -74,7 +78,11 @@ class Committer:
             unit.finished(self.broken)
             return
         self._pending.append(unit)
-        if not self._busy and not self._scheduled:
+        if not self._busy:
+            self._soon()
+
+    def _soon(self) -> None:
+        if not self._scheduled:
             self._idle.clear()
             self._scheduled = True
             self._loop.call_soon(self.start)
@@ -134,13 +142,18 @@ class Committer:
             self._cope(result.left, result.trouble)
             return
         self._failures = 0
-        if self._pending:
+        if len(self._pending) >= GROUP_UNITS_WAITED:
             self.start()
+        elif self._pending:
+            # Who was just told that its commit is done may have the next one ready in this turn of the loop: together they
+            # are one group, apart they would go on as two halves that take turns.
+            self._soon()
         elif not self._busy:
             self._idle.set()
 
     def _tell(self, wants: list[Want], chores: Chores, result: GroupResult) -> None:
         now = self._clock.now()
+        self.saved += len(result.saved)
         waiting: dict[str, int] = {}  # queues that have new rows, and when the first of those is due
         for unit in result.saved:
             unit.committed = True

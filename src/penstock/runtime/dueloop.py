@@ -9,6 +9,7 @@ from typing import Protocol
 from penstock.contracts.chores import Chores
 from penstock.contracts.clock import Clock
 from penstock.contracts.ledger import Committed, SealedUnit, Want
+from penstock.contracts.runs import NewRun
 from penstock.contracts.timers import TIMERS
 from penstock.model.message import Delivery
 
@@ -101,7 +102,10 @@ class DueLoop:
         for unit in units:
             if not hungry:
                 break
-            for message in unit.sends:
+            messages = unit.sends
+            if unit.runs is not None:
+                messages = [*messages, *(each.message for each in unit.runs if isinstance(each, NewRun))]
+            for message in messages:
                 if message.queue in hungry and message.due <= now:
                     hungry.discard(message.queue)
                     fed.add(message.queue)

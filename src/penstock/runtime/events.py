@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from penstock.model.outcome import Again, Dead, Done, Settlement
-from penstock.model.points import DataPoint, idle_point
 
 _log = logging.getLogger("penstock.events")
 
@@ -172,10 +171,6 @@ class TickWasIdle(EngineEvent):
     task: str
     rows_read: int
 
-    def point(self, service: str) -> DataPoint:
-        """What a metrics store keeps of it."""
-        return idle_point(service, self.task)
-
 
 @dataclass(frozen=True, slots=True)
 class TickFailed(EngineEvent):
@@ -193,6 +188,27 @@ class CeilingReached(EngineEvent):
     level: ClassVar[str] = "error"
     task: str
     used: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmRang(EngineEvent):
+    """An object is about to hear its alarm, so long after the time it was set to."""
+
+    name: ClassVar[str] = "alarm.rang"
+    level: ClassVar[str] = "debug"
+    object: str
+    late_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepsEnded(EngineEvent):
+    """A run of a workflow has come as far as it comes for now: steps that were done, and that failed for good, on the way."""
+
+    name: ClassVar[str] = "steps.ended"
+    level: ClassVar[str] = "debug"
+    workflow: str
+    done: int
+    failed: int
 
 
 @dataclass(frozen=True, slots=True)

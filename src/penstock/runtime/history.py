@@ -230,6 +230,10 @@ class History:
         await self.flush()
         return await lanes.run(self._lane_made(), lambda: question(self._opened()))
 
+    def submit(self, work: Callable[[HistoryFile], T], answer: lanes.Answer) -> None:
+        """Does something with the file in its lane, behind whatever was asked for before."""
+        self._lane_made().submit(lambda: work(self._opened()), answer)
+
     async def flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()

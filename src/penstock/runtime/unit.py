@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, ClassVar
 
@@ -110,7 +110,7 @@ class AwaitedUnit(Unit):
 
     def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
         super().__init__(engine, delivery, task, key)
-        self.outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.outcome: asyncio.Future[None] = Sealed()
 
     def finished(self, error: Exception | None) -> None:
         if self.outcome.done():
@@ -122,49 +122,68 @@ class AwaitedUnit(Unit):
 
     async def settled(self) -> None:
         """Waits for the commit. A cancellation in between waits too: once sealed, a unit has one outcome."""
-        cancelled: asyncio.CancelledError | None = None
-        while not self.outcome.done():
-            try:
-                await asyncio.shield(self.outcome)
-            except asyncio.CancelledError as error:
-                cancelled = error
-            except Exception:
-                break
-        if cancelled is not None:
-            if not self.outcome.cancelled():
+        try:
+            await self.outcome
+        except asyncio.CancelledError:
+            if self.outcome.done():
                 self.outcome.exception()  # looked at, so that nobody is told it was forgotten
-            raise cancelled
-        self.outcome.result()
+            raise
 
 
-@asynccontextmanager
-async def open_unit(engine: Engine, key: str | None) -> AsyncIterator[AwaitedUnit]:
+class Sealed(asyncio.Future[None]):
+    """Who waits for it and is cancelled hears of that when it is done."""
+
+    def cancel(self, msg: object = None) -> bool:
+        return False
+
+
+class OpenUnit:
     """A unit that commits at the end of its block, under the fence of the message that is being handled, if any."""
-    outer = current_unit.get()
-    if outer is not None and outer.engine is not engine:
-        outer = None
-    if outer is not None and outer.closed:
-        raise outer.refusal
-    delivery = None if outer is None else outer.delivery
-    unit = AwaitedUnit(engine, delivery, "" if outer is None else outer.task, key)
-    if outer is not None:
-        unit.origin = outer.origin
-        if outer.also is not None and outer.also.settles:
-            # In the middle of a batch: it commits only while all of the batch is still ours.
-            unit.also = Also()
-            unit.also.settles = [(each, None) for each, _ in outer.also.settles]
-    if key is not None:
-        unit.once = once_key(engine, key)
-        unit.repeated = await engine.find_once(unit.once) is not None
-    before = current_unit.set(unit)
-    try:
-        yield unit
-    finally:
-        current_unit.reset(before)
+
+    __slots__ = ("_before", "_key", "_opened", "_unit")
+
+    def __init__(self, opened: Callable[[], Awaitable[Engine]], key: str | None) -> None:
+        self._opened = opened
+        self._key = key
+
+    async def __aenter__(self) -> AwaitedUnit:
+        engine, key = await self._opened(), self._key
+        outer = current_unit.get()
+        if outer is not None and outer.engine is not engine:
+            outer = None
+        if outer is not None and outer.closed:
+            raise outer.refusal
+        delivery = None if outer is None else outer.delivery
+        unit = AwaitedUnit(engine, delivery, "" if outer is None else outer.task, key)
+        if outer is not None:
+            unit.origin = outer.origin
+            if outer.also is not None and outer.also.settles:
+                # In the middle of a batch: it commits only while all of the batch is still ours.
+                unit.also = Also()
+                unit.also.settles = [(each, None) for each, _ in outer.also.settles]
+        if key is not None:
+            unit.once = once_key(engine, key)
+            unit.repeated = await engine.find_once(unit.once) is not None
+        self._unit = unit
+        self._before = current_unit.set(unit)
+        return unit
+
+    async def __aexit__(self, raised: type[BaseException] | None, *_: object) -> None:
+        unit = self._unit
+        current_unit.reset(self._before)
         unit.closed = True
-    if not unit.repeated and (unit.grows or delivery is not None or unit.also is not None):
-        engine.committer.put(unit)
-        await unit.settled()
+        if raised is not None or unit.repeated:
+            return
+        if unit.grows or unit.delivery is not None or unit.also is not None:
+            unit.engine.committer.put(unit)
+            await unit.settled()
+
+
+def open_unit(engine: Engine, key: str | None) -> OpenUnit:
+    async def opened() -> Engine:
+        return engine
+
+    return OpenUnit(opened, key)
 
 
 def once_key(engine: Engine, key: str) -> OnceKey:

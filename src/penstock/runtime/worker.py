@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Coroutine, Sequence
 from functools import partial
 from itertools import count
@@ -52,6 +53,7 @@ class Worker:
         self._grace_seconds = grace_seconds
         self._loop = asyncio.get_running_loop()
         self._tasks: asyncio.TaskGroup
+        self._context = contextvars.copy_context()
         self._consumers: Sequence[Consuming] = ()
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -151,7 +153,8 @@ class Worker:
 
     def spawn(self, work: Coroutine[Any, Any, None], slot: Slot | None = None) -> None:
         """Runs something that this worker waits for. A slot learns which task is its own, so that it can be cancelled."""
-        task = self._tasks.create_task(work)
+        # In the worker's own context: what asks for it may be another handler, whose unit is not this one's.
+        task = self._tasks.create_task(work, context=self._context.copy())
         if slot is not None:
             slot.task = task
 

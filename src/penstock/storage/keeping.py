@@ -17,6 +17,7 @@ RESOLVED_KEPT_DAYS = 90  # dead letters that were dealt with
 TICKS_KEPT_DAYS = 90
 USAGE_KEPT_DAYS = 400
 SIZES_KEPT_DAYS = 400
+CALLS_KEPT_DAYS = 400  # paid ones, and their sums
 DAY_MICROS = 86_400_000_000
 
 
@@ -64,6 +65,8 @@ class StoredKeeping:
             ("prune_steps", now),
             ("prune_signals", now),
             ("prune_runs", now),
+            ("prune_calls", now - CALLS_KEPT_DAYS * DAY_MICROS),
+            ("prune_spending", now - CALLS_KEPT_DAYS * DAY_MICROS),
             ("prune_usage", month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)),
             ("prune_sizes", day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)),
         )

@@ -137,6 +137,26 @@ where (month, task, statement) in (
   limit :limit
 );
 
+-- name: prune_calls
+delete from penstock_calls
+where id in (
+  select id
+  from penstock_calls
+  where created_at < :before
+  order by created_at
+  limit :limit
+);
+
+-- name: prune_spending
+delete from penstock_spending
+where (service, scope, period) in (
+  select service, scope, period
+  from penstock_spending
+  where began_at < :before
+  order by began_at
+  limit :limit
+);
+
 -- name: prune_sizes
 delete from penstock_sizes
 where day in (

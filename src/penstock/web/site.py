@@ -54,6 +54,8 @@ def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[
     for verb in VERBS:
         answering = _guarded(keyring, [CONTROLLERS_WRITE], getattr(controllers, verb))
         routes += [Route(path, answering, methods=["POST"]) for path in paths(verb)]
+    for own in app.routes.known.values():
+        routes.append(Route(own.path, _guarded(keyring, [own.scope], _answering(own.answer)), methods=["GET"]))
     routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
     return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
 
@@ -72,6 +74,13 @@ def _guarded(keyring: Keyring, needed: Sequence[str], answering: Answering) -> C
             return problem(500, "internal", "Penstock itself failed, and has logged it.")
 
     return answer
+
+
+def _answering(answer: Callable[[], Awaitable[object]]) -> Answering:
+    async def reply(_: Request) -> Reply:
+        return Reply(await answer())
+
+    return reply
 
 
 async def _no_route(_: Request, error: Exception) -> Response:

@@ -15,7 +15,7 @@ from penstock.model.errors import BetweenSteps
 from penstock.model.outcome import Later, describe
 from penstock.model.retry import Retry
 from penstock.model.run import ACTIVE, COMPLETE, ERRORED, NEVER_SECONDS, PAUSED, Script, key_of, queue_of
-from penstock.runtime.events import EngineEvent
+from penstock.runtime.events import EngineEvent, StepsEnded
 from penstock.runtime.unit import Unit, current_unit
 from penstock.workflows.inputs import Inputs, WorkflowFunction, stored
 from penstock.workflows.run import Run
@@ -153,6 +153,8 @@ class Executor:
         except msgspec.MsgspecError as error:
             return self._parked(unit, run, key, "input", f"What it was started with does not fit any more: {error}")
         ending = await self._called(run, here, begun, given)
+        if here.done or here.failed:
+            engine.events.emit(StepsEnded(self._name, here.done, here.failed))
         if ending is None:
             return self._stopped(unit, run, here, key)
         _join(unit, [*here.notes, ending])
@@ -165,7 +167,7 @@ class Executor:
             result = await self._function(run, **given)
             run.ended()
             if run.difference is None and isinstance(run.stopped, Exception):
-                body = stored(result, f"Workflow {self._name!r}")
+                body = stored(result, self._name, "Workflow")
                 return EndRun(run.key, COMPLETE, body, None, self._kept_seconds, begun.child)
         except Exception as error:
             run.ended()

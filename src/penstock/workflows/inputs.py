@@ -13,7 +13,10 @@ import msgspec
 from penstock.model.errors import BadApp, BadMessage
 
 WorkflowFunction = Callable[..., Awaitable[Any]]
-_PLAIN = frozenset((NoneType, bool, int, float, str))  # the same after being stored, so they need not be
+# Of these a replay gives what was returned the first time: no code can tell one from the other. What is not plain is made
+# again from what was stored, the first time too.
+PLAIN = frozenset((NoneType, bool, int, float, str))
+_encode = msgspec.json.Encoder().encode
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -37,12 +40,16 @@ class Inputs:
         self._struct = msgspec.defstruct("Input", fields, kw_only=True, forbid_unknown_fields=True)
         self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(self._struct).decode
         self._names = [each.name for each in rest]
+        self._by_place = all(each.kind is _BY_NAME[0] for each in rest)
 
     def encoded(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> bytes:
         """Refuses what the workflow could not be called with."""
         try:
-            bound = self._signature.bind(*arguments, **named)
-            body = msgspec.json.encode(self._struct(**bound.arguments))
+            if self._by_place and not named and len(arguments) == len(self._names):
+                given = dict(zip(self._names, arguments, strict=True))
+            else:
+                given = self._signature.bind(*arguments, **named).arguments
+            body = _encode(self._struct(**given))
             self._decode(body)
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise BadMessage(
@@ -71,11 +78,13 @@ def hints_of(function: Any) -> dict[str, Any]:
         return {}
 
 
-def stored(result: object, what: str) -> bytes:
+def stored(result: object, name: str, what: str = "Step") -> bytes:
     try:
-        return msgspec.json.encode(result)
+        return _encode(result)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadMessage(f"{what} gave a result that cannot be stored: {error}. Return plain values.") from error
+        raise BadMessage(
+            f"{what} {name!r} gave a result that cannot be stored: {error}. Return plain values."
+        ) from error
 
 
 def restored(result: bytes, function: Any) -> Any:
@@ -85,8 +94,3 @@ def restored(result: bytes, function: Any) -> Any:
         return msgspec.json.decode(result, type=kind)
     except (TypeError, msgspec.ValidationError):
         return msgspec.json.decode(result)
-
-
-def as_stored(result: Any, body: bytes, function: Any) -> Any:
-    """What a replay would give: no code can tell the first time from the others."""
-    return result if type(result) in _PLAIN else restored(body, function)

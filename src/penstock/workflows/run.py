@@ -62,7 +62,7 @@ class Run:
         """Without a slice nothing is done: what is recorded is replayed, and there it ends."""
         self.workflow = workflow
         self.id = id
-        self.started_at: datetime = from_micros(began)
+        self._began = began
         self.key = key
         self._script = script
         self._signals = signals
@@ -71,6 +71,10 @@ class Run:
         self._sleeps = 0
         self.stopped: BaseException | None = None  # why it goes on no further here
         self.difference: Nondeterminism | None = None
+
+    @property
+    def started_at(self) -> datetime:
+        return from_micros(self._began)
 
     @property
     def asked(self) -> int:
@@ -90,12 +94,12 @@ class Run:
         """Does something once. What the function writes and sends is saved with its result; once that is saved the function
         is never called again in this run. One that raises is tried again, up to `retries` times; each try may take
         `timeout` seconds."""
-        record = await self._recorded(name, STEP)
+        record = await self._recorded(name, STEP) if self._asks_for(name) else None
         if record is not None and record.state == DONE:
             result: T = restored(record.result or b"null", function)
             return result
         if record is not None and record.state == FAILED:
-            raise failed(name, record.error)
+            raise failed(name, record.error, record.result)
         here = self._slice or self._stop()
         position = self._next_position() if record is None else record.position
         done: T = await here.attempt(
@@ -128,7 +132,7 @@ class Run:
     async def _sleep(self, due_at: Callable[[int], int], name: str | None) -> None:
         self._sleeps += 1
         name = name or f"sleep-{self._sleeps}"
-        record = await self._recorded(name, SLEEP)
+        record = await self._recorded(name, SLEEP) if self._asks_for(name) else None
         if record is not None and record.state == DONE:
             return
         here = self._slice or self._stop()
@@ -163,7 +167,7 @@ class Run:
 
     async def child(self, name: str, workflow: Workflow[..., T], *arguments: Any, **named: Any) -> T:
         """Runs another workflow and waits for its result. A child ends with its parent; one that fails raises here."""
-        record = await self._recorded(name, CHILD)
+        record = await self._recorded(name, CHILD) if self._asks_for(name) else None
         if record is None:
             here = self._slice or self._stop()
             here.begin_child(self.id, (self.key, name), workflow, arguments, named)
@@ -186,7 +190,7 @@ class Run:
         record: StepRecord | None = None,
     ) -> Any:
         if record is None:
-            record = await self._recorded(name, kind)
+            record = await self._recorded(name, kind) if self._asks_for(name) else None
         if record is not None and record.state == DONE:
             return read(record.result or b"null")
         if record is not None and record.state == TIMED_OUT:
@@ -227,13 +231,20 @@ class Run:
 
     # -- what was recorded -----------------------------------------------------------------------------------
 
-    async def _recorded(self, name: str, kind: str) -> StepRecord | None:
+    def _asks_for(self, name: str) -> bool:
+        """Whether something is recorded of which this may be part."""
         self._check_here()
+        try:
+            self._script.ask(check_name(name, "a step"))
+        except Nondeterminism as difference:
+            self.difference = difference
+            self._stop()
+        return self._script.is_replaying
+
+    async def _recorded(self, name: str, kind: str) -> StepRecord | None:
+        """What is recorded of it, once it is its turn."""
         script = self._script
         try:
-            script.ask(check_name(name, "a step"))
-            if not script.is_replaying:
-                return None
             for turn in range(TURNS + MORE_TURNS):
                 if script.is_next(name):
                     return script.found(name, kind)

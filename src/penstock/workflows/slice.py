@@ -13,7 +13,7 @@ from penstock.model.message import Delivery
 from penstock.model.retry import Retry
 from penstock.model.run import DONE, FAILED, RETRYING, STEP, StepRecord, key_of
 from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
-from penstock.workflows.inputs import as_stored, stored
+from penstock.workflows.inputs import PLAIN, restored, stored
 from penstock.workflows.run import Run, Suspended
 from penstock.workflows.steps import Step, current_step, failed, judged, retry_of
 
@@ -61,6 +61,7 @@ class Slice:
         self.signals: tuple[str, ...] = ()
         self.failure: Exception | None = None  # the store's, or that the run is not ours any more
         self.branches: set[asyncio.Task[Any]] = set()
+        self.done = self.failed = 0  # steps
 
     def note(self, change: RunChange) -> None:
         self.notes.append(change)
@@ -94,56 +95,44 @@ class Slice:
     ) -> Any:
         while True:
             if record is None:
-                attempts, started = 0, self.now()
+                attempt, started = 1, self.now()
             else:
-                attempts, started = record.attempts, record.started_at
+                attempt, started = record.attempts + 1, record.started_at
                 while record.due is not None and self.now() < record.due:
                     await self.blocked(run, record.due, None)
             if self.pausing or self.loop.time() >= self._ends_at or self._gate.watched:
                 await self._yield(run)
+            # In one piece, without functions of its own: this is what a step costs.
+            unit = StepUnit(self, self._task + name, f"step {name}{self._again}")
+            outside = current_unit.set(unit)
+            told = current_step.set(Step(self._workflow, run.id, name, self._again, attempt))
+            self._begin()
             try:
-                return await self._do(run, name, position, attempts, started, function, arguments, timeout)
+                try:
+                    try:
+                        self._at("step.before")
+                        if timeout is None:
+                            result = await function(*arguments)
+                        else:
+                            async with asyncio.timeout(timeout):
+                                result = await function(*arguments)
+                    finally:
+                        current_step.reset(told)
+                        current_unit.reset(outside)
+                        unit.closed = True
+                    body = stored(result, name)
+                    self._at("step.after")
+                    # Made through the tuple itself: one is made for every step.
+                    values = (run.key, position, name, STEP, DONE, attempt, started, self.now(), None, body, None)
+                    await self._commit(run, unit, tuple.__new__(StepRecord, values))
+                    self._at("step.saved")
+                    self.done += 1
+                finally:
+                    self._end()
+                return result if type(result) in PLAIN else restored(body, function)
             except Exception as error:
-                tried = StepRecord(run.key, position, name, STEP, RETRYING, attempts, started)
+                tried = StepRecord(run.key, position, name, STEP, RETRYING, attempt - 1, started)
                 record = await self._failed(run, tried, error, retry_of(self._retry, retries))
-
-    async def _do(
-        self,
-        run: Run,
-        name: str,
-        position: int,
-        attempts: int,
-        started: int,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        timeout: float | None,
-    ) -> Any:
-        attempt = attempts + 1
-        unit = StepUnit(self, self._task + name, f"step {name}{self._again}")
-        outside = current_unit.set(unit)
-        told = current_step.set(Step(self._workflow, run.id, name, self._again, attempt))
-        self._begin()
-        try:
-            self._at("step.before")
-            try:
-                if timeout is None:
-                    result = await function(*arguments)
-                else:
-                    async with asyncio.timeout(timeout):
-                        result = await function(*arguments)
-            finally:
-                current_step.reset(told)
-                current_unit.reset(outside)
-                unit.closed = True
-            body = stored(result, f"Step {name!r}")
-            self._at("step.after")
-            # Made through the tuple itself: one is made for every step.
-            values = (run.key, position, name, STEP, DONE, attempt, started, self.now(), None, body, None)
-            await self._commit(run, unit, tuple.__new__(StepRecord, values))
-            self._at("step.saved")
-        finally:
-            self._end()
-        return as_stored(result, body, function)
 
     async def _failed(self, run: Run, tried: StepRecord, error: Exception, retry: Retry) -> StepRecord:
         """What is to be tried again, and when. What is not is raised in the workflow, once that is saved."""
@@ -151,9 +140,11 @@ class Slice:
         verdict = judged(error, attempt=tried.attempts + 1, retry=retry, share=share)
         attempts = tried.attempts + verdict.charged
         if verdict.wait_seconds is None:
-            self.note(tried._replace(state=FAILED, attempts=attempts, ended_at=self.now(), error=verdict.error))
+            ended = tried._replace(state=FAILED, attempts=attempts, ended_at=self.now(), error=verdict.error)
+            self.note(ended._replace(result=verdict.facts))
             await self.save(run)
-            raise failed(tried.name, verdict.error) from error
+            self.failed += 1
+            raise failed(tried.name, verdict.error, verdict.facts) from error
         due = self.now() + int(verdict.wait_seconds * 1_000_000)
         again = tried._replace(attempts=attempts, due=due, error=verdict.error)
         self.note(again)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from penstock.model.errors import BadApp, PenstockError
+import msgspec
+
+from penstock.model.errors import BadApp, BudgetSpent, PenstockError
 from penstock.model.outcome import Again, describe, settle
 from penstock.model.retry import Retry
+from penstock.model.times import from_micros, to_micros
 
 RETRY = Retry(5, 10.0, 600.0)  # of a step that says nothing else
 
@@ -42,6 +45,10 @@ class StepFailed(PenstockError):
     error_class: str
 
 
+class StepOverBudget(StepFailed, BudgetSpent):
+    """A step made a call that does not fit its budget. Sleep until `until`, then ask for a step of another name."""
+
+
 class ChildFailed(StepFailed):
     """A child workflow did not complete."""
 
@@ -69,11 +76,12 @@ def retry_of(usual: Retry, retries: int | Retry | None) -> Retry:
 
 
 class Verdict(NamedTuple):
-    """`wait_seconds` is None if it is not tried again."""
+    """`wait_seconds` is None if it is not tried again. `facts` are then kept beside the error."""
 
     error: str
     charged: bool
     wait_seconds: float | None
+    facts: bytes | None = None
 
 
 def judged(error: Exception, *, attempt: int, retry: Retry, share: float) -> Verdict:
@@ -81,14 +89,28 @@ def judged(error: Exception, *, attempt: int, retry: Retry, share: float) -> Ver
     settlement = settle(error, attempt=attempt, retry=retry, share=share)
     failure = describe(error)
     text = f"{failure.error_class}: {failure.message}"
+    if isinstance(error, BudgetSpent):  # what to do without money is the workflow's own decision
+        until = None if error.until is None else to_micros(error.until)
+        return Verdict(text, True, None, msgspec.json.encode(_Spent(error.budget, until)))
     if isinstance(settlement, Again):
         return Verdict(text, settlement.charged, settlement.seconds)
     return Verdict(text, True, None)
 
 
-def failed(name: str, error: str | None) -> StepFailed:
+class _Spent(msgspec.Struct):
+    budget: str
+    until: int | None
+
+
+def failed(name: str, error: str | None, facts: bytes | None = None) -> StepFailed:
     error_class, _, message = (error or "").partition(": ")
-    return StepFailed(f"Step {name!r} failed: {error}", name=name, error_class=error_class, reason=message)
+    text = f"Step {name!r} failed: {error}"
+    told: dict[str, Any] = {"name": name, "error_class": error_class, "reason": message}
+    if facts is None:
+        return StepFailed(text, **told)
+    spent = msgspec.json.decode(facts, type=_Spent)
+    until = None if spent.until is None else from_micros(spent.until)
+    return StepOverBudget(text, budget=spent.budget, until=until, **told)
 
 
 def child_failed(name: str, state: str, error: str | None) -> ChildFailed:

@@ -132,7 +132,7 @@ class Workflow(Generic[P, R]):
         unit = joined(self.home)
         run = self.new_run(unit, id, key, arguments, named, priority)
         unit.change_run(run, len(run.input) + len(run.message.body))
-        return Handle(self, id, priority)
+        return Handle(self, id, priority, key)
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name}>"
@@ -141,11 +141,11 @@ class Workflow(Generic[P, R]):
 class Handle(Generic[P, R]):
     """One run, from outside it."""
 
-    def __init__(self, workflow: Workflow[P, R], id: str, priority: int) -> None:
+    def __init__(self, workflow: Workflow[P, R], id: str, priority: int, key: bytes | None = None) -> None:
         self._workflow = workflow
         self._priority = priority
         self.id = id
-        self.key = key_of(workflow.name, id)
+        self.key = key_of(workflow.name, id) if key is None else key
 
     def start(self, *arguments: P.args, **named: P.kwargs) -> Handle[P, R]:
         """Begins this run when the current unit of work commits. If there is one of this id, ended or not, it stays as it
@@ -159,7 +159,7 @@ class Handle(Generic[P, R]):
     def signal(self, name: str, payload: object = None) -> None:
         """Tells the run something when the current unit of work commits; it may wait for it now, later or never. A run that
         has ended hears nothing."""
-        body = stored(payload, f"Signal {name!r}")
+        body = stored(payload, name, "Signal")
         joined(self._workflow.home).change_run(NewSignal(self.key, check_name(name, "a signal"), body), len(body))
 
     async def status(self) -> RunState:

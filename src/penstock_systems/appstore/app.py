@@ -10,7 +10,7 @@ from penstock_systems.appstore.settings import Settings
 SERVICE = "pipeline"  # the name under which its data points are filed
 IDS_A_MESSAGE = 500  # a longer list of ids is split over several messages
 
-app = ps.App("pipeline-api", file="pipeline-db.db")
+app = ps.App("pipeline-api", file="pipeline-db.db", require_trial=True)
 db = app.db
 settings = Settings.of(app.config.systems)
 web = app.http(user_agent=settings.page_user_agent)
@@ -55,6 +55,12 @@ class EnrichWanted(ps.Command, type="enrich.wanted"):
     track_ids: list[int]
 
 
+class PortfolioWanted(ps.Command, type="portfolio.wanted"):
+    """A developer was met: their other apps are to be found."""
+
+    developer_id: int
+
+
 events = app.queue(
     "pipeline-events",
     accepts=[AppEnriched, RankingsUpdated, ClustersReady, FragmentationDone, DesignDone],
@@ -62,4 +68,4 @@ events = app.queue(
     wait=5,
     retries=3,
 )
-wishes = app.queue("pipeline-enrichment", accepts=[EnrichWanted], batch=10, wait=5)
+wishes = app.queue("pipeline-enrichment", accepts=[EnrichWanted, PortfolioWanted], batch=10, wait=5)

@@ -29,6 +29,26 @@ class Refresh(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     failed: int = 90
 
 
+class ReviewFeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A form in which reviews are asked for, and as whom: some are answered with nothing."""
+
+    form: Literal["json", "xml"] = "json"
+    user_agent: str = ""
+
+
+class Volumes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """DataForSEO, which knows how often people search for a keyword. The environment holds its login and password; without
+    them nobody is asked."""
+
+    base: str = "https://api.dataforseo.com"
+    login_env: str = "DATAFORSEO_LOGIN"
+    password_env: str = "DATAFORSEO_PASSWORD"
+    location_code: int = 2840  # the United States
+    language_code: str = "en"
+    usd_a_call: float = 0.1  # at most: one call takes a thousand keywords
+    usd_a_month: float = 3.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     country: str = "us"
     language: str = "en-US"
@@ -39,7 +59,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     refresh: Refresh = Refresh()
     outbound_max: int = 32  # requests of the enrichment that are under way at once
     review_pages: int = 1
+    review_feeds: tuple[ReviewFeed, ...] = (ReviewFeed(form="json"), ReviewFeed(form="xml"))  # tried in this order
     cluster_resolution: float = 1.0
+    volumes: Volumes = Volumes()
     mail_from: str = "pipeline@alerts.example.com"
     mail_to: str = "team@example.com"
 

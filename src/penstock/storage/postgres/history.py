@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import errors
 
-from penstock.contracts.history import Entry, MinuteCount, Processed
-from penstock.model.errors import StoreError
+from penstock.contracts.history import Entry, MinuteCount, Processed, Run
+from penstock.model.errors import StatementFailed, StoreError
+from penstock.model.statement import to_psycopg
 from penstock.storage.postgres import schema
 from penstock.storage.postgres.connection import (
     CONFLICTS,
@@ -30,6 +33,10 @@ MINUTE = 60_000_000
 DAY = 1_440 * MINUTE
 LABELS_MAX = 10_000
 TRIES = 5
+ASKABLE = {("penstock", f"penstock_{name}") for name in ("points", "sorts", "rolled", "tallies")}
+FOR_A_QUESTION = """
+select set_config('statement_timeout', %s, true), set_config('search_path', 'penstock', true)
+"""
 
 
 class PostgresHistory:
@@ -38,7 +45,8 @@ class PostgresHistory:
     def __init__(self, settings: Settings, *, read_only: bool = False) -> None:
         self._settings = Settings(settings.url, "off", metered=False)
         self._read_only = read_only
-        self._sql = {name.partition(".")[2]: sql for name, sql in statements().items() if name.startswith("history.")}
+        self._sql = _of_file("history.")
+        self._points_sql = _of_file("points.")
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._labels: dict[tuple[Any, ...], int] = {}
         self._day = 0
@@ -103,6 +111,16 @@ class PostgresHistory:
 
         return self._transact(remove)
 
+    def transact(self, work: Callable[[Run], T]) -> T:
+        def run_all(connection: psycopg.Connection[tuple[Any, ...]]) -> T:
+            def run(name: str, bound: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+                cursor = connection.execute(self._points_sql[name], bound)
+                return cursor.fetchall() if cursor.description else []
+
+            return work(run)
+
+        return self._transact(run_all)
+
     def _transact(self, work: Callable[[psycopg.Connection[tuple[Any, ...]]], T]) -> T:
         for tried in range(TRIES):
             connection = self._connect()
@@ -133,6 +151,31 @@ class PostgresHistory:
         bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": MINUTES_MAX}
         return [MinuteCount(*row) for row in self._rows("per_minute", bound)]
 
+    def points(
+        self, sql: str, bound: dict[str, Any], *, rows_max: int, seconds_max: float
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        try:
+            connection = self._connect()
+            if not self._has_points(connection):
+                return (), []
+            with connection.transaction():
+                connection.execute("set transaction isolation level repeatable read read only")
+                connection.execute(FOR_A_QUESTION, [str(int(seconds_max * 1_000))])
+                text = to_psycopg(sql).encode()
+                (plan,) = connection.execute(b"explain (verbose, format json) " + text, bound).fetchall()[0]
+                _refuse_others(json.loads(plan))
+                cursor = connection.execute(text, bound)
+                return tuple(column.name for column in cursor.description or ()), cursor.fetchmany(rows_max + 1)
+        except errors.QueryCanceled as error:
+            raise StatementFailed(
+                f"A statement took longer than {seconds_max:g} s and was given up: a question to data points"
+            ) from error
+        except psycopg.Error as error:
+            if self._connection is None or is_lost(self._connection, error):
+                self.close()
+                raise StoreError(f"The data points cannot be read now ({first_line(error)}).") from error
+            raise StatementFailed(f"The query was refused: {first_line(error)}.", cause=first_line(error)) from error
+
     def bytes(self) -> int:
         return int(self._rows("bytes", {})[0][0])
 
@@ -157,4 +200,42 @@ class PostgresHistory:
                 self._connection = connect(self._settings, name="penstock history")
                 if not self._read_only:
                     schema.ensure(self._connection, self._settings)
+                    self._make_points(self._connection)
         return self._connection
+
+    def _has_points(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+        (found,) = connection.execute(self._sql["has_points"]).fetchall()
+        return found[0] is not None
+
+    def _make_points(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """A database of before there were data points gets their tables."""
+        if not self._has_points(connection):
+            with connection.transaction():
+                connection.execute("select pg_advisory_xact_lock(%s)", [schema.MAKING])
+                for name, statement in self._sql.items():
+                    if name.startswith(("create_", "index_")):
+                        connection.execute(statement)
+
+
+def _of_file(file: str) -> dict[str, str]:
+    return {name.removeprefix(file): sql for name, sql in statements().items() if name.startswith(file)}
+
+
+def _refuse_others(plan: Any) -> None:
+    """Whoever asks reads data points and nothing else: the plan names every table, whatever the text looks like."""
+    for node in _nodes(plan):
+        table = node.get("Relation Name")
+        if (table is not None and (node.get("Schema"), table) not in ASKABLE) or node.get("Function Name"):
+            raise StatementFailed(
+                f"The query was refused: only points, hours and days can be read here, not {table or 'functions'}."
+            )
+
+
+def _nodes(plan: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(plan, list):
+        for part in plan:
+            yield from _nodes(part)
+    elif isinstance(plan, dict):
+        yield plan
+        for part in plan.values():
+            yield from _nodes(part)

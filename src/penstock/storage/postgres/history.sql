@@ -48,6 +48,70 @@ create table if not exists penstock_minutes (
   primary key (minute, label)
 );
 
+-- Data points: see storage/points.sql.
+-- name: create_sorts
+create table if not exists penstock_sorts (
+  sort bigint primary key,
+  seen text collate "C" not null,
+  dataset text not null,
+  index1 text,
+  blob1 text, blob2 text, blob3 text, blob4 text, blob5 text, blob6 text, blob7 text, blob8 text, blob9 text,
+  blob10 text, blob11 text, blob12 text, blob13 text, blob14 text, blob15 text, blob16 text, blob17 text,
+  blob18 text, blob19 text, blob20 text
+);
+
+-- name: index_sorts
+create index if not exists penstock_sorts_seen
+on penstock_sorts (seen);
+
+-- name: create_points
+create table if not exists penstock_points (
+  seq bigint generated always as identity primary key,
+  dataset text not null,
+  at text collate "C" not null,
+  sort bigint not null,
+  double1 double precision, double2 double precision, double3 double precision, double4 double precision,
+  double5 double precision, double6 double precision, double7 double precision, double8 double precision,
+  double9 double precision, double10 double precision, double11 double precision, double12 double precision,
+  double13 double precision, double14 double precision, double15 double precision, double16 double precision,
+  double17 double precision, double18 double precision, double19 double precision, double20 double precision
+);
+
+-- name: index_points
+create index if not exists penstock_points_times
+on penstock_points (dataset, at);
+
+-- name: create_rolled
+create table if not exists penstock_rolled (
+  span text not null,
+  at text collate "C" not null,
+  dataset text not null,
+  sort bigint not null,
+  place bigint not null,
+  count bigint not null,
+  sum double precision,
+  min double precision,
+  max double precision,
+  primary key (span, at, dataset, sort, place)
+);
+
+-- name: create_tallies
+create table if not exists penstock_tallies (
+  day text collate "C" not null,
+  dataset text not null,
+  written bigint not null,
+  dropped bigint not null,
+  refused bigint not null,
+  asked bigint not null,
+  primary key (day, dataset)
+);
+
+-- name: create_samples
+create table if not exists penstock_samples (
+  kind text primary key,
+  at bigint not null
+);
+
 -- name: label
 insert into penstock_labels (kind, service, queue, name, source, attempt, status, seen)
 values (:kind, :service, :queue, :name, :source, :attempt, :status, :seen)
@@ -138,4 +202,12 @@ where seq in (
 );
 
 -- name: bytes
-select pg_total_relation_size('penstock.penstock_history') + pg_total_relation_size('penstock.penstock_minutes');
+select sum(pg_total_relation_size(to_regclass(name)))
+from (
+  values
+    ('penstock.penstock_history'), ('penstock.penstock_minutes'), ('penstock.penstock_points'),
+    ('penstock.penstock_rolled'), ('penstock.penstock_sorts')
+) as kept (name);
+
+-- name: has_points
+select to_regclass('penstock.penstock_samples');

@@ -397,6 +397,56 @@ create table if not exists penstock_usage (
   primary key (month, task, statement)
 );
 
+-- Paid calls. `at_most` is what was reserved before the call, `cost` what counts: the same until it is settled. Money is in
+-- billionths of a dollar. What a worker that is gone has reserved and not settled counts for good.
+-- name: create_calls
+create table if not exists penstock_calls (
+  id bytea primary key,
+  service text not null,
+  provider text not null,
+  operation text not null,
+  run text,
+  correlation_id bytea,
+  worker bigint not null,
+  state text not null,
+  at_most bigint not null,
+  units bigint,
+  cost bigint not null,
+  created_at bigint not null,
+  settled_at bigint
+);
+
+-- name: index_calls_created
+create index if not exists penstock_calls_created
+on penstock_calls (created_at);
+
+-- name: index_calls_runs
+create index if not exists penstock_calls_runs
+on penstock_calls (run)
+where run is not null;
+
+-- name: index_calls_reserved
+create index if not exists penstock_calls_reserved
+on penstock_calls (service)
+where state = 'reserved';
+
+-- What the calls of a run, a day and a month have cost, so that a budget is checked by looking at one row.
+-- name: create_spending
+create table if not exists penstock_spending (
+  service text not null,
+  scope text not null,
+  period text not null,
+  calls bigint not null,
+  reserved bigint not null,
+  settled bigint not null,
+  began_at bigint not null,
+  primary key (service, scope, period)
+);
+
+-- name: index_spending_began
+create index if not exists penstock_spending_began
+on penstock_spending (began_at);
+
 -- name: create_sizes
 create table if not exists penstock_sizes (
   day text primary key,
@@ -493,6 +543,30 @@ select
   rows_written,
   error
 from penstock_ticks;
+
+-- name: view_api_calls_ledger
+create or replace view penstock.api_calls_ledger as
+select
+  encode(id, 'hex') as id,
+  service,
+  provider,
+  operation,
+  units,
+  cast(cost as double precision) / 1000000000.0 as cost,
+  cast(at_most as double precision) / 1000000000.0 as at_most,
+  encode(correlation_id, 'hex') as correlation_id,
+  run,
+  case
+    when state = 'reserved' and not exists (
+      select 1
+      from penstock_workers
+      where penstock_workers.id = penstock_calls.worker
+    ) then 'unknown'
+    else state
+  end as state,
+  to_char(to_timestamp(created_at / 1000000) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as created_at,
+  to_char(to_timestamp(settled_at / 1000000) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as settled_at
+from penstock_calls;
 
 -- Triggers on users' tables call it, with whatever rights the user's statement has.
 -- name: create_keeping

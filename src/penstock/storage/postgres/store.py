@@ -11,6 +11,7 @@ import psycopg
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
 from penstock.model.errors import BadConfig
+from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
 from penstock.storage.operations import StoredOperations
 from penstock.storage.owning import StoredObjects
@@ -45,6 +46,7 @@ class PostgresWriter:
             self.timers = StoredTimers(self.session)
             self.objects = StoredObjects(self.session)
             self.items = StoredItems(self.session)
+            self.calls = StoredCalls(self.session)
             self.runs = StoredRuns(self.session)
             self.upkeep = PostgresUpkeep(self.session)
         except BaseException as error:

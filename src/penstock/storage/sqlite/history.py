@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain as flattened
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
-from penstock.contracts.history import Entry, MinuteCount, Processed
-from penstock.model.errors import StorageFull, StoreCorrupt, StoreError, StoreUnavailable
-from penstock.storage.statements import load
+from penstock.contracts.history import Entry, MinuteCount, Processed, Run
+from penstock.model.errors import StatementFailed, StorageFull, StoreCorrupt, StoreError, StoreUnavailable
+from penstock.storage.sqlite.connection import at_most, query
+from penstock.storage.statements import BOTH, load
+
+T = TypeVar("T")
 
 SQL = load("penstock.storage.sqlite", "history.sql")
+POINTS = load(BOTH, "points.sql")
 CREATE = [sql for name, sql in SQL.items() if name.startswith(("create_", "index_"))]
 
 VERSION = 1
@@ -134,6 +138,10 @@ class SqliteHistory:
             connection.execute(SQL["prune"], {"before": before, "limit": limit})
             return connection.changes()
 
+    def transact(self, work: Callable[[Run], T]) -> T:
+        with self._errors(), self._transaction() as connection:
+            return work(lambda name, bound: connection.execute(POINTS[name], dict(bound)).fetchall())
+
     @contextmanager
     def _transaction(self) -> Iterator[apsw.Connection]:
         connection = self._connect()
@@ -173,6 +181,22 @@ class SqliteHistory:
                 return 0
             pages, free, size = (int(connection.pragma(name)) for name in ("page_count", "freelist_count", "page_size"))
             return (pages - free) * size
+
+    def points(
+        self, sql: str, bound: dict[str, Any], *, rows_max: int, seconds_max: float
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        with self._errors():
+            connection = self._connect()
+            if connection is None or not connection.execute(SQL["has_points"]).get:
+                return (), []
+            connection.authorizer = _only_points
+            try:
+                with at_most(connection, seconds_max, "a question to data points"):
+                    return query(connection, sql, bound, rows_max + 1)
+            except (apsw.SQLError, apsw.AuthError, apsw.RangeError, apsw.TooBigError) as error:
+                raise StatementFailed(f"The query was refused: {error}.", cause=str(error)) from error
+            finally:
+                connection.authorizer = None
 
     def _rows(self, name: str, bound: dict[str, Any]) -> list[Any]:
         with self._errors():
@@ -221,7 +245,8 @@ class SqliteHistory:
             for pragma in PRAGMAS[self._read_only :]:
                 connection.execute(pragma).fetchall()
             connection.wal_autocheckpoint(PAGES_BEFORE_CHECKPOINT)
-            if empty:
+            # One of before there were data points gets their tables. Its version stays: who knew it before still does.
+            if empty or not (self._read_only or connection.execute(SQL["has_points"]).get):
                 self._make(connection)
         except BaseException:
             connection.close(True)
@@ -269,6 +294,15 @@ class SqliteHistory:
             ) from error
         except (apsw.Error, OSError) as error:
             raise StoreError(f"The history {path} cannot be used now ({error}).", path=str(path)) from error
+
+
+def _only_points(operation: int, one: str | None, two: str | None, database: str | None, inside: str | None) -> int:
+    """Whoever asks reads data points and nothing else. SQLite asks it when a text is prepared."""
+    harmless = operation in (apsw.SQLITE_SELECT, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE)
+    # What is counted without naming a column may be a `with` of the question's own, of any name but a table's.
+    counts = two == "" and str(one).lower() not in ("labels", "entries", "minutes", "told", "sqlite_schema", "sqlite_master")
+    reads = operation == apsw.SQLITE_READ and (counts or str(one).startswith("penstock_"))
+    return apsw.SQLITE_OK if harmless or reads else apsw.SQLITE_DENY
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ from penstock.storage.sqlite import connection
 from penstock.storage.sqlite.session import SqliteSession
 from penstock.storage.statements import load
 
-VERSION = 2
+VERSION = 3
 OLDEST_READ = 1
 
 SQL = load("penstock.storage.sqlite", "schema.sql")

@@ -393,6 +393,56 @@ create table if not exists penstock_sizes (
   bytes integer not null
 ) strict, without rowid;
 
+-- Paid calls. `at_most` is what was reserved before the call, `cost` what counts: the same until it is settled. Money is in
+-- billionths of a dollar. What a worker that is gone has reserved and not settled counts for good.
+-- name: create_calls
+create table if not exists penstock_calls (
+  id blob primary key,
+  service text not null,
+  provider text not null,
+  operation text not null,
+  run text,
+  correlation_id blob,
+  worker integer not null,
+  state text not null,
+  at_most integer not null,
+  units integer,
+  cost integer not null,
+  created_at integer not null,
+  settled_at integer
+) strict, without rowid;
+
+-- name: index_calls_created
+create index if not exists penstock_calls_created
+on penstock_calls (created_at);
+
+-- name: index_calls_runs
+create index if not exists penstock_calls_runs
+on penstock_calls (run)
+where run is not null;
+
+-- name: index_calls_reserved
+create index if not exists penstock_calls_reserved
+on penstock_calls (service)
+where state = 'reserved';
+
+-- What the calls of a run, a day and a month have cost, so that a budget is checked by looking at one row.
+-- name: create_spending
+create table if not exists penstock_spending (
+  service text not null,
+  scope text not null,
+  period text not null,
+  calls integer not null,
+  reserved integer not null,
+  settled integer not null,
+  began_at integer not null,
+  primary key (service, scope, period)
+) strict, without rowid;
+
+-- name: index_spending_began
+create index if not exists penstock_spending_began
+on penstock_spending (began_at);
+
 -- name: view_dead_messages
 create view if not exists dead_messages as
 select
@@ -468,3 +518,27 @@ select
   rows_written,
   error
 from penstock_ticks;
+
+-- name: view_api_calls_ledger
+create view if not exists api_calls_ledger as
+select
+  lower(hex(id)) as id,
+  service,
+  provider,
+  operation,
+  units,
+  cost / 1000000000.0 as cost,
+  at_most / 1000000000.0 as at_most,
+  nullif(lower(hex(correlation_id)), '') as correlation_id,
+  run,
+  case
+    when state = 'reserved' and not exists (
+      select 1
+      from penstock_workers
+      where penstock_workers.id = penstock_calls.worker
+    ) then 'unknown'
+    else state
+  end as state,
+  strftime('%Y-%m-%dT%H:%M:%SZ', created_at / 1000000, 'unixepoch') as created_at,
+  strftime('%Y-%m-%dT%H:%M:%SZ', settled_at / 1000000, 'unixepoch') as settled_at
+from penstock_calls;

@@ -9,6 +9,7 @@ from pathlib import Path
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
 from penstock.model.errors import BadConfig
+from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
 from penstock.storage.operations import StoredOperations
 from penstock.storage.owning import StoredObjects
@@ -43,6 +44,7 @@ class SqliteWriter:
             self.timers = StoredTimers(self._session)
             self.objects = StoredObjects(self._session)
             self.items = StoredItems(self._session)
+            self.calls = StoredCalls(self._session)
             self.runs = StoredRuns(self._session)
             self.upkeep = SqliteUpkeep(self._session)
         except BaseException:

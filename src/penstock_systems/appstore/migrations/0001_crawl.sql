@@ -44,15 +44,16 @@ create table app_registry (
 );
 
 -- Each work list is one index that holds only what waits, in the order in which it is taken.
-create index app_registry_fresh on app_registry (enriched_at, enrich_priority desc, rating_count desc)
+create index app_registry_fresh on app_registry (enriched_at, enrich_priority desc, rating_count desc, track_id)
   where enriched_at is null and next_enrich_at is null;
-create index app_registry_due on app_registry (next_enrich_at) where next_enrich_at is not null;
-create index app_registry_unranked on app_registry (rating_count desc)
+create index app_registry_due on app_registry (next_enrich_at, track_id) where next_enrich_at is not null;
+create index app_registry_unranked on app_registry (rating_count desc, track_id)
   where enrichment_source = 'scraper' and ranked_at is null;
-create index app_registry_no_purchases on app_registry (rating_count desc)
+create index app_registry_no_purchases on app_registry (rating_count desc, track_id)
   where enrichment_source = 'scraper' and iap_scraped_at is null;
+create index app_registry_scraped on app_registry (enriched_at desc, track_id) where enrichment_source = 'scraper';
 create index app_registry_known on app_registry (rating_count desc, track_id);
-create index app_registry_unseen on app_registry (last_seen_at);
+create index app_registry_unseen on app_registry (last_seen_at, track_id);
 create index app_registry_developer on app_registry (developer_id);
 
 create table crawl_keywords (
@@ -92,6 +93,8 @@ create table crawl_seeds (
   planted_at text
 );
 
+create index crawl_seeds_unplanted on crawl_seeds (keyword) where planted_at is null;
+
 create table crawl_log (
   id text primary key,
   phase text not null,
@@ -127,6 +130,53 @@ create table category_scans (
 
 create index category_scans_due on category_scans (priority, next_scan_at);
 
+-- The charts that are read: 26 categories that apps are filed under and five kinds of games, in three collections each.
+-- A category's priority says how soon its charts are stale; 'paused', or any other word, takes one out.
+with collections (place, collection) as (
+  values (0, 'topfreeapplications'), (1, 'toppaidapplications'), (2, 'topgrossingapplications')
+),
+categories (place, category, category_name, priority) as (
+  values
+    (1, '6014', 'Games', 'high'),
+    (2, '6007', 'Productivity', 'high'),
+    (3, '6002', 'Utilities', 'high'),
+    (4, '6013', 'Health & Fitness', 'high'),
+    (5, '6015', 'Finance', 'high'),
+    (6, '6017', 'Education', 'high'),
+    (7, '6008', 'Photo & Video', 'high'),
+    (8, '6012', 'Lifestyle', 'high'),
+    (9, '6000', 'Business', 'high'),
+    (10, '6016', 'Entertainment', 'high'),
+    (11, '6011', 'Music', 'medium'),
+    (12, '6005', 'Social Networking', 'medium'),
+    (13, '6003', 'Travel', 'medium'),
+    (14, '6023', 'Food & Drink', 'medium'),
+    (15, '6024', 'Shopping', 'medium'),
+    (16, '6004', 'Sports', 'medium'),
+    (17, '6020', 'Medical', 'medium'),
+    (18, '6018', 'Book', 'medium'),
+    (19, '6006', 'Reference', 'medium'),
+    (20, '6010', 'Navigation', 'medium'),
+    (21, '6027', 'Graphics & Design', 'medium'),
+    (22, '6026', 'Developer Tools', 'medium'),
+    (23, '7012', 'Games: Puzzle', 'medium'),
+    (24, '7003', 'Games: Casual', 'medium'),
+    (25, '7017', 'Games: Strategy', 'low'),
+    (26, '7015', 'Games: Simulation', 'low'),
+    (27, '7019', 'Games: Word', 'low'),
+    (28, '6001', 'Weather', 'low'),
+    (29, '6009', 'News', 'low'),
+    (30, '6021', 'Magazines & Newspapers', 'low'),
+    (31, '6025', 'Stickers', 'low')
+)
+insert into category_scans (id, collection, category, category_name, priority, sort_order)
+select collections.place * 31 + categories.place, collections.collection, categories.category,
+  categories.category_name, categories.priority, collections.place * 31 + categories.place
+from categories
+cross join collections
+where true
+on conflict do nothing;
+
 create table chart_positions (
   track_id bigint not null,
   collection text not null,
@@ -135,6 +185,8 @@ create table chart_positions (
   snapshot_at text not null,
   primary key (track_id, collection, category)
 );
+
+create index chart_positions_chart on chart_positions (collection, category, snapshot_at);
 
 create table chart_position_history (
   scan_id text not null,

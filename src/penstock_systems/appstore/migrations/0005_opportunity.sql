@@ -117,3 +117,5 @@ create table harness_processor_log (
 );
 
 create index harness_processor_log_at on harness_processor_log (created_at);
+
+create index opportunity_evaluations_at on opportunity_evaluations (created_at);

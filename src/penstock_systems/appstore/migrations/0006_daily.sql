@@ -17,6 +17,7 @@ create table app_snapshots (
 );
 
 create index app_snapshots_at on app_snapshots (snapshot_at);
+create index app_snapshots_day on app_snapshots (day, track_id);
 
 create table keyword_snapshots (
   keyword text not null,

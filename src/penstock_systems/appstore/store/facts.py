@@ -31,6 +31,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     languages: tuple[str, ...] | None = None
     screenshots: tuple[str, ...] | None = None
     subtitle: str | None = None
+    rank: int | None = None  # its place in a chart or a search, which a neighbour that cannot be read does not shift
 
 
 class Purchase(msgspec.Struct, frozen=True):
@@ -103,3 +104,9 @@ class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
     languages: tuple[str, ...] = ()
     seller: str | None = None
     genre: str | None = None
+    icon: str | None = None
+    price: float | None = None
+    formatted_price: str | None = None
+    rating_count: int | None = None  # also where there is no histogram
+    information: tuple[tuple[str, str], ...] = ()  # the rows of the table at its end, as they are titled there
+    form: str = "data"  # what it was read from: data, shoebox or markup

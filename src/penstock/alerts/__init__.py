@@ -1,0 +1,1 @@
+"""Alerts: what a person should know, told once, through whatever sinks the app names."""

@@ -1,0 +1,121 @@
+"""The standard points: what every app tells of its queues, cron tasks, alarms, controllers and workflows, and its cost.
+
+What happens is counted in memory as its events come. Once a minute, if anything was committed here since, the counts and
+a look at the database become points. A process with nothing to do reads nothing and writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from penstock.contracts.store import Store
+from penstock.metrics.dataset import Dataset
+from penstock.metrics.sampling import Fact, look
+from penstock.model.errors import PenstockError
+from penstock.model.points import idle_phase
+from penstock.runtime.engine import Engine
+from penstock.runtime.events import AlarmRang, EngineEvent, MessageDied, MessageFailed, StepsEnded, TickWasIdle
+
+EVERY_SECONDS = 60.0
+END_SECONDS = 5.0  # what a process that stops gives its last look
+INDEX = "penstock"  # what all but cron's own points are filed under, apart from what an app writes itself
+HEARD = (TickWasIdle, MessageFailed, MessageDied, AlarmRang, StepsEnded)
+
+
+class Paced(Protocol):
+    """The controllers of an app."""
+
+    def __iter__(self) -> Any: ...
+    async def status(self, name: str) -> Mapping[str, Any]: ...
+
+
+class StandardPoints:
+    """Listens from when it is made until `end`."""
+
+    def __init__(self, engine: Engine, store: Store, points: Dataset, service: str, controllers: Paced) -> None:
+        self._engine = engine
+        self._store = store
+        self._points = points
+        self._service = service
+        self._controllers = controllers
+        self._seen = engine.committer.saved
+        self._counts: dict[tuple[str, str], list[float]] = {}
+        self._last: dict[tuple[str, str], tuple[float, ...]] = {}
+        kinds = HEARD if engine.history.is_kept else ()
+        self._leaves = [engine.events.subscribe(self._heard, to=kind) for kind in kinds]
+
+    async def run(self) -> None:
+        while self._leaves:
+            await asyncio.sleep(EVERY_SECONDS)
+            await self._sample(EVERY_SECONDS)
+
+    async def end(self) -> None:
+        """A last look, so that what a short run did is told too."""
+        for leave in self._leaves:
+            leave()
+        if self._leaves:
+            try:
+                async with asyncio.timeout(END_SECONDS):
+                    await self._sample(0.0)
+            except TimeoutError:
+                pass
+
+    # -- what happens -----------------------------------------------------------------------------------
+
+    def _heard(self, event: EngineEvent) -> None:
+        match event:
+            case TickWasIdle():
+                blobs = (self._service, "cron", idle_phase(event.task))
+                self._points.write(blobs=blobs, doubles=(0.0,) * 4, index=self._service)
+            case MessageFailed(will_retry=True):
+                self._add("failure", event.queue, 1.0, 0.0)
+            case MessageDied():
+                self._add("failure", event.queue, 0.0, 1.0)
+            case AlarmRang():
+                counted = self._add("alarm", event.object.partition("/")[0], 1.0, event.late_seconds, 0.0)
+                counted[2] = max(counted[2], event.late_seconds)
+            case StepsEnded():
+                self._add("workflow", event.workflow, event.done, event.failed)
+
+    def _add(self, kind: str, name: str, *numbers: float) -> list[float]:
+        counted = self._counts.setdefault((kind, name), [0.0] * len(numbers))
+        for place, number in enumerate(numbers):
+            counted[place] += number
+        return counted
+
+    # -- once a minute ----------------------------------------------------------------------------------
+
+    async def _sample(self, every_seconds: float) -> None:
+        engine = self._engine
+        if engine.committer.saved == self._seen or engine.committer.broken is not None:
+            return
+        self._seen = engine.committer.saved
+        counts, self._counts = self._counts, {}
+        for (kind, name), numbers in counts.items():
+            self._write(Fact(kind, name, tuple(numbers)))
+        try:
+            if not every_seconds:
+                await engine.meter.flush()  # it saves what was used within seconds, but here is the end
+            now = engine.clock.now()
+            facts = await engine.history.ask(lambda file: look(file, self._store, now=now, every_seconds=every_seconds))
+            self._tell(facts)
+            if facts:
+                for name in self._controllers:
+                    state = await self._controllers.status(name)
+                    paces = ("current_batch_size", "current_interval_ms", "rate_per_second")
+                    self._write(Fact("controller", name, tuple(float(state[pace]) for pace in paces)))
+        except PenstockError:
+            pass  # there is another minute; whoever needs the database more says that it cannot be read
+
+    def _tell(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            # A queue in which nothing waits is told of once.
+            if fact.kind != "queue" or any(fact.numbers) or self._last.get((fact.kind, fact.name)) != fact.numbers:
+                self._write(fact)
+            self._last[fact.kind, fact.name] = fact.numbers
+
+    def _write(self, fact: Fact) -> None:
+        blobs = (self._service, fact.kind, fact.name, *fact.more)
+        self._points.write(blobs=blobs, doubles=fact.numbers, index=INDEX)

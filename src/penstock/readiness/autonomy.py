@@ -1,0 +1,57 @@
+"""What is asked of an app that is let loose: each task looks before it works, knows its ceiling, and a trial is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import FunctionType
+from typing import Protocol
+
+from penstock.readiness.finding import Finding
+
+
+class Looked(Protocol):
+    """A cron task, as far as it is looked at."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def function(self) -> object: ...
+    @property
+    def unless(self) -> object | None: ...
+    @property
+    def ceiling(self) -> object | None: ...
+
+
+def exits(tasks: Iterable[Looked]) -> Iterator[Finding]:
+    for task in tasks:
+        if task.unless is None:
+            told = f"Cron task {task.name!r} works at every fire, whether there is anything to do or not."
+            yield Finding(*_place(task), told, "Give it `unless=`, a cheap look that says that there is nothing to do.")
+
+
+def ceilings(tasks: Iterable[Looked], *, of_the_app: bool) -> Iterator[Finding]:
+    for task in tasks:
+        if task.ceiling is None and not of_the_app:
+            told = f"Nothing stops cron task {task.name!r} from using any amount of rows."
+            yield Finding(*_place(task), told, "Give it `ceiling=ps.rows(...)`, or set [ceiling] in penstock.toml.")
+
+
+def reasons(tasks: Iterable[Looked]) -> Iterator[Finding]:
+    for task in tasks:
+        if len(task.why.split()) < 3:
+            told = f"Cron task {task.name!r} does not say why it fires as often as it does: {task.why!r}."
+            yield Finding(*_place(task), told, "Say in `why=` what changes how fast, in a few words.")
+
+
+def trials(stages: int) -> Iterator[Finding]:
+    if not stages:
+        told = "The app requires a trial and declares none."
+        yield Finding("", 0, told, "Write `@app.trial.stage(...)` above a question for each stage.")
+
+
+def _place(task: Looked) -> tuple[str, int]:
+    if isinstance(task.function, FunctionType):
+        return task.function.__code__.co_filename, task.function.__code__.co_firstlineno
+    return "", 0

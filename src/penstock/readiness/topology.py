@@ -1,0 +1,62 @@
+"""Queues with a loose end: nobody handles what is sent there, nobody sends what is handled, nobody hears of what died."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import ModuleType
+from typing import Protocol
+
+from penstock.readiness.finding import Finding
+from penstock.readiness.source import Written, written
+
+
+class Looked(Protocol):
+    """A queue, as far as it is looked at."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def accepts(self) -> Mapping[str, type] | None: ...
+    @property
+    def handlers(self) -> Mapping[str, object]: ...
+    @property
+    def batch_handler(self) -> object | None: ...
+    @property
+    def dead_handler(self) -> object | None: ...
+
+
+def loose_ends(queues: Iterable[Looked], modules: Iterable[ModuleType], *, alerted: bool) -> Iterator[Finding]:
+    """For each queue that takes named types: a type without a handler, or that no code of the app makes, and dead letters
+    of which nobody is told."""
+    sources = [source for module in modules if (source := written(module)) is not None]
+    made = {cls for source in sources for cls in _made(source)}
+    for queue in queues:
+        if queue.accepts is None:
+            continue
+        place = _place(queue.name, sources)
+        for name, cls in queue.accepts.items():
+            if queue.batch_handler is None and name not in queue.handlers:
+                told = f"Queue {queue.name!r} takes {name!r}, and nobody handles it."
+                yield Finding(*place, told, f"Write `@queue.on({cls.__name__})`, or take it out of `accepts`.")
+            if cls not in made:
+                told = f"Queue {queue.name!r} takes {name!r}, and no code of the app sends one."
+                yield Finding(*place, told, f"Send a {cls.__name__}, or take it out of `accepts`.")
+        if queue.dead_handler is None and not alerted:
+            told = f"Nobody is told when a message of queue {queue.name!r} dies."
+            yield Finding(*place, told, "Write `@queue.on_dead`, or name somebody with `@app.on_alert`.")
+
+
+def _made(source: Written) -> Collection[type]:
+    calls = (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    return {meaning for call in calls if isinstance(meaning := source.meaning(call.func), type)}
+
+
+def _place(queue: str, sources: Iterable[Written]) -> tuple[str, int]:
+    """Where the queue is declared."""
+    for source in sources:
+        for node in ast.walk(source.tree):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="queue"), args=[ast.Constant(value=name), *_]) if name == queue:
+                    return source.file, source.line_of(node)
+    return "", 0

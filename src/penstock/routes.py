@@ -1,0 +1,47 @@
+"""Questions that an app answers over HTTP: `@app.get("/v1/crawl/status")` above an async function that gives plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
+
+from penstock.contracts.clock import Clock
+from penstock.model.errors import BadApp
+
+Question = Callable[[], Awaitable[Any]]
+AnyQuestion = TypeVar("AnyQuestion", bound=Question)
+
+
+class Route(NamedTuple):
+    path: str
+    scope: str
+    answer: Question
+
+
+class Routes:
+    def __init__(self, clock: Clock) -> None:
+        self.known: dict[str, Route] = {}
+        self._clock = clock
+
+    def add(self, path: str, *, scope: str = "app:read", cache: float = 0.0) -> Callable[[AnyQuestion], AnyQuestion]:
+        """Answers GET requests whose token has the scope. With `cache` an answer is given again for so many seconds, so that
+        whoever asks often makes nobody count anew."""
+        if not path.startswith("/v1/") or path in self.known:
+            raise BadApp(f"{path!r} cannot be a route: it begins with /v1/, and each has one function.", path=path)
+
+        def register(question: AnyQuestion) -> AnyQuestion:
+            self.known[path] = Route(path, scope, self._cached(question, cache) if cache else question)
+            return question
+
+        return register
+
+    def _cached(self, question: Question, seconds: float) -> Question:
+        kept: list[tuple[float, Any]] = []
+
+        async def answer() -> Any:
+            now = self._clock.monotonic()
+            if not kept or now - kept[0][0] > seconds:
+                kept[:] = [(now, await question())]
+            return kept[0][1]
+
+        return answer

@@ -1,0 +1,142 @@
+"""What the crawl knows, read a page at a time into columns of numbers: millions of rankings in a few dozen megabytes."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock_systems.appstore.app import db
+
+PAGE_ROWS = 10_000  # as many as a read may bring
+LOWEST = -(2**63)
+NOT_KNOWN = math.nan
+
+# A page goes on after the last row of the one before, by the whole key: no keyword is cut in two.
+RANKINGS = """
+select keyword, track_id, rank
+from crawl_rankings
+where (keyword, track_id) > (:keyword, :track_id)
+order by keyword, track_id
+limit :size
+"""
+APPS = """
+select track_id, rating_count, average_rating, rating_velocity_7d, competitiveness_score, developer_id, primary_genre,
+  enrich_priority
+from app_registry
+where track_id > :after
+order by track_id
+limit :size
+"""
+KEYWORDS = """
+select keyword, demand, priority
+from crawl_keywords
+where keyword > :after
+order by keyword
+limit :size
+"""
+
+
+def longs() -> array[int]:
+    return array("q")
+
+
+def doubles() -> array[float]:
+    return array("d")
+
+
+@dataclass(slots=True)
+class Places:
+    """One entry a place in a ranking. The keyword is a number: its place in `keywords`."""
+
+    keywords: list[str] = field(default_factory=list)
+    keyword: array[int] = field(default_factory=longs)
+    track_id: array[int] = field(default_factory=longs)
+    rank: array[int] = field(default_factory=longs)
+
+
+@dataclass(slots=True)
+class Registry:
+    """One entry an app, by track id. A number that nobody knows is not a number; an unknown developer or genre is -1."""
+
+    track_id: array[int] = field(default_factory=longs)
+    ratings: array[int] = field(default_factory=longs)
+    stars: array[float] = field(default_factory=doubles)
+    velocity: array[float] = field(default_factory=doubles)
+    score: array[float] = field(default_factory=doubles)
+    developer: array[int] = field(default_factory=longs)
+    genre: array[int] = field(default_factory=longs)
+    priority: array[int] = field(default_factory=longs)
+
+    def priority_of(self, track_id: int) -> int | None:
+        at = bisect_left(self.track_id, track_id)
+        return self.priority[at] if at < len(self.track_id) and self.track_id[at] == track_id else None
+
+
+@dataclass(slots=True)
+class KeywordFacts:
+    demand: dict[str, float] = field(default_factory=dict)  # where it is known
+    priority: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Crawled:
+    places: Places
+    registry: Registry
+    keywords: KeywordFacts
+
+
+async def crawled() -> Crawled:
+    return Crawled(await _places(), await _registry(), await _keywords())
+
+
+async def _places() -> Places:
+    places = Places()
+    last: str | None = None
+    async for page in _ranking_pages():
+        for keyword, track_id, rank in page:
+            if keyword != last:
+                places.keywords.append(keyword)
+                last = keyword
+            places.keyword.append(len(places.keywords) - 1)
+            places.track_id.append(track_id)
+            places.rank.append(rank)
+    return places
+
+
+async def _ranking_pages() -> AsyncIterator[list[Any]]:
+    keyword, track_id = "", LOWEST
+    while page := await db.rows(RANKINGS, keyword=keyword, track_id=track_id, size=PAGE_ROWS):
+        yield page
+        keyword, track_id = page[-1][0], page[-1][1]
+        if len(page) < PAGE_ROWS:
+            return
+
+
+async def _registry() -> Registry:
+    apps = Registry()
+    genres: dict[str, int] = {}
+    async for page in db.pages(APPS, key="track_id", size=PAGE_ROWS):
+        for track_id, ratings, stars, velocity, score, developer, genre, priority in page:
+            apps.track_id.append(track_id)
+            apps.ratings.append(ratings)
+            apps.stars.append(NOT_KNOWN if stars is None else stars)
+            apps.velocity.append(NOT_KNOWN if velocity is None else velocity)
+            apps.score.append(NOT_KNOWN if score is None else score)
+            apps.developer.append(-1 if developer is None else developer)
+            apps.genre.append(-1 if genre is None else genres.setdefault(genre, len(genres)))
+            apps.priority.append(priority)
+    return apps
+
+
+async def _keywords() -> KeywordFacts:
+    facts = KeywordFacts()
+    async for page in db.pages(KEYWORDS, key="keyword", size=PAGE_ROWS, after=""):
+        for keyword, demand, priority in page:
+            facts.priority[keyword] = priority
+            if demand is not None:
+                facts.demand[keyword] = demand
+    return facts

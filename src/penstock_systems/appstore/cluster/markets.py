@@ -1,0 +1,89 @@
+"""Markets out of what was crawled: graph, communities, members, scores and names. Pure, and busy for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from penstock_systems.appstore.cluster.arrangement import Arranged, Longs, arranged
+from penstock_systems.appstore.cluster.communities import (
+    NONE,
+    between,
+    cohesion,
+    communities,
+    resolution_for,
+)
+from penstock_systems.appstore.cluster.crawled import Crawled
+from penstock_systems.appstore.cluster.graph import Edges, Floats, Ints, neighbours, sums, telling
+from penstock_systems.appstore.cluster.market import Computed, Market
+from penstock_systems.appstore.cluster.members import members
+from penstock_systems.appstore.cluster.naming import names
+from penstock_systems.appstore.cluster.relations import nearest
+from penstock_systems.appstore.cluster.scoring import Score, score
+
+APPS_MIN = 3  # a market has at least so many apps
+WEIGHT_PLACES = 4
+
+
+def computed(crawled: Crawled, before: Mapping[str, int], *, finer: float = 1.0) -> Computed:
+    """`before` has the market that each keyword was in. `finer` is what a deployment multiplies the resolution by."""
+    given = arranged(crawled)
+    rankings = given.rankings
+    told = telling(rankings)
+    edges = neighbours(rankings, told)
+    resolution = finer * resolution_for(len(np.union1d(edges.a, edges.b)))
+    known = {at: before[keyword] for at, keyword in enumerate(given.keywords) if keyword in before}
+    labels = communities(edges, rankings.keywords, resolution=resolution, before=known)
+    belongs, weight = members(rankings, labels, told)
+    labels, belongs = with_enough_apps(labels, belongs)
+    markets = _described(given, labels, belongs, cohesion(labels, edges), weight)
+    near = nearest(between(labels, edges), _volumes(labels, edges))
+    return Computed(markets, near, rankings.keywords, rankings.apps, resolution)
+
+
+def with_enough_apps(labels: Ints, belongs: Ints) -> tuple[Ints, Ints]:
+    """What has hardly any apps is no market. The others are counted anew, in the same order."""
+    apps = np.bincount(belongs[belongs != NONE], minlength=int(labels.max(initial=0)) + 1)
+    enough = apps >= APPS_MIN
+    number = np.where(enough, np.cumsum(enough) - 1, NONE).astype(np.int32)
+    counted, placed = (np.where(each == NONE, NONE, number[each]).astype(np.int32) for each in (labels, belongs))
+    return counted, placed
+
+
+def _described(given: Arranged, labels: Ints, belongs: Ints, tied: Floats, weight: Floats) -> list[Market]:
+    size = int(labels.max(initial=NONE)) + 1
+    found: list[tuple[Score, dict[str, float], dict[int, float]]] = []
+    heaviness: list[dict[str, float]] = []
+    for places, inside in zip(_grouped(labels, tied, size), _grouped(belongs, weight, size), strict=True):
+        demands = given.demand[places].tolist()
+        keywords = dict(zip((given.keywords[at] for at in places.tolist()), _rounded(tied[places]), strict=True))
+        apps = dict(zip(given.track_ids[inside].tolist(), _rounded(weight[inside]), strict=True))
+        strengths = list(zip(given.strength[inside].tolist(), apps.values(), strict=True))
+        found.append((score(demands, strengths, given.ratings[inside].tolist()), keywords, apps))
+        # A name is made of what people search for: what is wanted counts up to three times what is not.
+        heaviness.append(
+            {word: tie * (0.5 + want / 100) for (word, tie), want in zip(keywords.items(), demands, strict=True)}
+        )
+    return [Market(name, *rest) for name, rest in zip(names(heaviness), found, strict=True)]
+
+
+def _grouped(labels: Ints, weight: Floats, size: int) -> list[Longs]:
+    """The members of each market, the heaviest first."""
+    order = np.lexsort((np.arange(len(labels)), -weight, labels))
+    begins = np.searchsorted(labels[order], np.arange(size + 1))
+    return [order[begins[at] : begins[at + 1]] for at in range(size)]
+
+
+def _rounded(weight: Floats) -> list[float]:
+    return [round(each, WEIGHT_PLACES) for each in weight.tolist()]
+
+
+def _volumes(labels: Ints, edges: Edges) -> list[float]:
+    """All that ties the keywords of each market, to each other and to those of others."""
+    size = int(labels.max(initial=NONE)) + 1
+    total = np.zeros(size)
+    for end in (labels[edges.a], labels[edges.b]):
+        inside = end != NONE
+        total += sums(end[inside], edges.weight[inside], size)
+    return [float(each) for each in total]

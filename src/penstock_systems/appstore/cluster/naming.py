@@ -1,0 +1,59 @@
+"""A market's name: the keywords that weigh the most in it and mean little elsewhere, as text that is safe to show."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+KEYWORDS_A_NAME = 3
+NAME_CHARACTERS_MAX = 80
+NAMELESS = "unnamed market"  # one whose keywords hold nothing that can be shown
+
+Weights = Mapping[str, float]  # of a market's keywords
+
+
+def names(markets: Sequence[Weights]) -> list[str]:
+    """A name for each market, in the same order."""
+    holders = Counter(word for market in markets for word in {word for keyword in market for word in keyword.split()})
+    return [_named(market, holders, len(markets)) for market in markets]
+
+
+def _named(market: Weights, holders: Mapping[str, int], markets: int) -> str:
+    telling = _telling(market, holders, markets)
+    ranked = sorted(market, key=lambda keyword: (-_worth(keyword, market[keyword], telling), len(keyword), keyword))
+    chosen: list[str] = []
+    used: set[str] = set()
+    for keyword in ranked:
+        said = set(keyword.split())
+        if said & used or not (shown := safe(keyword)):
+            continue
+        if len(", ".join([*chosen, shown])) > NAME_CHARACTERS_MAX:
+            continue
+        chosen.append(shown)
+        used |= said
+        if len(chosen) == KEYWORDS_A_NAME:
+            break
+    name = ", ".join(chosen) or NAMELESS
+    return name[:1].upper() + name[1:]
+
+
+def _telling(market: Weights, holders: Mapping[str, int], markets: int) -> dict[str, float]:
+    """What each word says about this market: how much of its weight holds the word, and in how few other markets it is."""
+    held: dict[str, float] = defaultdict(float)
+    for keyword, weight in market.items():
+        for word in set(keyword.split()):
+            held[word] += weight
+    return {word: weight * math.log1p(markets / holders[word]) for word, weight in held.items()}
+
+
+def _worth(keyword: str, weight: float, telling: Mapping[str, float]) -> float:
+    """A keyword says no more than the least of its words: a brand beside a topic names one app, not the market."""
+    return min((telling[word] for word in keyword.split()), default=0.0) * (0.5 + weight)
+
+
+def safe(text: str) -> str:
+    """Without what cannot be seen: control characters, marks that turn the direction, unpaired surrogates."""
+    visible = "".join(letter if not unicodedata.category(letter).startswith("C") else " " for letter in text)
+    return " ".join(visible.split())

@@ -1,0 +1,58 @@
+"""Which apps are enriched next: two lists, each in the order of its index, and a rule that merges them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from penstock_systems.appstore.app import db
+from penstock_systems.appstore.enrich.parts import Known
+from penstock_systems.appstore.enrich.verdict import is_wished
+
+DUE_EVERY = 4  # one place in so many is kept for an app that is due again, however many were never enriched
+
+FRESH = """
+select track_id, enriched_at, enrich_attempts, enrich_priority, portfolio_at
+from app_registry
+left join developers on developers.developer_id = app_registry.developer_id
+where enriched_at is null
+and next_enrich_at is null
+order by enrich_priority desc, rating_count desc, track_id
+limit :most
+"""
+DUE = """
+select track_id, enriched_at, enrich_attempts, enrich_priority, portfolio_at
+from app_registry
+left join developers on developers.developer_id = app_registry.developer_id
+where next_enrich_at <= :now
+order by next_enrich_at, track_id
+limit :most
+"""
+ONE = """
+select track_id, enriched_at, enrich_attempts, enrich_priority, portfolio_at
+from app_registry
+left join developers on developers.developer_id = app_registry.developer_id
+where track_id = :track_id
+"""
+
+
+async def waiting(most: int) -> list[Known]:
+    """At most so many apps, the most important first."""
+    fresh = [Known(*row) for row in await db.rows(FRESH, most=most)]
+    due = [Known(*row) for row in await db.rows(DUE, most=most, now=await db.now())]
+    return list(merged(fresh, due))[:most]
+
+
+async def known(track_id: int) -> Known:
+    row = await db.first(ONE, track_id=track_id)
+    return Known(track_id) if row is None else Known(*row)
+
+
+def merged(fresh: Sequence[Known], due: Sequence[Known]) -> Iterator[Known]:
+    """Those that somebody asked for, then the never enriched ones with a due one at every fourth place."""
+    yield from (each for each in (*due, *fresh) if is_wished(each))
+    rest = [each for each in due if not is_wished(each)][::-1]
+    for number, each in enumerate((each for each in fresh if not is_wished(each)), 1):
+        yield each
+        if number % (DUE_EVERY - 1) == 0 and rest:
+            yield rest.pop()
+    yield from reversed(rest)

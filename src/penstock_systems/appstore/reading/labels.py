@@ -1,0 +1,105 @@
+"""Where the names of bubbles go: inside, or beside where nothing else is, or nowhere."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from penstock_systems.appstore.reading.layout import Bubble
+from penstock_systems.appstore.reading.shown import cut
+
+SIZE = 13.0  # of the letters
+HIGH = 1.25 * SIZE
+GAP = 3.0
+LINE = 13  # characters: a longer name is broken in two
+
+
+class Box(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+    def meets_bubble(self, bubble: Bubble) -> bool:
+        x = min(max(bubble.x, self.left), self.right) - bubble.x
+        y = min(max(bubble.y, self.top), self.bottom) - bubble.y
+        return x * x + y * y < (bubble.radius + 1) ** 2
+
+
+class Label(NamedTuple):
+    """The middle of the first line's base, the lines, and whether they stand in their bubble."""
+
+    x: float
+    y: float
+    lines: tuple[str, ...]
+    inside: bool
+
+
+def width_of(text: str, size: float = SIZE) -> float:
+    """About how wide a text is drawn: rather too wide than too narrow."""
+    return sum(_wide(each) for each in text) * size
+
+
+def placed(names: Sequence[str], bubbles: Sequence[Bubble], *, width: float, height: float) -> list[Label | None]:
+    """A place for each name, the first names first; None where there is no room."""
+    taken: list[Box] = []
+    found: list[Label | None] = []
+    for name, bubble in zip(names, bubbles, strict=True):
+        lines = broken(name)
+        if _fits_inside(lines, bubble):
+            found.append(Label(bubble.x, bubble.y + 1.1 * SIZE, lines, True))
+            continue
+        others = [other for other in bubbles if other is not bubble]
+        for label, box in _beside(bubble, lines):
+            free = box.left > 2 and box.right < width - 2 and box.top > 2 and box.bottom < height - 2
+            if free and not any(map(box.meets, taken)) and not any(map(box.meets_bubble, others)):
+                taken.append(box)
+                found.append(label)
+                break
+        else:
+            found.append(None)
+    return found
+
+
+def broken(name: str) -> tuple[str, ...]:
+    """On one line, or on two of about the same length where it is long and has a space."""
+    words = name.split(" ")
+    if len(name) <= LINE or len(words) == 1:
+        return (cut(name, 2 * LINE),)
+    splits = [(" ".join(words[:place]), " ".join(words[place:])) for place in range(1, len(words))]
+    first, second = min(splits, key=lambda lines: max(map(len, lines)))
+    return cut(first, 2 * LINE), cut(second, 2 * LINE)
+
+
+def _fits_inside(lines: Sequence[str], bubble: Bubble) -> bool:
+    """Below the number: two lines need a larger bubble."""
+    return max(map(width_of, lines)) < 1.6 * bubble.radius and bubble.radius > (0.6 + len(lines)) * HIGH
+
+
+def _beside(bubble: Bubble, lines: tuple[str, ...]) -> Iterator[tuple[Label, Box]]:
+    """Below, above, to the right and to the left."""
+    x, y, radius = bubble
+    long, high = max(map(width_of, lines)), HIGH * len(lines)
+    far = radius + GAP + long / 2
+    for middle, top in (
+        (x, y + radius + GAP),
+        (x, y - radius - GAP - high),
+        (x + far, y - high / 2),
+        (x - far, y - high / 2),
+    ):
+        box = Box(middle - long / 2, top, middle + long / 2, top + high)
+        yield Label(middle, top + 0.78 * HIGH, lines, False), box
+
+
+def _wide(each: str) -> float:
+    if unicodedata.combining(each) or unicodedata.category(each) == "Cf":
+        return 0.0
+    if unicodedata.east_asian_width(each) in "WF":
+        return 1.1
+    return 0.36 if each in " iljtfr.,:;'|!" else 0.86 if each in "mwMW@%" else 0.72 if each.isupper() else 0.6

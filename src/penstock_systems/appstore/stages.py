@@ -1,0 +1,13 @@
+"""All stages of the pipeline: whoever imports this finds their tasks, queues and objects in place."""
+
+from __future__ import annotations
+
+from penstock_systems.appstore import health, standing_in, trial
+from penstock_systems.appstore.app import app
+from penstock_systems.appstore.cluster import task
+from penstock_systems.appstore.crawl import cycle
+from penstock_systems.appstore.daily import run
+from penstock_systems.appstore.enrich import wishes
+from penstock_systems.appstore.evaluate import routes
+
+__all__ = ["app", "cycle", "health", "routes", "run", "standing_in", "task", "trial", "wishes"]

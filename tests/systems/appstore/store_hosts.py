@@ -1,0 +1,83 @@
+"""All of the store's hosts as one small ASGI app that answers by a rule and remembers what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.blobs.folder import BlobFolder
+from penstock.gateway.client import Client
+from penstock.gateway.mounts import Asgi
+from penstock.gateway.pages import PageCache
+from penstock.runtime.clock import HostClock
+from penstock_systems.appstore.settings import Settings
+from penstock_systems.appstore.store.client import AppStore
+from tests.systems.appstore.conftest import HOSTS
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request: the host, the path with its query, and the headers by their names in small letters."""
+
+    host: str
+    path: str
+    headers: dict[str, str]
+
+
+@dataclass
+class Host:
+    """`answer` gives the body for a path, or a status and a body. With `stands_in` another app answers."""
+
+    answer: Callable[[str], bytes | tuple[int, bytes]] = lambda path: (404, b"")
+    stands_in: Asgi | None = None
+    seconds: float = 0.0
+    asked: list[Asked] = field(default_factory=list)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        query = scope["query_string"].decode()
+        path = scope["path"] + (f"?{query}" if query else "")
+        headers = {name.decode().lower(): value.decode() for name, value in scope["headers"]}
+        self.asked.append(Asked(f"https://{scope['server'][0]}", path, headers))
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        if self.stands_in is not None:
+            await self.stands_in(scope, receive, send)
+            return
+        given = self.answer(path)
+        status, body = given if isinstance(given, tuple) else (200, given)
+        kind = (b"content-type", b"text/javascript; charset=utf-8")
+        await send({"type": "http.response.start", "status": status, "headers": [kind]})
+        await send({"type": "http.response.body", "body": body})
+
+    def __iter__(self) -> Iterator[str]:
+        return (asked.path for asked in self.asked)
+
+
+@dataclass
+class Pace:
+    """A pace that lets everybody in, and remembers who came."""
+
+    items: list[str | None] = field(default_factory=list)
+
+    def permit(self, item: str | None = None) -> AbstractAsyncContextManager[None]:
+        @asynccontextmanager
+        async def permitted() -> Any:
+            self.items.append(item)
+            yield
+
+        return permitted()
+
+
+@asynccontextmanager
+async def opened(host: Host, settings: Settings | None = None, **paces: Any) -> Any:
+    """A store over this host, with a page cache in the folder that the test runs in."""
+    chosen = settings or Settings()
+    async with Client(user_agent=chosen.page_user_agent) as web:
+        for origin in {*HOSTS, chosen.bases.itunes, chosen.bases.apps, chosen.bases.search}:
+            web.mount(origin, host)
+        blobs = BlobFolder(Path("pages"))
+        yield AppStore(web, PageCache(blobs, web, HostClock()), chosen, **paces)

@@ -1,0 +1,189 @@
+"""What is asked of an app before it is let loose: `penstock check`, `smoke` and `trial`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli import Terminal
+
+LOOSE = """
+import penstock as ps
+
+app = ps.App("shop", require_trial=True)
+db = app.db
+PENDING = db.hot("select id from items where done_at is null order by rank desc limit :n")
+
+
+class Found(ps.Event, type="found"):
+    id: int
+
+
+found = app.queue("found", accepts=[Found], wait=0)
+
+
+async def nothing_to_do() -> bool:
+    return await db.exists("select 1 from sightings limit 1")
+
+
+@app.cron("*/5 * * * *", why="items come in slowly", unless=nothing_to_do, ceiling=ps.rows(1_000))
+async def look() -> None:
+    for id in (1, 2, 3):
+        db.write("insert into sightings (id) values (:id) on conflict do nothing", id=id)
+        found.send(Found(id=id))
+
+
+@found.on(Found)
+async def keep(event: Found) -> None:
+    db.write("insert into items (id, rank) values (:id, :id) on conflict do nothing", id=event.id)
+
+
+@found.on_dead
+async def died(letter: ps.DeadLetter) -> None: ...
+
+
+@app.trial.stage("look", within="10m", least=3)
+async def looked(items: list[int]) -> list[int]:
+    return await db.column("select id from sightings order by id limit 10")
+
+
+@app.trial.stage("keep", within="10m", least=3)
+async def kept(items: list[int]) -> list[int]:
+    return await db.column("select id from items order by id limit 10")
+
+
+@app.get("/v1/shop/status", cache=60)
+async def status() -> dict[str, int]:
+    return {"items": await db.count("items")}
+
+
+async def site(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+web = app.http()
+app.stand_in(web, "https://shop.example", make=lambda now: site, module="shop_standin")
+"""
+TABLES = """
+create table sightings (id bigint primary key);
+create table items (id bigint primary key, rank bigint not null, done_at text);
+create index items_pending on items (rank desc) where done_at is null;
+"""
+
+
+@pytest.fixture
+def shop(empty_folder: Path) -> Path:
+    (empty_folder / "migrations").mkdir()
+    (empty_folder / "migrations" / "0001.sql").write_text(TABLES)
+    file = empty_folder / "shop.py"
+    file.write_text(LOOSE)
+    return file
+
+
+@pytest.mark.spec("A13-01", "A13-06", "A4-08")
+def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path) -> None:
+    said = terminal("check", "shop.py", "--json")
+
+    assert {each["id"]: each["status"] for each in said.told["checks"]} == dict.fromkeys(
+        "fixed-batch singleton-name hot-queries topology exit-condition ceiling rationale trial".split(), "pass"
+    ), said.told
+    assert said.code == 0
+    assert not (shop.parent / "shop.db").exists(), "checking touches no database of the app's"
+
+
+@pytest.mark.spec("A13-01", "A13-02")
+@pytest.mark.parametrize(
+    "right, wrong, failed, told",
+    [
+        ("rank desc limit", "id desc limit", "hot-queries", "SCAN items"),
+        (", unless=nothing_to_do", "", "exit-condition", "'look'"),
+        (", ceiling=ps.rows(1_000)", "", "ceiling", "'look'"),
+        ("items come in slowly", "slow", "rationale", "'slow'"),
+        ("@found.on_dead", "", "topology", "dies"),
+        ("@found.on(Found)", "", "topology", "nobody handles it"),
+        ("found.send(Found(id=id))", "pass", "topology", "no code of the app sends one"),
+        ("@app.trial.stage", "@(lambda *_, **__: lambda f: f)", "trial", "declares none"),
+    ],
+)
+def test_what_is_missing_is_named(
+    terminal: Terminal, shop: Path, right: str, wrong: str, failed: str, told: str
+) -> None:
+    assert right in LOOSE
+    shop.write_text(LOOSE.replace(right, wrong))
+
+    said = terminal("check", "shop.py", "--json")
+
+    found = [each for each in said.told["checks"] if each["status"] == "fail"]
+    assert {each["id"] for each in found} == {failed}
+    assert told in found[0]["message"]
+    assert found[0]["fix"]
+    assert said.code == 1
+    assert told.strip("'") in terminal("check", "shop.py").words
+
+
+def test_an_app_that_is_not_let_loose_is_not_asked_for_a_ceiling(terminal: Terminal, shop: Path) -> None:
+    shop.write_text(LOOSE.replace(", require_trial=True", "").replace(", ceiling=ps.rows(1_000)", ""))
+
+    said = terminal("check", "shop.py", "--json")
+
+    assert said.code == 0
+    assert {each["status"] for each in said.told["checks"]} == {"pass", "skip"}
+
+
+@pytest.mark.spec("A13-04", "A13-05")
+def test_a_trial_follows_the_same_items_and_is_noted(terminal: Terminal, shop: Path) -> None:
+    said = terminal("trial", "shop.py", "--standins", "--items", "3", "--json")
+
+    assert said.told == {
+        "passed": True,
+        "stages": [
+            {"stage": "look", "passed": True, "items": 3, "of": 3, "least": 3},
+            {"stage": "keep", "passed": True, "items": 3, "of": 3, "least": 3},
+        ],
+    }
+    assert said.code == 0
+    assert terminal("run", "shop.py", "--until-idle").code == 0
+
+
+@pytest.mark.spec("A13-04", "A13-05", "G2-40")
+def test_a_stage_that_lets_nothing_through_fails_by_its_name_and_the_app_is_not_let_loose(
+    terminal: Terminal, shop: Path
+) -> None:
+    shop.write_text(LOOSE.replace("values (:id, :id)", "values (:id + 100, 1)"))
+
+    said = terminal("trial", "shop.py", "--standins", "--items", "3")
+
+    assert said.code == 1
+    assert "Stage keep let 0 of 3 items through" in said.words
+    refused = terminal("run", "shop.py", "--until-idle", "--standins")
+    assert refused.code != 0
+
+
+def test_an_app_without_a_trial_says_so(terminal: Terminal, empty_folder: Path) -> None:
+    (empty_folder / "bare.py").write_text("import penstock as ps\napp = ps.App('bare')\n")
+
+    said = terminal("trial", "bare.py")
+
+    assert said.code == 4
+    assert "declares no trial" in said.err
+
+
+@pytest.mark.spec("A13-03", "A14-01", "A14-08")
+def test_smoke_asks_every_status_route(terminal: Terminal, shop: Path) -> None:
+    said = terminal("smoke", "shop.py", "--json")
+
+    assert said.code == 0, said.told
+    assert [each["route"] for each in said.told["routes"]] == ["/health", "/health/deep", "/v1/shop/status"]
+
+
+@pytest.mark.spec("A13-03")
+def test_a_route_that_is_down_fails_by_its_name(terminal: Terminal, shop: Path) -> None:
+    shop.write_text(LOOSE.replace('await db.count("items")', 'await db.count("nothing")'))
+
+    said = terminal("smoke", "shop.py")
+
+    assert said.code == 1
+    assert "FAIL /v1/shop/status" in said.words
+    assert "PASS /health" in said.words
