@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -30,6 +31,7 @@ def told(module: str, folder: Path, **given: object) -> dict[str, Any]:
 
 def given() -> dict[str, Any]:
     """In the process: goes to its folder, where the pipeline keeps its pages, and reads what it was given."""
+    logging.basicConfig(level=logging.ERROR)  # a pipeline tells of much that is no news here
     folder, values = sys.argv[1:]
     os.chdir(folder)
     read: dict[str, Any] = json.loads(values)

@@ -8,20 +8,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-import numpy as np
-
 from penstock_systems.appstore.cluster.arrangement import arranged
 from penstock_systems.appstore.cluster.baselines import by_genre, by_overlap
-from penstock_systems.appstore.cluster.communities import communities, resolution_for
 from penstock_systems.appstore.cluster.crawled import NOT_KNOWN, Crawled, KeywordFacts, Places, Registry
-from penstock_systems.appstore.cluster.graph import Rankings, neighbours, telling
-from penstock_systems.appstore.cluster.markets import with_enough_apps
-from penstock_systems.appstore.cluster.members import members
+from penstock_systems.appstore.cluster.markets import laid_out
 from penstock_systems.appstore.keywords import discovered
 from penstock_systems.standins.appstore import Catalogue
-from penstock_systems.standins.appstore.app import average
 from penstock_systems.standins.appstore.genres import APP_STORE
 from penstock_systems.standins.appstore.search import Search
+from penstock_systems.standins.appstore.stars import average
 
 CHART = 200  # apps of the chart that the crawl begins with
 RESULTS = 25  # of one search
@@ -85,16 +80,16 @@ def _registry(catalogue: Catalogue, indexes: Sequence[int]) -> Registry:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How near the truth each way comes, from 0 to 1, over the planted apps that rank for anything."""
+    """How near the truth each way comes, from 0 to 1, over the planted apps that were placed in a market."""
 
     seed: int
     keywords: int
-    apps: int
-    markets: int
+    planted: int  # markets
+    found: int
     ours: float
     overlap: float
     genre: float
-    placed: float  # the share of those apps that are in any market
+    placed: float  # the share of the planted apps that rank for anything
 
 
 def judged(seed: int, *, apps: int, markets: int, keywords: int) -> Judged:
@@ -102,31 +97,22 @@ def judged(seed: int, *, apps: int, markets: int, keywords: int) -> Judged:
     given = arranged(known.crawled)
     truth = [known.truth[track_id] for track_id in given.track_ids.tolist()]
     planted = [at for at, market in enumerate(truth) if market is not None]
+    ours = laid_out(given.rankings).app.tolist()
+    placed = [at for at in planted if ours[at] >= 0]
 
     def agreement(found: Sequence[int]) -> float:
-        """An app that is in no market is in one with all the others that are in none."""
-        return v_measure([truth[at] for at in planted], [found[at] for at in planted])
+        return v_measure([truth[at] for at in placed], [found[at] for at in placed])
 
-    ours = clustered(given.rankings)
     return Judged(
         seed=seed,
         keywords=given.rankings.keywords,
-        apps=len(planted),
-        markets=len({each for each in ours if each >= 0}),
+        planted=markets,
+        found=len(set(ours) - {-1}),
         ours=agreement(ours),
         overlap=agreement(by_overlap(given.rankings).tolist()),
         genre=agreement(by_genre(given.rankings).tolist()),
-        placed=sum(ours[at] >= 0 for at in planted) / len(planted),
+        placed=len(placed) / len(planted),
     )
-
-
-def clustered(rankings: Rankings) -> list[int]:
-    """The market of each app, as the pipeline computes it."""
-    told = telling(rankings)
-    edges = neighbours(rankings, told)
-    resolution = resolution_for(len(np.union1d(edges.a, edges.b)))
-    labels = communities(edges, rankings.keywords, resolution=resolution, before={})
-    return [int(each) for each in with_enough_apps(labels, members(rankings, labels, told)[0])[1]]
 
 
 def v_measure(truth: Sequence[Hashable], found: Sequence[Hashable]) -> float:

@@ -39,9 +39,10 @@ class Outside:
         self.gateways: list[Gateway] = []
         self.standins: list[StandIn] = []
 
-    def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = ()) -> BlobFolder:
-        """A folder of blobs: bytes under keys, each saved whole or not at all. What `expiries` call too old goes hourly."""
-        folder = BlobFolder(path, clock=self._clock, expiries=expiries)
+    def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = (), durable: bool = True) -> BlobFolder:
+        """A folder of blobs: bytes under keys, each saved whole or not at all. What `expiries` call too old goes hourly.
+        What can be fetched again need not be `durable`: it is saved without waiting for the disk."""
+        folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable)
         if expiries:
             self._expiring.append(folder)
         return folder

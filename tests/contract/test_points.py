@@ -11,9 +11,10 @@ import apsw
 import pytest
 
 from penstock.contracts.history import Entry, HistoryFile
+from penstock.metrics import saving
 from penstock.metrics.asking import Names, named, question
 from penstock.metrics.point import Noted, Sorts
-from penstock.metrics.saving import DAY, KEPT_DAYS, RAW_DAYS, Tally, Used, prune, ready, save
+from penstock.metrics.saving import DAY, KEPT_DAYS, RAW_DAYS, Rolling, Tally, Used, prune, ready, save
 from penstock.metrics.summary import datasets, groups
 from penstock.model.errors import BadStatement, StatementFailed, StoreError
 from penstock.model.times import text_of_micros
@@ -43,10 +44,15 @@ def point(
 
 
 def add(
-    file: HistoryFile, *points: Noted, now: int = NOON, writes_max: int | None = None, **tallies: Tally
+    file: HistoryFile,
+    *points: Noted,
+    now: int = NOON,
+    writes_max: int | None = None,
+    rolling: Rolling | None = None,
+    **tallies: Tally,
 ) -> tuple[Used, dict[str, Tally]]:
     checked = ready(points, Sorts())
-    return file.transact(lambda run: save(run, checked, tallies, now=now, writes_max=writes_max))
+    return file.transact(lambda run: save(run, checked, tallies, rolling or Rolling(), now=now, writes_max=writes_max))
 
 
 def ask(file: HistoryFile, sql: str, names: Names = SALES, **given: object) -> list[tuple[Any, ...]]:
@@ -222,6 +228,55 @@ def test_points_go_after_90_days_in_portions_and_what_they_add_up_to_stays_longe
     assert file.transact(lambda run: run("prune_sorts", {"before": "9", "limit": 10})) == []
 
 
+@pytest.mark.spec("A10-07")
+def test_when_points_take_too_much_room_the_oldest_days_go_first(
+    file: HistoryFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "ROLLED_SORTS_MAX", 10)
+    for day in range(5):
+        add(file, *(point(1.0, at=NOON + day * DAY, phase=f"{day} {n}") for n in range(50)), now=NOON + day * DAY)
+    now = NOON + 4 * DAY
+    sizes = file.transact(lambda run: run("sizes", {}))
+    assert [day for day, _ in sizes] == ["2025-11-19", "2025-11-18", "2025-11-17", "2025-11-16", "2025-11-15"]
+    assert all(50 * 60 < size < 50 * 300 for _, size in sizes)
+
+    monkeypatch.setattr(saving, "RAW_BYTES_MAX", sum(size for _, size in sizes[:2]))
+    while prune(file, now=now, limit=40):
+        pass
+
+    assert ask(file, "select min(at), count(*) from points") == [("2025-11-18 12:00:00", 100)]
+    assert ask(file, "select count(distinct at) from days") == [(5,)]
+    # Words that nothing needs any more go along: of each day that went ten were added up, and stay.
+    assert file.transact(lambda run: len(run("prune_sorts", {"before": "9", "limit": 1_000}))) == 3 * 10 + 2 * 50
+
+    monkeypatch.setattr(saving, "RAW_BYTES_MAX", 1)
+    prune(file, now=now, limit=1_000)
+    assert file.transact(lambda run: run("sizes", {})) == sizes
+    assert file.points("select count(*) from penstock_points", {}, rows_max=1, seconds_max=1.0)[1] == [(50,)]  # today's
+
+
+def test_of_endless_sorts_the_first_few_hundred_a_day_are_added_up_and_all_are_kept(
+    file: HistoryFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "ROLLED_SORTS_MAX", 3)
+    rolling = Rolling()
+    for start in (0, 4):
+        add(file, *(point(1.0, phase=str(number)) for number in range(start, start + 6)), rolling=rolling)
+    add(file, point(1.0, dataset="other"), point(1.0, phase="0"), rolling=rolling)
+    tomorrow = NOON + DAY
+    add(file, *(point(1.0, at=tomorrow, phase=str(number)) for number in range(7, 9)), now=tomorrow, rolling=rolling)
+
+    assert ask(file, "select count(*), count(distinct phase) from points") == [(15, 10)]
+    assert ask(file, "select phase, count from days where place = 0 order by at, phase") == [
+        ("0", 2),
+        ("1", 1),
+        ("2", 1),
+        ("7", 1),
+        ("8", 1),
+    ]
+    assert ask(file, "select count(*) from days where place = 0", named("other", None)) == [(1,)]
+
+
 # -- only points ----------------------------------------------------------------------------------------------
 
 FORBIDDEN = (
@@ -266,7 +321,7 @@ def test_nothing_but_points_can_be_read_and_nothing_written(file: HistoryFile, s
     add(file, point(1.0))
 
     with pytest.raises((BadStatement, StatementFailed)):
-        ask(file, sql, **({"penstock_dataset": "x"} if ":" in sql else {}))
+        ask(file, sql, SALES, **({"penstock_dataset": "x"} if ":" in sql else {}))
 
     assert ask(file, "select double1 from points") == [(1.0,)]
     assert len(file.chain(b"a" * 16, 10)) == 1

@@ -231,7 +231,7 @@ async def test_the_cost_to_date_and_the_rows_read_are_told() -> None:
 async def test_an_idle_app_looks_at_nothing_and_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    def counted(file: Any, store: Any, *, now: int, every_seconds: float) -> list[Fact]:
+    def counted(file: Any, store: Any, *, now: int, every_seconds: float) -> list[Fact] | None:
         looks.append(now)
         return look(file, store, now=now, every_seconds=every_seconds)
 
@@ -288,17 +288,21 @@ async def test_a_look_that_fails_holds_nobody_up(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.only_on("sqlite")
-def test_of_several_processes_one_looks_in_a_minute(tmp_path: Path) -> None:
+def test_of_several_processes_one_looks_in_five_minutes(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "shop.db")
     store.open_writer(now=1).close()
     minute = 60_000_000
     files = [store.open_history() for _ in range(2)]
-    seen = [
-        [len(look(file, store, now=now, every_seconds=60.0)) for file in files]
-        for now in (10 * minute, 10 * minute + 1, 11 * minute)
-    ]
 
-    assert seen == [[1, 0], [0, 0], [0, 0]]  # nothing but the cost, once in ten minutes
-    assert len(look(files[1], store, now=20 * minute, every_seconds=60.0)) == 1
+    def kinds(now: int) -> list[list[str] | None]:
+        looks = [look(file, store, now=now, every_seconds=300.0) for file in files]
+        return [None if facts is None else [fact.kind for fact in facts] for facts in looks]
+
+    assert [kinds(minutes * minute) for minutes in (10, 14, 15, 20)] == [
+        [["cost"], None],  # nothing else is there yet, and the cost is told every ten minutes
+        [None, None],
+        [[], None],
+        [["cost"], None],
+    ]
     for file in files:
         file.close()

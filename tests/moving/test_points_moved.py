@@ -17,7 +17,7 @@ TABLES = ("points", "sorts", "rolled", "tallies", "samples")
 HOSTILE = "\x1b[31m\u202eevil '; --🙂"
 
 
-async def write(database: str, *numbers: float) -> list[tuple[str, float]]:
+async def write(database: str, *numbers: float) -> list[tuple[str, float, float]]:
     """Writes points, and tells what they add up to with those that were there."""
     app = ps.App("shop", database=database, migrations="nowhere")
     points = app.metrics("sales")
@@ -27,7 +27,7 @@ async def write(database: str, *numbers: float) -> list[tuple[str, float]]:
         found = await points.query("select blob2, sum(double1), sum(double3) from points group by blob2")
         [day] = await points.query("select sum(sum) from days where place = 1")
         assert [row[1] for row in found] == [day[0]]
-        return [tuple(row) for row in found]
+        return [(row[0], row[1], row[2]) for row in found]
 
 
 def kept(database: str) -> dict[str, list[object]]:

@@ -14,7 +14,7 @@ from penstock.cli.reference import load
 from penstock.metrics import summary
 from penstock.metrics.asking import named
 from penstock.metrics.point import Noted, Sorts
-from penstock.metrics.saving import DAY, ready, save
+from penstock.metrics.saving import DAY, Rolling, ready, save
 from penstock.model.times import to_micros
 from tests.unit.cli import Terminal, shop_in
 
@@ -102,7 +102,7 @@ def test_a_long_time_is_added_up_from_hours_or_days(shop: ps.App, days: int, spa
     points = [Noted("ages", now - age * DAY, (what,), (age, None, 1), None) for what in "ab" for age in (0, 20, 300)]
     with closing(shop.store().open_history()) as file:
         checked = ready(points, Sorts())
-        file.transact(lambda run: save(run, checked, {}, now=now, writes_max=None))
+        file.transact(lambda run: save(run, checked, {}, Rolling(), now=now, writes_max=None))
         found = summary.groups(file, names, ["what"], since=now - days * DAY, now=now)
 
     within = [age for age in (0, 20, 300) if age <= days]

@@ -49,7 +49,7 @@ def test_500_rows_of_5_columns_are_inserted_20_to_a_statement_on_a_platform_with
         parameters = [len(values) for statement in inserted.statements for values in statement.rows]
         return parameters, inserted.changes, await app.db.value("select count(*) from apps where price = id")
 
-    assert run(app, work()) == ([100] * 25 + [50], 510, 510)
+    assert run(app, work()) == ([100] * 25 + [20, 20, 5, 5], 510, 510)
 
 
 @pytest.mark.only_on("sqlite")

@@ -26,11 +26,20 @@ LISTED_MAX = 1_000
 class BlobFolder:
     """Bytes under keys such as `apps/2026-11-15/17.json`, each a file.
 
-    With a clock, a blob's age is measured on it, and `expire` removes what its prefix says is too old.
+    With a clock, a blob's age is measured on it, and `expire` removes what its prefix says is too old. What is not durable
+    may be lost, or be damaged, when the power goes: good enough for what can be fetched again.
     """
 
-    def __init__(self, path: str | Path, *, clock: Clock | None = None, expiries: Sequence[Expiry] = ()) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Clock | None = None,
+        expiries: Sequence[Expiry] = (),
+        durable: bool = True,
+    ) -> None:
         self.path = Path(path)
+        self._durable = durable
         self.expiries = tuple(expiries)
         self._clock = clock
 
@@ -77,7 +86,8 @@ class BlobFolder:
             if (note := noted(about(file), etag_of(content), attributes)) is not None:
                 self._write(about(file), note)
             self._write(file, content)
-            _sync(file.parent)
+            if self._durable:
+                _sync(file.parent)
         except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
             raise BadParameter(
                 f"{file} cannot be written: one part of its path is a blob already. Use another key.", key=str(file)
@@ -95,7 +105,8 @@ class BlobFolder:
                 if self._clock is not None:
                     now = self._clock.now() * 1_000
                     os.utime(part.fileno(), ns=(now, now))
-                os.fsync(part.fileno())
+                if self._durable:
+                    os.fsync(part.fileno())
                 os.replace(part.name, file)
             except BaseException:
                 os.unlink(part.name)

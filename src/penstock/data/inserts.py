@@ -13,10 +13,13 @@ from penstock.model.upsert import chunk_rows, chunks, insert_ignore, numbered
 from penstock.runtime.unit import Unit
 
 ROWS_A_STATEMENT = 50  # a longer text costs more to prepare than it saves
+TEXT_BYTES_KEPT = 16_000  # of a longer text no prepared statement is kept: each time it is read anew
+# What is left of the full ones goes in statements of these lengths, so that a table has few texts, which are prepared once.
+LENGTHS = (16, 4, 1)
 
 
 class Inserted:
-    """What one `insert_many` added to its unit: a statement that is run for every full chunk, and one for the rest."""
+    """What one `insert_many` added to its unit: statements of a few lengths, each run for every chunk of that length."""
 
     def __init__(self, statements: Sequence[WriteMany]) -> None:
         self.statements = statements
@@ -40,11 +43,10 @@ def insert_many(
     bound = [
         bind(single, {name: row.get(name) for name in columns}, {}, row_bytes_max=limits.row_bytes_max) for row in rows
     ]
-    most = _rows_a_statement(single, columns, limits)
     made = []
-    for alike in (bound[: len(bound) // most * most], bound[len(bound) // most * most :]):
+    for size in _sizes(_rows_a_statement(single, columns, limits)):
+        alike, bound = bound[: len(bound) // size * size], bound[len(bound) // size * size :]
         if alike:
-            size = min(most, len(alike))
             values: list[dict[str, Any]] = [numbered(columns, chunk) for chunk in chunks(alike, size)]
             statement = WriteMany(unit, insert_ignore(table, columns, rows=size), values, line)
             unit.add(statement, len(statement.sql) + sum(map(size_of, alike)))
@@ -52,8 +54,13 @@ def insert_many(
     return Inserted(made)
 
 
+def _sizes(most: int) -> list[int]:
+    return [most, *(length for length in LENGTHS if length < most)]
+
+
 def _rows_a_statement(single: Statement, columns: Sequence[str], limits: Limits) -> int:
     most = chunk_rows(len(columns), limits.parameters_max, rows_max=min(limits.insert_rows_max, ROWS_A_STATEMENT))
     # Each value is `:column_123, ` in the text of the statement.
     row_bytes = sum(len(name) + 8 for name in columns)
-    return max(1, min(most, (limits.sql_bytes_max - len(single.text)) // row_bytes))
+    text_max = min(limits.sql_bytes_max, TEXT_BYTES_KEPT) - len(single.text)
+    return max(1, min(most, text_max // row_bytes))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from penstock.contracts.clock import Clock
 from penstock.contracts.history import HistoryFile
 from penstock.metrics.point import Noted, Sorts, Unfit, in_order
-from penstock.metrics.saving import Ready, Tally, Used, prune, ready, save
+from penstock.metrics.saving import Ready, Rolling, Tally, Used, prune, ready, save
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.times import day_of
 from penstock.runtime.engine import Engine
@@ -75,6 +75,7 @@ class PointBook:
         self._time: Callable[[], float] = lambda: clock.now() / 1_000_000  # while no engine is open
         self._wall = 0  # what the clock shows when this time is 0
         self._sorts = Sorts()
+        self._rolling = Rolling()
         self._told: dict[type[EngineEvent], float] = {}
         self._prune_at = 0.0
         self._counts: dict[str, Tally] = {}  # what is saved, by dataset, since the app was opened
@@ -202,7 +203,9 @@ class PointBook:
 
         def work(file: HistoryFile) -> tuple[Ready, Used, dict[str, Tally], bool]:
             checked = ready(batch, self._sorts)
-            used, counted = file.transact(lambda run: save(run, checked, tallies, now=now, writes_max=most))
+            used, counted = file.transact(
+                lambda run: save(run, checked, tallies, self._rolling, now=now, writes_max=most)
+            )
             more = False
             if old:
                 with suppress(StoreError):  # the points are saved; what is old waits for the next time

@@ -37,7 +37,7 @@ class Dataset:
         self, *, blobs: Sequence[str | None] = (), doubles: Sequence[float | None] = (), index: str | None = None
     ) -> None:
         """Writes one point: up to 20 blobs to group by, up to 20 doubles to add up, and what it is filed under. Longer text
-        is cut: a blob at 1,024 characters, the index at 96. Never waits and never raises; what is no point is counted."""
+        is cut: a blob at 256 characters, the index at 96. Never waits and never raises; what is no point is counted."""
         self._note(self.name, blobs, doubles, index)
 
     async def query(self, sql: str, /, **named: object) -> list[Row]:

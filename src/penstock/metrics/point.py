@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 BLOBS_MAX = DOUBLES_MAX = 20
-BLOB_CHARACTERS_MAX = 1_024  # longer text is cut
+BLOB_CHARACTERS_MAX = 256  # longer text is cut: it is there to group by
 INDEX_CHARACTERS_MAX = 96
 DOUBLE_MAX = 1e290  # a trillion such numbers can still be added up
 SORTS_KNOWN_MAX = 10_000  # by heart; there are as many as tasks, queues and phases of an app

@@ -1,7 +1,7 @@
 """A look at the whole database for the standard points: what waits, what cron tasks did, what the month has cost.
 
-One process at a time looks, once a minute at most. It reads with a connection of its own, in the history's lane, so that
-nobody waits for it and no row is metered.
+One process at a time looks, once in five minutes at most. It reads with a connection of its own, in the history's lane,
+so that nobody waits for it and no row is metered.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from penstock.model.prices import cost, metered
 from penstock.model.times import day_of, month_of
 
 SECOND = 1_000_000
+FIRST_SECONDS = 300  # what the first look looks back
 COST_SECONDS = 600.0  # between two looks at what the month has used
 TICK_SECONDS_MAX = 86_400.0  # a run that took longer is not in the points; its row says everything
 ROWS_MAX = 10_000
@@ -80,16 +81,16 @@ class Fact(NamedTuple):
     more: tuple[str, ...] = ()
 
 
-def look(file: HistoryFile, store: Store, *, now: int, every_seconds: float) -> list[Fact]:
-    """Nothing if another process has looked since. Runs of cron tasks are told once, whoever looks."""
+def look(file: HistoryFile, store: Store, *, now: int, every_seconds: float) -> list[Fact] | None:
+    """None if another process has looked so shortly before. Runs of cron tasks are told once, whoever looks."""
 
     def claim(run: Run) -> tuple[int | None, int | None]:
         since = _claimed(run, "state", now, every_seconds)
-        return since, None if since is None else _claimed(run, "cost", now, min(COST_SECONDS, 10 * every_seconds))
+        return since, None if since is None else _claimed(run, "cost", now, min(COST_SECONDS, 2 * every_seconds))
 
     since, costed = file.transact(claim)
     if since is None:
-        return []
+        return None
     with closing(store.open_reader()) as reader:
         facts = [*_queues(reader, now), *_ticks(reader, since, now)]
         if costed is not None:
@@ -105,7 +106,7 @@ def _claimed(run: Run, kind: str, now: int, every_seconds: float) -> int | None:
         run("note_sample", {"kind": kind, "now": now})
         return int(at)
     run("note_sample", {"kind": kind, "now": now})
-    return now - 60 * SECOND
+    return now - FIRST_SECONDS * SECOND
 
 
 def _queues(reader: Reader, now: int) -> Iterator[Fact]:

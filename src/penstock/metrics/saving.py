@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -10,17 +11,19 @@ import msgspec
 
 from penstock.contracts.history import HistoryFile, Run
 from penstock.metrics.point import Noted, Sort, Sorts, Unfit, numbers
-from penstock.model.times import day_of, text_of_micros
+from penstock.model.times import day_of, from_text, text_of_micros, to_micros
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 RAW_DAYS = 90
-# How long what points add up to is kept: hours for two summers, days for five years.
-KEPT_DAYS = {"hour": 500, "day": 1_830}
+RAW_BYTES_MAX = 1_000_000_000  # of points, as they were written; beyond that the oldest days go before their time
+KEPT_DAYS = {"hour": 190, "day": 731}  # what points add up to
+ROLLED_SORTS_MAX = (
+    500  # of a dataset and a day that are added up; who writes ids among the words has them in points alone
+)
 DIGITS = {"hour": 13, "day": 10}  # of a time's text, which tell its span
 SPAN_BEGINS = "0000-00-00 00:00:00"
 SHORT = 4  # doubles of a point that is saved with half the work
-BYTES_MAX = 4_000_000_000  # of the whole history; beyond that the oldest points go before their time
 
 
 class Tally(msgspec.Struct):
@@ -30,12 +33,14 @@ class Tally(msgspec.Struct):
     dropped: int = 0
     refused: int = 0
     asked: int = 0
+    bytes: int = 0
 
     def add(self, other: Tally) -> None:
         self.written += other.written
         self.dropped += other.dropped
         self.refused += other.refused
         self.asked += other.asked
+        self.bytes += other.bytes
 
 
 class Ready(NamedTuple):
@@ -44,6 +49,22 @@ class Ready(NamedTuple):
     points: list[tuple[Sort, str, tuple[float | None, ...]]]
     refused: list[str]  # the datasets of points that were none
     reason: str | None  # why the first of them was none
+
+
+class Rolling:
+    """Which sorts are added up today: the first few hundred of each dataset, so that there is an end to them."""
+
+    def __init__(self) -> None:
+        self._day = ""
+        self._taken: dict[str, set[int]] = {}
+
+    def takes(self, sort: Sort, day: str) -> bool:
+        if day != self._day:
+            self._day, self._taken = day, {}
+        taken = self._taken.setdefault(sort.dataset, set())
+        if sort.digest not in taken and len(taken) < ROLLED_SORTS_MAX:
+            taken.add(sort.digest)
+        return sort.digest in taken
 
 
 class Used(NamedTuple):
@@ -73,7 +94,7 @@ def ready(batch: Iterable[Noted], sorts: Sorts) -> Ready:
 
 
 def save(
-    run: Run, checked: Ready, tallies: dict[str, Tally], *, now: int, writes_max: int | None
+    run: Run, checked: Ready, tallies: dict[str, Tally], rolling: Rolling, *, now: int, writes_max: int | None
 ) -> tuple[Used, dict[str, Tally]]:
     """Saves what the day's quota still has room for; what the day has used then, and what became of this batch."""
     day = day_of(now)
@@ -83,32 +104,39 @@ def save(
     counted: dict[str, Tally] = {}
     for dataset, tally in tallies.items():
         counted.setdefault(dataset, Tally()).add(tally)
-    for sort, _, _ in points:
-        counted.setdefault(sort.dataset, Tally()).written += 1
-    for sort, _, _ in dropped:
-        counted.setdefault(sort.dataset, Tally()).dropped += 1
-    for dataset in checked.refused:
-        counted.setdefault(dataset, Tally()).refused += 1
-    if points:
-        _note(run, points, day)
+    size = _note(run, points, rolling, now) // len(points) if points else 0
+    for dataset, number in Counter([sort.dataset for sort, _, _ in points]).items():
+        counted.setdefault(dataset, Tally()).add(Tally(written=number, bytes=number * size))
+    for dataset, number in Counter([sort.dataset for sort, _, _ in dropped]).items():
+        counted.setdefault(dataset, Tally()).dropped += number
+    for dataset, number in Counter(checked.refused).items():
+        counted.setdefault(dataset, Tally()).refused += number
     if counted:
-        rows = {name: [each.written, each.dropped, each.refused, each.asked] for name, each in sorted(counted.items())}
+        rows = {name: msgspec.structs.astuple(each) for name, each in sorted(counted.items())}
         run("tally", {"day": day, "batch": msgspec.json.encode(rows).decode()})
     asked += sum(each.asked for each in counted.values())
     return Used(day, written + len(points), asked), counted
 
 
-def _note(run: Run, points: Sequence[tuple[Sort, str, tuple[float | None, ...]]], day: str) -> None:
+def _note(run: Run, points: Sequence[tuple[Sort, str, tuple[float | None, ...]]], rolling: Rolling, now: int) -> int:
+    """Saves points, and tells about how many bytes they take."""
+    day, until = day_of(now), day_of(now + (RAW_DAYS + 1) * DAY)
+    until_rolled = day_of(now + (max(KEPT_DAYS.values()) + 1) * DAY)
+    sorts = {sort: rolling.takes(sort, day) for sort in dict.fromkeys(sort for sort, _, _ in points)}
+    kept = {
+        sort: [sort.digest, until_rolled if taken else until, sort.dataset, sort.under, *sort.blobs]
+        for sort, taken in sorts.items()
+    }
     # In the order of their digests: two processes that note the same sorts never wait for each other.
-    sorts = sorted({sort for sort, _, _ in points})
-    run(
-        "note_sorts",
-        {"day": day, "batch": _batch([each.digest, each.dataset, each.under, *each.blobs] for each in sorts)},
-    )
+    run("note_sorts", {"batch": _batch(row for _, row in sorted(kept.items()))})
     statement = "note_points" if any(len(doubles) > SHORT for _, _, doubles in points) else "note_short_points"
-    run(statement, {"batch": _batch([sort.dataset, at, sort.digest, *doubles] for sort, at, doubles in points)})
-    rolled: list[list[Any]] = sorted(_rolled(points), key=lambda row: row[:5])
-    run("roll_up", {"batch": _batch(rolled)})
+    batch = _batch([sort.dataset, at, sort.digest, *doubles] for sort, at, doubles in points)
+    run(statement, {"batch": batch})
+    rolled: list[list[Any]] = sorted(_rolled([each for each in points if sorts[each[0]]]), key=lambda row: row[:5])
+    if rolled:
+        run("roll_up", {"batch": _batch(rolled)})
+    alone = [row for sort, row in kept.items() if not sorts[sort]]
+    return len(batch) + (len(_batch(alone)) if alone else 0)
 
 
 def _rolled(points: Sequence[tuple[Sort, str, tuple[float | None, ...]]]) -> Iterator[list[Any]]:
@@ -153,19 +181,27 @@ def _batch(rows: Iterable[Sequence[Any]]) -> str:
 
 def prune(file: HistoryFile, *, now: int, limit: int) -> bool:
     """Removes at most `limit` of each kind that are too old; whether there may be more."""
-    crowded = file.bytes() > BYTES_MAX
-
-    def before(days: int) -> str:
-        return text_of_micros(now if crowded else now - days * DAY)
 
     def remove(run: Run) -> bool:
-        removed = [len(run("prune_points", {"before": before(RAW_DAYS), "limit": limit}))]
+        oldest = max(now - RAW_DAYS * DAY, _crowded_before(run))
+        removed = [len(run("prune_points", {"before": text_of_micros(oldest), "limit": limit}))]
         for span, days in KEPT_DAYS.items():
-            removed.append(len(run("prune_rolled", {"span": span, "before": before(days), "limit": limit})))
-        # A day longer than what they belong to, since a sort says only on which day it was last seen.
-        unseen = day_of(now - (max(KEPT_DAYS.values()) + 1) * DAY)
-        removed.append(len(run("prune_sorts", {"before": unseen, "limit": limit})))
+            bound = {"span": span, "before": text_of_micros(now - days * DAY), "limit": limit}
+            removed.append(len(run("prune_rolled", bound)))
+        unneeded = day_of(oldest + (RAW_DAYS + 1) * DAY)
+        removed.append(len(run("prune_sorts", {"before": unneeded, "limit": limit})))
         run("prune_tallies", {"before": day_of(now - RAW_DAYS * DAY)})
         return max(removed) == limit
 
     return file.transact(remove)
+
+
+def _crowded_before(run: Run) -> int:
+    """When the first day begins whose points fit with those of all days after it; the last day's always do."""
+    size, fits = 0, ""
+    for day, written in run("sizes", {}):
+        size += written
+        if fits and size > RAW_BYTES_MAX:
+            return to_micros(from_text(f"{fits} 00:00:00"))
+        fits = day
+    return 0

@@ -1,13 +1,15 @@
 """The standard points: what every app tells of its queues, cron tasks, alarms, controllers and workflows, and its cost.
 
-What happens is counted in memory as its events come. Once a minute, if anything was committed here since, the counts and
-a look at the database become points. A process with nothing to do reads nothing and writes nothing.
+What happens is counted in memory as its events come, and told once a minute. Every five minutes, if anything was committed
+here since, a look at the database is told too. A process with nothing to do reads nothing and writes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from penstock.contracts.store import Store
@@ -18,7 +20,9 @@ from penstock.model.points import idle_phase
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import AlarmRang, EngineEvent, MessageDied, MessageFailed, StepsEnded, TickWasIdle
 
-EVERY_SECONDS = 60.0
+_log = logging.getLogger("penstock.metrics")
+EVERY_SECONDS = 60.0  # what was counted in memory
+LOOK_SECONDS = 300.0  # what is read from the database
 END_SECONDS = 5.0  # what a process that stops gives its last look
 INDEX = "penstock"  # what all but cron's own points are filed under, apart from what an app writes itself
 HEARD = (TickWasIdle, MessageFailed, MessageDied, AlarmRang, StepsEnded)
@@ -41,6 +45,7 @@ class StandardPoints:
         self._service = service
         self._controllers = controllers
         self._seen = engine.committer.saved
+        self._look_at = 0.0
         self._counts: dict[tuple[str, str], list[float]] = {}
         self._last: dict[tuple[str, str], tuple[float, ...]] = {}
         kinds = HEARD if engine.history.is_kept else ()
@@ -49,18 +54,24 @@ class StandardPoints:
     async def run(self) -> None:
         while self._leaves:
             await asyncio.sleep(EVERY_SECONDS)
-            await self._sample(EVERY_SECONDS)
+            self._tell_counts()
+            if self._engine.clock.monotonic() >= self._look_at:
+                await self._look(LOOK_SECONDS)
 
     async def end(self) -> None:
         """A last look, so that what a short run did is told too."""
+        if self._leaves:
+            self._leave()
+            self._tell_counts()
+            with suppress(TimeoutError, PenstockError):
+                async with asyncio.timeout(END_SECONDS):
+                    await self._engine.meter.flush()
+                    await self._look(0.0)
+
+    def _leave(self) -> None:
         for leave in self._leaves:
             leave()
-        if self._leaves:
-            try:
-                async with asyncio.timeout(END_SECONDS):
-                    await self._sample(0.0)
-            except TimeoutError:
-                pass
+        self._leaves = []
 
     # -- what happens -----------------------------------------------------------------------------------
 
@@ -85,29 +96,34 @@ class StandardPoints:
             counted[place] += number
         return counted
 
-    # -- once a minute ----------------------------------------------------------------------------------
+    # -- now and then -----------------------------------------------------------------------------------
 
-    async def _sample(self, every_seconds: float) -> None:
-        engine = self._engine
-        if engine.committer.saved == self._seen or engine.committer.broken is not None:
-            return
-        self._seen = engine.committer.saved
+    def _tell_counts(self) -> None:
         counts, self._counts = self._counts, {}
         for (kind, name), numbers in counts.items():
             self._write(Fact(kind, name, tuple(numbers)))
+
+    async def _look(self, every_seconds: float) -> None:
+        """If anything was committed here since the last look, and nobody else has looked meanwhile."""
+        engine = self._engine
+        saved, now = engine.committer.saved, engine.clock.now()
+        if saved == self._seen or engine.committer.broken is not None:
+            return
         try:
-            if not every_seconds:
-                await engine.meter.flush()  # it saves what was used within seconds, but here is the end
-            now = engine.clock.now()
             facts = await engine.history.ask(lambda file: look(file, self._store, now=now, every_seconds=every_seconds))
-            self._tell(facts)
-            if facts:
-                for name in self._controllers:
-                    state = await self._controllers.status(name)
-                    paces = ("current_batch_size", "current_interval_ms", "rate_per_second")
-                    self._write(Fact("controller", name, tuple(float(state[pace]) for pace in paces)))
+            if facts is not None:
+                self._seen, self._look_at = saved, engine.clock.monotonic() + every_seconds
+                self._tell([*facts, *[await self._pace(name) for name in self._controllers]])
         except PenstockError:
             pass  # there is another minute; whoever needs the database more says that it cannot be read
+        except Exception:
+            _log.exception("What waits in the database is not told in data points any more.")
+            self._leave()
+
+    async def _pace(self, controller: str) -> Fact:
+        state = await self._controllers.status(controller)
+        told = ("current_batch_size", "current_interval_ms", "rate_per_second")
+        return Fact("controller", controller, tuple(float(state[name]) for name in told))
 
     def _tell(self, facts: Iterable[Fact]) -> None:
         for fact in facts:

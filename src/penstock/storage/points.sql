@@ -1,6 +1,7 @@
 -- Data points: words to group by and numbers to add up, saved a batch at a time beside the history. A batch is one JSON
 -- object, whose keys are numbers and whose values are rows: both databases read it alike, in one statement.
--- What all points of one sort have in common, their index and their words, is kept once; `sort` is a digest of it.
+-- What all points of one sort have in common, their index and their words, is kept once; `sort` is a digest of it, and
+-- `until` the day on which nothing that is kept can need it any more.
 
 -- name: used
 select coalesce(sum(written), 0), coalesce(sum(asked), 0)
@@ -8,31 +9,32 @@ from penstock_tallies
 where day = :day;
 
 -- name: tally
-insert into penstock_tallies (day, dataset, written, dropped, refused, asked)
+insert into penstock_tallies (day, dataset, written, dropped, refused, asked, bytes)
 select :day, key, cast(value ->> 0 as bigint), cast(value ->> 1 as bigint), cast(value ->> 2 as bigint),
-  cast(value ->> 3 as bigint)
+  cast(value ->> 3 as bigint), cast(value ->> 4 as bigint)
 from json_each(:batch)
 where true
 on conflict (day, dataset) do update
 set written = penstock_tallies.written + excluded.written,
   dropped = penstock_tallies.dropped + excluded.dropped,
   refused = penstock_tallies.refused + excluded.refused,
-  asked = penstock_tallies.asked + excluded.asked;
+  asked = penstock_tallies.asked + excluded.asked,
+  bytes = penstock_tallies.bytes + excluded.bytes;
 
 -- name: note_sorts
 insert into penstock_sorts (
-  sort, seen, dataset, index1, blob1, blob2, blob3, blob4, blob5, blob6, blob7, blob8, blob9, blob10, blob11, blob12,
+  sort, until, dataset, index1, blob1, blob2, blob3, blob4, blob5, blob6, blob7, blob8, blob9, blob10, blob11, blob12,
   blob13, blob14, blob15, blob16, blob17, blob18, blob19, blob20
 )
 select
-  cast(value ->> 0 as bigint), :day, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-  value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14,
-  value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21, value ->> 22
+  cast(value ->> 0 as bigint), value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+  value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
+  value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21, value ->> 22, value ->> 23
 from json_each(:batch)
 where true
 on conflict (sort) do update
-set seen = excluded.seen
-where penstock_sorts.seen < excluded.seen;
+set until = excluded.until
+where penstock_sorts.until < excluded.until;
 
 -- name: note_points
 insert into penstock_points (
@@ -89,6 +91,12 @@ values (:kind, :now)
 on conflict (kind) do update
 set at = excluded.at;
 
+-- name: sizes
+select day, sum(bytes)
+from penstock_tallies
+group by day
+order by day desc;
+
 -- Points lie in the order they were noted in, which is nearly that of their times: the oldest are looked at.
 -- name: prune_points
 delete from penstock_points
@@ -120,7 +128,7 @@ delete from penstock_sorts
 where sort in (
   select sort
   from penstock_sorts
-  where seen < :before
+  where until < :before
   limit :limit
 )
 returning 1;

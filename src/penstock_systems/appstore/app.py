@@ -14,7 +14,9 @@ app = ps.App("pipeline-api", file="pipeline-db.db", require_trial=True)
 db = app.db
 settings = Settings.of(app.config.systems)
 web = app.http(user_agent=settings.page_user_agent)
-html_cache = app.blobs(Path(settings.blobs, "pipeline-html-cache"), expiries=[ps.Expiry("app/", days=30)])
+html_cache = app.blobs(
+    Path(settings.blobs, "pipeline-html-cache"), expiries=[ps.Expiry("app/", days=30)], durable=False
+)
 for table in ("app_registry", "crawl_keywords", "crawl_rankings", "app_reviews", "agent_ledger"):
     db.keep_count(table)
 
@@ -68,4 +70,4 @@ events = app.queue(
     wait=5,
     retries=3,
 )
-wishes = app.queue("pipeline-enrichment", accepts=[EnrichWanted, PortfolioWanted], batch=10, wait=5)
+wishes = app.queue("pipeline-enrichment", accepts=[EnrichWanted, PortfolioWanted], batch=10, wait=5, parallel=4)

@@ -49,6 +49,14 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     usd_a_month: float = 3.0
 
 
+class ResearchBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dollars that a model may cost when markets are looked into: for one market, in a day, in a month."""
+
+    run: float = 0.50
+    day: float = 2.0
+    month: float = 20.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     country: str = "us"
     language: str = "en-US"
@@ -60,7 +68,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     outbound_max: int = 32  # requests of the enrichment that are under way at once
     review_pages: int = 1
     review_feeds: tuple[ReviewFeed, ...] = (ReviewFeed(form="json"), ReviewFeed(form="xml"))  # tried in this order
-    cluster_resolution: float = 1.0
+    cluster_resolution: float = 1.0  # more finds smaller markets
+    research: ResearchBudget = ResearchBudget()
     volumes: Volumes = Volumes()
     mail_from: str = "pipeline@alerts.example.com"
     mail_to: str = "team@example.com"

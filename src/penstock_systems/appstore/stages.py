@@ -6,8 +6,9 @@ from penstock_systems.appstore import health, standing_in, trial
 from penstock_systems.appstore.app import app
 from penstock_systems.appstore.cluster import task
 from penstock_systems.appstore.crawl import cycle
-from penstock_systems.appstore.daily import run
+from penstock_systems.appstore.daily import mailing, run
 from penstock_systems.appstore.enrich import wishes
 from penstock_systems.appstore.evaluate import routes
+from penstock_systems.appstore.opportunity import research
 
-__all__ = ["app", "cycle", "health", "routes", "run", "standing_in", "task", "trial", "wishes"]
+__all__ = ["app", "cycle", "health", "mailing", "research", "routes", "run", "standing_in", "task", "trial", "wishes"]

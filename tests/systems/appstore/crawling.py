@@ -11,10 +11,13 @@ import pytest
 
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import outside
-from penstock_systems.appstore import stages as stages  # the tasks are there once this is imported
+from penstock_systems.appstore.crawl import cycle as cycle_task  # the tasks are there once these are imported
+from penstock_systems.appstore.daily import mailing
+from penstock_systems.appstore.daily import run as daily_task
 from penstock_systems.appstore.store.facts import Found
 from tests.systems.appstore.conftest import Opened, Pipeline
 
+OWN = (cycle_task, daily_task, mailing)
 db = shared.db
 THEN = "2025-12-01 00:00:00"
 NEVER = "9999-01-01 00:00:00"
@@ -22,11 +25,12 @@ NEVER = "9999-01-01 00:00:00"
 
 @asynccontextmanager
 async def crawling(pipeline: Opened, *, charts: bool = False, **given: Any) -> AsyncIterator[Pipeline]:
-    """The app with all tasks at rest: `cycle` and `day` run theirs. Without `charts` none of them is due."""
+    """The app with all tasks at rest, also those of other stages: `cycle` and `day` run theirs. Without `charts` none of
+    them is due."""
     async with pipeline(**given) as it:
         for name in shared.app.crons.tasks:
             await shared.app.crons.pause(name)
-        for name in shared.app.controllers:
+        for name in shared.app.controllers.names():
             await shared.app.controllers.operate(name, "stop")
         if not charts:
             await write(it, "update category_scans set next_scan_at = :never", never=NEVER)

@@ -10,11 +10,13 @@ import pytest
 
 import penstock as ps
 from penstock_systems.appstore import app as shared
-from penstock_systems.appstore.enrich import asking
+from penstock_systems.appstore import outside
+from penstock_systems.appstore.enrich import asking, wishes  # the handlers are there once this is imported
 from penstock_systems.appstore.store.facts import Found, PageFacts, Portfolio, Ratings, Review, ReviewPage
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import crawling
 
+OWN = (wishes,)
 db = shared.db
 GONE = ps.Gone("404")
 REFUSED = ps.Throttled("403")
@@ -56,9 +58,10 @@ class Store:
         self.portfolio: Any = ()
         self.asked: list[tuple[str, int]] = []
         self.refreshed: list[int] = []
-        for name in ("page", "ratings", "lookup", "lookup_many", "portfolio"):
-            monkeypatch.setattr(asking.store, name, getattr(self, f"_{name}"))
-        monkeypatch.setattr(asking.feed, "reviews", self._reviews)
+        for name in ("page", "ratings", "lookup", "lookup_many"):
+            monkeypatch.setattr(outside.store, name, getattr(self, f"_{name}"))
+        for name in ("reviews", "portfolio"):
+            monkeypatch.setattr(asking.beside, name, getattr(self, f"_{name}"))
 
     def count(self, kind: str) -> int:
         return sum(asked == kind for asked, _ in self.asked)

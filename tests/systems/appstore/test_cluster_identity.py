@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ from penstock_systems.appstore.cluster.relations import Relation, nearest, relat
 
 pytestmark = pytest.mark.alike
 
-Markets = dict[int, Sequence[str]]
+Markets = Mapping[int, Sequence[str]]
 
 
 def words(first: int, last: int) -> list[str]:
@@ -80,7 +80,7 @@ def test_a_run_that_was_cut_off_gives_the_same_ids_when_it_is_begun_anew() -> No
     whole = found(before, now)
     lineages = {each.id: each.lineage_id for each in whole.new}
     ids = list(lineages)
-    written: Markets = dict(before)
+    written = dict(before)
     for id in sorted(ids, key=lambda id: (id in before, id)):  # new ones first, as they are saved
         written[id] = now[ids.index(id)]
         again = found(written, now, lineages=lineages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -380,3 +381,24 @@ async def test_an_app_that_was_enriched_keeps_what_only_its_page_told(
         await cycle(it)
         [row] = await it.sql("select track_name, subtitle, screenshots, enriched_at, enrich_priority from app_registry")
         assert tuple(row) == ("New Name", "Rest", '["a"]', THEN, 9)
+
+
+@pytest.mark.spec("A8-08", "B2-14")
+@pytest.mark.parametrize("point", ["commit.written", "commit.before", "commit.after"])
+async def test_a_worker_that_dies_while_a_chart_is_saved_leaves_all_of_it_or_nothing(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    async with crawling(pipeline, charts=True) as it:
+        answering(monkeypatch, lambda _, genre: [found((genre or 0) * 1_000 + n) for n in range(120)])
+        await it.running.advance(seconds=1)
+        await shared.app.crons.trigger("crawl")
+        await it.running.crash(at=point, nth=3)
+        await it.running.drain()
+
+        assert it.running.workers_started == 2
+        scanned = await it.sql("select id from category_scans where scanned_at is not null")
+        places = Counter(map(tuple, await it.sql("select collection, category from chart_positions")))
+        history = Counter(map(tuple, await it.sql("select collection, category from chart_position_history")))
+        assert len(scanned) == len(places) >= 3
+        assert set(places.values()) == {120}
+        assert history == places

@@ -212,7 +212,7 @@ async def test_when_the_pace_pushes_back_keywords_stay_pending_uncharged_and_the
 
         assert len(store.asked) == 5  # the rest of its group is not even sent
         assert stats["keywords_searched"] == 4
-        assert stats["errors"] == ["search: itunes-search takes no more for 30 s."]
+        assert (stats["held_back"], stats["error"]) == ("itunes-search takes no more for 30 s.", None)
         [row] = await it.sql(LIFE, keyword="k04")
         assert tuple(row) == ("pending", 0, None, None, None)
         assert (await it.sql("select count(*) from crawl_keywords where status = 'pending'"))[0][0] == 26

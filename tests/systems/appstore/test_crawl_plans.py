@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ import psycopg
 import pytest
 
 from penstock.contracts.store import PROBE
+from penstock.model.migration import lint_inserts
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import crawl, daily
 from tests.systems.appstore.conftest import Opened, Pipeline
@@ -144,6 +146,15 @@ async def test_nothing_is_scanned_and_nothing_is_sorted(pipeline: Opened, filled
             await analyze()
         found = {name: problems for name in STATEMENTS if (problems := await walks(name))}
         assert found == {}
+
+
+@pytest.mark.only_on("sqlite")
+@pytest.mark.spec("A8-11", "G2-10")
+def test_every_insert_says_what_happens_when_the_row_is_there() -> None:
+    migrations = Path(shared.__file__).parent / "migrations"
+    own = ("0001_crawl.sql", "0006_daily.sql")
+    texts = {**STATEMENTS, **{name: (migrations / name).read_text("utf-8") for name in own}}
+    assert {name: problems for name, text in texts.items() if (problems := lint_inserts(text))} == {}
 
 
 @pytest.mark.only_on("sqlite")

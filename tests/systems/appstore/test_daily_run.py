@@ -6,6 +6,10 @@ import logging
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore.daily import quality
@@ -130,14 +134,16 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Alerts and recoveries, in the order in which they are told."""
     alerts: list[tuple[str, str]] = []
 
-    async def alert(condition: str, title: str, text: str) -> None:
+    async def alert(condition: str, title: str, text: str, *, key: str | None = None) -> bool:
         alerts.append((condition, title))
+        return True
 
-    async def recovered(condition: str) -> None:
+    async def recovered(condition: str, title: str | None = None, text: str = "") -> bool:
         alerts.append((condition, "recovered"))
+        return True
 
-    monkeypatch.setattr(shared.app, "alert", alert, raising=False)
-    monkeypatch.setattr(shared.app, "recovered", recovered, raising=False)
+    monkeypatch.setattr(shared.app, "alert", alert)
+    monkeypatch.setattr(shared.app, "recovered", recovered)
     return alerts
 
 
@@ -194,13 +200,60 @@ async def test_fields_below_their_threshold_are_named_in_one_alert(
         assert ((quality.CONDITION, subject) in alerts) == bool(degraded)
 
 
-@pytest.mark.only_on("sqlite")
-@pytest.mark.spec("G2-31")
-def test_the_same_trouble_on_the_next_day_reads_the_same() -> None:
-    yesterday = quality.Quality(100, dict.fromkeys(quality.THRESHOLDS, 96.0) | {"similar": 40.0})
-    today = quality.Quality(120, dict.fromkeys(quality.THRESHOLDS, 97.0) | {"similar": 41.5})
-    worse = quality.Quality(120, dict.fromkeys(quality.THRESHOLDS, 97.0) | {"similar": 41.5, "histogram": 0.0})
-    assert quality.told(yesterday) == quality.told(today) != quality.told(worse)
+class Resend:
+    """Takes mails, and refuses the first if it is told to."""
+
+    def __init__(self, *, failures: int = 0) -> None:
+        self.mails: list[dict[str, Any]] = []
+        self.tried = 0
+        self._failures = failures
+
+    async def take(self, request: Request) -> Response:
+        self.tried += 1
+        if self.tried <= self._failures:
+            return Response(status_code=500)
+        self.mails.append(await request.json())
+        return JSONResponse({"id": "mail"})
+
+
+@pytest.mark.on_both
+@pytest.mark.spec("B7-05", "G2-31", "A12-07")
+async def test_the_same_trouble_on_two_days_is_one_mail_tried_until_it_is_sent_and_then_its_end_is_told(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESEND_API_KEY", "canary")
+    resend = Resend(failures=1)
+    shared.web.mount("https://api.resend.com", Starlette(routes=[Route("/emails", resend.take, methods=["POST"])]))
+    async with crawling(pipeline) as it:
+        await scraped(it, good=92, empty=8)
+        await write(it, "update app_registry set last_seen_at = :now", now=await shared.db.now())
+        await day(it)
+        await it.running.advance(minutes=2)
+        assert resend.tried == 2
+        [mail] = resend.mails
+        assert (mail["from"], mail["to"]) == ("pipeline@alerts.example.com", ["team@example.com"])
+        assert mail["subject"] == "[Pipeline] Data quality degraded: 1 fields"
+        assert "content_rating: 92.0 % instead of 95 %" in mail["text"]
+
+        await leap(it, hours=20)
+        await write(it, "update app_registry set content_rating = '4+' where track_id = 10001")  # a little better
+        await run_part(it, "quality")
+        await it.running.advance(minutes=2)
+        assert len(resend.mails) == 1
+
+        await write(it, "update app_registry set content_rating = '4+'")
+        await run_part(it, "quality")
+        await it.running.advance(minutes=2)
+        assert [mail["subject"] for mail in resend.mails][1:] == [
+            "Recovered: [Pipeline] Data quality degraded: 1 fields"
+        ]
+
+
+async def run_part(it: Pipeline, name: str) -> None:
+    """Runs one part of today's run once more."""
+    await write(it, "update pipelines set status = 'failed'")
+    await write(it, "delete from pipeline_steps where name = :name", name=name)
+    await run_task(it, "daily")
 
 
 @pytest.mark.only_on("sqlite")

@@ -181,7 +181,7 @@ def test_what_is_not_there_ends_with_four_and_a_wrong_call_with_two(terminal: Te
     for words in (*unknown, ("shared", "zz", "--json"), ("unshare", "zz"), ("star", "5"), ("list", "add", "a", "5")):
         assert terminal("appstore", *words).code == 4, words
     assert terminal("appstore", "app", "5", "--json").error["code"] == "not_found"
-    for words in (
+    wrong: tuple[tuple[str, ...], ...] = (
         ("apps", "--by", "ratings", "--genre", "Lifestyle"),
         ("apps", "--json", "--csv"),
         ("apps", "--most", "0"),
@@ -191,8 +191,9 @@ def test_what_is_not_there_ends_with_four_and_a_wrong_call_with_two(terminal: Te
         ("report", "--out", str(tmp_path / "no" / "such.html")),
         ("list", "add", "a\x1bb", "101001"),
         ("track", "?!"),
-    ):
-        assert terminal("appstore", *words).code == 2, words
+    )
+    for call in wrong:
+        assert terminal("appstore", *call).code == 2, call
 
 
 @pytest.mark.only_on("sqlite")
@@ -206,6 +207,7 @@ def test_a_database_of_something_else_is_told_from_one_of_the_pipeline(terminal:
     assert said.code == 2
     assert "no database of the App Store pipeline" in said.err
     assert terminal("appstore", "apps", "--database", str(tmp_path / "none.db")).code == 3
+    assert terminal("appstore", "apps").code == 0  # its usual file is meant, though there are two databases here
 
 
 @pytest.mark.only_on("sqlite")

@@ -9,6 +9,7 @@ import apsw
 import psycopg
 import pytest
 
+from penstock.commands import find, reading
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore.reading import answers
 from penstock_systems.appstore.reading.queries import SQL
@@ -183,6 +184,13 @@ async def test_an_empty_database_is_read_without_complaint(pipeline: Opened) -> 
         assert await answers.opportunities(shared.db) == []
         assert (await answers.trends(shared.db))["since"] == ""
         assert await answers.newest(shared.db) is None
+
+
+@pytest.mark.on_both
+async def test_a_count_is_kept_or_counted(market: str) -> None:
+    with reading(find(None, market)) as looked:
+        assert await looked.count("app_registry") == 102
+        assert await looked.count("developers") == 32
 
 
 # -- plans ----------------------------------------------------------------------------------------------------------

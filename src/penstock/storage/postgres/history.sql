@@ -52,7 +52,7 @@ create table if not exists penstock_minutes (
 -- name: create_sorts
 create table if not exists penstock_sorts (
   sort bigint primary key,
-  seen text collate "C" not null,
+  until text collate "C" not null,
   dataset text not null,
   index1 text,
   blob1 text, blob2 text, blob3 text, blob4 text, blob5 text, blob6 text, blob7 text, blob8 text, blob9 text,
@@ -61,8 +61,8 @@ create table if not exists penstock_sorts (
 );
 
 -- name: index_sorts
-create index if not exists penstock_sorts_seen
-on penstock_sorts (seen);
+create index if not exists penstock_sorts_ends
+on penstock_sorts (until);
 
 -- name: create_points
 create table if not exists penstock_points (
@@ -103,6 +103,7 @@ create table if not exists penstock_tallies (
   dropped bigint not null,
   refused bigint not null,
   asked bigint not null,
+  bytes bigint not null,
   primary key (day, dataset)
 );
 

@@ -73,7 +73,7 @@ join labels on labels.label = entries.label;
 -- name: create_sorts
 create table if not exists penstock_sorts (
   sort integer primary key,
-  seen text not null,
+  until text not null,
   dataset text not null,
   index1 text,
   blob1 text, blob2 text, blob3 text, blob4 text, blob5 text, blob6 text, blob7 text, blob8 text, blob9 text,
@@ -82,8 +82,8 @@ create table if not exists penstock_sorts (
 ) strict;
 
 -- name: index_sorts
-create index if not exists penstock_sorts_seen
-on penstock_sorts (seen);
+create index if not exists penstock_sorts_ends
+on penstock_sorts (until);
 
 -- name: create_points
 create table if not exists penstock_points (
@@ -122,6 +122,7 @@ create table if not exists penstock_tallies (
   dropped integer not null,
   refused integer not null,
   asked integer not null,
+  bytes integer not null,
   primary key (day, dataset)
 ) strict, without rowid;
 

@@ -1,4 +1,7 @@
-"""Communities of keywords: the parts of the graph that hold together, small ones joined to their neighbour or left out."""
+"""Communities of keywords: the parts of the graph that hold together, small ones joined to their neighbour or left out.
+
+They are pieces of markets rather than markets: which of them belong together is found out afterwards.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,23 @@ from penstock_systems.appstore.cluster.libraries import leiden
 NONE = -1  # the community of a keyword that has none
 SEED = 1  # the same graph gives the same communities
 ITERATIONS = 2  # the second finds little, the third nothing
-KEYWORDS_A_RESOLUTION = 1_000  # see `resolution_for`
+KEYWORDS_A_RESOLUTION = 100  # see `resolution_for`
 RESOLUTION_MIN = 0.5  # below it everything that is tied at all grows together
-KEYWORDS_MIN = 3  # a market has at least so many keywords
+KEYWORDS_MIN = 3  # a community has at least so many keywords
 
 
 def resolution_for(keywords: int) -> float:
     """How finely to divide a graph of so many keywords.
 
-    Modularity at a fixed resolution finds ever larger communities in ever larger graphs. Raised with the number of
-    keywords it finds markets of about the same size in a catalogue of a thousand keywords and in one of 180,000."""
+    At a fixed resolution modularity finds ever larger communities in ever larger graphs. Raised with the number of keywords
+    it finds pieces of some twenty keywords in a catalogue of a thousand of them and in one of 180,000. Pieces that are too
+    small do no harm, since they are joined; what is too large is never parted again."""
     return max(RESOLUTION_MIN, keywords / KEYWORDS_A_RESOLUTION)
 
 
-def communities(edges: Edges, keywords: int, *, resolution: float, before: Mapping[int, int]) -> Ints:
-    """The community of each keyword. `before` has those of the last time: where nothing speaks against it, they stay."""
+def communities(edges: Edges, keywords: int, *, resolution: float) -> Ints:
+    """The community of each keyword. It begins from nothing each time: what is found depends on what was crawled, and not
+    on what was found before."""
     labels = np.full(keywords, NONE, np.int32)
     if not len(edges.a):
         return labels
@@ -36,33 +41,14 @@ def communities(edges: Edges, keywords: int, *, resolution: float, before: Mappi
         (names[a], names[b], weight)
         for a, b, weight in zip(edges.a.tolist(), edges.b.tolist(), edges.weight.tolist(), strict=True)
     ]
-    start = _start(edges, before)
-    _, found = leiden(
-        pairs,
-        {names[keyword]: community for keyword, community in start.items()} if start else None,
-        resolution=resolution,
-        iterations=ITERATIONS,
-        seed=SEED,
-    )
+    _, found = leiden(pairs, resolution=resolution, iterations=ITERATIONS, seed=SEED)
     for name, community in found.items():
         labels[int(name)] = community
     return numbered(without_small(labels, edges))
 
 
-def _start(edges: Edges, before: Mapping[int, int]) -> dict[int, int]:
-    """Leiden wants a beginning for every keyword in the graph: one that is new begins alone."""
-    if not before:
-        return {}
-    present = np.unique(np.concatenate((edges.a, edges.b))).tolist()
-    numbers: dict[object, int] = {}
-    return {
-        keyword: numbers.setdefault(("market", before[keyword]) if keyword in before else keyword, len(numbers))
-        for keyword in present
-    }
-
-
 def without_small(labels: Ints, edges: Edges) -> Ints:
-    """A community of too few keywords joins the one it is tied to the most, smallest first; tied to none, it is no market."""
+    """A community of too few keywords joins the one it is tied to most, the smallest first; tied to none, it is dropped."""
     labels = labels.copy()
     members: dict[int, list[int]] = defaultdict(list)
     for keyword in np.flatnonzero(labels != NONE).tolist():

@@ -67,7 +67,7 @@ def telling(rankings: Rankings) -> Floats:
     known = np.asarray(genres.sum(axis=1)).ravel()
     squares = np.asarray(genres.multiply(genres).sum(axis=1)).ravel()
     concentration = np.where(known > 0, squares / np.maximum(known, 1e-9) ** 2, 1.0)
-    told: Floats = np.where(named, 0.0, concentration**2).astype(np.float32)
+    told: Floats = np.where(named, 0.0, concentration).astype(np.float32)
     return told
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from penstock_systems.appstore.cluster.communities import (
     resolution_for,
 )
 from penstock_systems.appstore.cluster.crawled import Crawled
-from penstock_systems.appstore.cluster.graph import Edges, Floats, Ints, neighbours, sums, telling
+from penstock_systems.appstore.cluster.graph import Edges, Floats, Ints, Rankings, neighbours, sums, telling
+from penstock_systems.appstore.cluster.joining import joined
 from penstock_systems.appstore.cluster.market import Computed, Market
 from penstock_systems.appstore.cluster.members import members
 from penstock_systems.appstore.cluster.naming import names
@@ -26,20 +27,36 @@ APPS_MIN = 3  # a market has at least so many apps
 WEIGHT_PLACES = 4
 
 
-def computed(crawled: Crawled, before: Mapping[str, int], *, finer: float = 1.0) -> Computed:
-    """`before` has the market that each keyword was in. `finer` is what a deployment multiplies the resolution by."""
+def computed(crawled: Crawled, *, finer: float = 1.0) -> Computed:
+    """`finer` is what a deployment multiplies the resolution by."""
     given = arranged(crawled)
-    rankings = given.rankings
+    layout = laid_out(given.rankings, finer=finer)
+    tied = cohesion(layout.keyword, layout.edges)
+    markets = _described(given, layout, tied)
+    near = nearest(between(layout.keyword, layout.edges), _volumes(layout.keyword, layout.edges))
+    return Computed(markets, near, given.rankings.keywords, given.rankings.apps, layout.resolution)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The market of each keyword and of each app, -1 for none, and how much each app is seen there."""
+
+    keyword: Ints
+    app: Ints
+    weight: Floats
+    edges: Edges
+    resolution: float
+
+
+def laid_out(rankings: Rankings, *, finer: float = 1.0) -> Layout:
     told = telling(rankings)
     edges = neighbours(rankings, told)
     resolution = finer * resolution_for(len(np.union1d(edges.a, edges.b)))
-    known = {at: before[keyword] for at, keyword in enumerate(given.keywords) if keyword in before}
-    labels = communities(edges, rankings.keywords, resolution=resolution, before=known)
-    belongs, weight = members(rankings, labels, told)
-    labels, belongs = with_enough_apps(labels, belongs)
-    markets = _described(given, labels, belongs, cohesion(labels, edges), weight)
-    near = nearest(between(labels, edges), _volumes(labels, edges))
-    return Computed(markets, near, rankings.keywords, rankings.apps, resolution)
+    pieces = communities(edges, rankings.keywords, resolution=resolution)
+    keyword = joined(rankings, pieces, told)
+    app, weight = members(rankings, keyword, told)
+    keyword, app = with_enough_apps(keyword, app)
+    return Layout(keyword, app, weight, edges, resolution)
 
 
 def with_enough_apps(labels: Ints, belongs: Ints) -> tuple[Ints, Ints]:
@@ -51,11 +68,12 @@ def with_enough_apps(labels: Ints, belongs: Ints) -> tuple[Ints, Ints]:
     return counted, placed
 
 
-def _described(given: Arranged, labels: Ints, belongs: Ints, tied: Floats, weight: Floats) -> list[Market]:
-    size = int(labels.max(initial=NONE)) + 1
+def _described(given: Arranged, layout: Layout, tied: Floats) -> list[Market]:
+    size = int(layout.keyword.max(initial=NONE)) + 1
+    weight = layout.weight
     found: list[tuple[Score, dict[str, float], dict[int, float]]] = []
     heaviness: list[dict[str, float]] = []
-    for places, inside in zip(_grouped(labels, tied, size), _grouped(belongs, weight, size), strict=True):
+    for places, inside in zip(_grouped(layout.keyword, tied, size), _grouped(layout.app, weight, size), strict=True):
         demands = given.demand[places].tolist()
         keywords = dict(zip((given.keywords[at] for at in places.tolist()), _rounded(tied[places]), strict=True))
         apps = dict(zip(given.track_ids[inside].tolist(), _rounded(weight[inside]), strict=True))

@@ -8,9 +8,13 @@ from penstock_systems.appstore.cluster.communities import NONE
 from penstock_systems.appstore.cluster.graph import Floats, Ints, Rankings, presence
 from penstock_systems.appstore.cluster.libraries import sparse
 
+PLACES_MIN = 2  # of an app in its market
+
 
 def members(rankings: Rankings, labels: Ints, told: Floats) -> tuple[Ints, Floats]:
-    """The market of each app, and its weight there: the most visible app of a market has 1."""
+    """The market of each app, and its weight there: the most visible app of a market has 1.
+
+    An app that is seen only once where it is seen most belongs nowhere: searches bring along what nobody asked for."""
     belongs = np.full(rankings.apps, NONE, np.int32)
     weight = np.zeros(rankings.apps, np.float32)
     label = labels[rankings.keyword]
@@ -18,14 +22,17 @@ def members(rankings: Rankings, labels: Ints, told: Floats) -> tuple[Ints, Float
     if not used.any():
         return belongs, weight
     seen = (presence(rankings.rank) * told[rankings.keyword])[used]
-    shape = (rankings.apps, int(labels.max()) + 1)
-    visible = sparse.csr_matrix((seen, (rankings.app[used], label[used])), shape=shape)
+    where, shape = (rankings.app[used], label[used]), (rankings.apps, int(labels.max()) + 1)
+    visible, places = (sparse.csr_matrix((each, where), shape=shape) for each in (seen, np.ones(len(seen), np.int32)))
     visible.sum_duplicates()
+    places.sum_duplicates()
     app = np.repeat(np.arange(rankings.apps), np.diff(visible.indptr))
     # The most visible market of each app first; among equals the one with the smaller number.
     order = np.lexsort((visible.indices, -visible.data, app))
     apps, first = np.unique(app[order], return_index=True)
     best = order[first]
+    sure = places.data[best] >= PLACES_MIN
+    apps, best = apps[sure], best[sure]
     belongs[apps] = visible.indices[best]
     weight[apps] = visible.data[best]
     strongest = np.zeros(shape[1], np.float32)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
+from penstock_systems.appstore.store.text import cleaned
+
 KEYWORDS_A_NAME = 3
 NAME_CHARACTERS_MAX = 80
+LEAST_SHARE = 0.2  # of what the first keyword is worth: what says less is left unsaid
 NAMELESS = "unnamed market"  # one whose keywords hold nothing that can be shown
 
 Weights = Mapping[str, float]  # of a market's keywords
@@ -23,11 +25,14 @@ def names(markets: Sequence[Weights]) -> list[str]:
 def _named(market: Weights, holders: Mapping[str, int], markets: int) -> str:
     telling = _telling(market, holders, markets)
     ranked = sorted(market, key=lambda keyword: (-_worth(keyword, market[keyword], telling), len(keyword), keyword))
+    worth = _worth(ranked[0], market[ranked[0]], telling) if ranked else 0.0
     chosen: list[str] = []
     used: set[str] = set()
     for keyword in ranked:
         said = set(keyword.split())
-        if said & used or not (shown := safe(keyword)):
+        if _worth(keyword, market[keyword], telling) < LEAST_SHARE * worth:
+            break
+        if said & used or (shown := cleaned(keyword)) is None:
             continue
         if len(", ".join([*chosen, shown])) > NAME_CHARACTERS_MAX:
             continue
@@ -51,9 +56,3 @@ def _telling(market: Weights, holders: Mapping[str, int], markets: int) -> dict[
 def _worth(keyword: str, weight: float, telling: Mapping[str, float]) -> float:
     """A keyword says no more than the least of its words: a brand beside a topic names one app, not the market."""
     return min((telling[word] for word in keyword.split()), default=0.0) * (0.5 + weight)
-
-
-def safe(text: str) -> str:
-    """Without what cannot be seen: control characters, marks that turn the direction, unpaired surrogates."""
-    visible = "".join(letter if not unicodedata.category(letter).startswith("C") else " " for letter in text)
-    return " ".join(visible.split())

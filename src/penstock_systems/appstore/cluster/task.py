@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 import msgspec
 
@@ -15,7 +14,7 @@ from penstock_systems.appstore.cluster.market import Computed
 from penstock_systems.appstore.cluster.priorities import reprioritise
 from penstock_systems.appstore.cluster.relations import relations
 from penstock_systems.appstore.cluster.saving import save
-from penstock_systems.appstore.cluster.standing import Standing, standing
+from penstock_systems.appstore.cluster.standing import standing
 
 NAME = "cluster"
 TOP = 200  # markets that are told of, the best first
@@ -52,7 +51,7 @@ on conflict (pipeline_id, name) do update set
   status = excluded.status, counts = excluded.counts, started_at = excluded.started_at, finished_at = excluded.finished_at
 """
 
-points = app.metrics("platform_metrics")
+points = app.metrics("platform_metrics", service=SERVICE)
 _log = logging.getLogger("penstock_systems.appstore")
 
 
@@ -106,7 +105,7 @@ async def _run(run_at: str, noted: Noted) -> Stats:
     """Clusters, then lends priority, then tells: what is told of is there, and its apps are already on their way up."""
     found, before = await crawled(), await standing()
     await noted.step("read", rankings=len(found.places.rank), apps=len(found.registry.track_id))
-    made = await ps.in_thread(_markets, found, _last_market(before))
+    made = await ps.in_thread(_markets, found)
     await noted.step("compute", markets=len(made.markets), resolution=round(made.resolution, 2))
     who = identities(
         before.known, before.membership(), [list(each.keywords) for each in made.markets], first_free=before.first_free
@@ -134,15 +133,11 @@ async def _run(run_at: str, noted: Noted) -> Stats:
     return stats
 
 
-def _markets(found: Crawled, before: Mapping[str, int]) -> Computed:
+def _markets(found: Crawled) -> Computed:
     """In a thread. The libraries that this needs are looked for here: everything else runs without them."""
     from penstock_systems.appstore.cluster.markets import computed
 
-    return computed(found, before, finer=settings.cluster_resolution)
-
-
-def _last_market(before: Standing) -> dict[str, int]:
-    return {keyword: id for id, keyword in before.membership()}
+    return computed(found, finer=settings.cluster_resolution)
 
 
 def _tell(made: Computed, who: Identities) -> int:

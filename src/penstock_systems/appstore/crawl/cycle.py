@@ -35,7 +35,7 @@ on conflict (id) do update set
   phase = excluded.phase, stats = excluded.stats, finished_at = excluded.finished_at, error = excluded.error
 """
 
-points = app.metrics("platform_metrics")
+points = app.metrics("platform_metrics", service=SERVICE)
 _log = logging.getLogger("penstock_systems.appstore")
 
 
@@ -81,8 +81,10 @@ class Cycle:
                 tasks.create_task(self._guarded(phase, self._task(phase, KEYWORDS_BESIDE)))
             if self._gaps.purchases:
                 tasks.create_task(self._guarded("purchases", backfill_purchases(self._stats, self._budget)))
-        if self._searches.closed is not None:
+        if self._searches.is_down:
             self._stats.errors.append(f"search: {self._searches.closed}")
+        elif self._searches.closed is not None:
+            self._stats.held_back = ps.cut(self._searches.closed.replace("\0", ""), ERROR_CHARACTERS_MAX)
 
     def _task(self, phase: Phase, keywords: int) -> Coroutine[Any, Any, None]:
         match phase:

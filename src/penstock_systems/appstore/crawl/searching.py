@@ -59,6 +59,7 @@ class Searches:
         self._budget = budget
         self._taken: set[str] = set()
         self.closed: str | None = None  # why nothing is searched any more
+        self.is_down = False  # because nobody got through, rather than because it was enough
 
     @property
     def is_open(self) -> bool:
@@ -76,7 +77,7 @@ class Searches:
         misses = [each for each in ended if isinstance(each, Miss)]
         if not hits and len(misses) > 1 and all(isinstance(each.error, ps.Unavailable) for each in misses):
             # Nobody got through: that is the store's fault and no keyword's.
-            self.closed = str(misses[0].error)
+            self.closed, self.is_down = str(misses[0].error), True
             misses = []
         return Answers(hits, misses, [keyword for keyword in wanted if keyword in fresh])
 

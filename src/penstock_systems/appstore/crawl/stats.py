@@ -21,6 +21,7 @@ class Stats(msgspec.Struct):
     rankings_added: int = 0
     enrichment: Enrichment = msgspec.field(default_factory=Enrichment)
     keywords_with_new_rankings: list[str] = msgspec.field(default_factory=list)
+    held_back: str | None = None  # why searching ended before its list did: that is its pace, and no error
     errors: list[str] = msgspec.field(default_factory=list)
 
     @property

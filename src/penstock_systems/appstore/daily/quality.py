@@ -61,7 +61,7 @@ def quality_of(counted: dict[str, Any]) -> Quality:
 
 
 async def check_quality(now: str) -> dict[str, object]:
-    """The percentages. The same trouble on the next day is the same alert, so no number of the day is in it."""
+    """The percentages. The same fields on the next day are the same trouble, whatever their numbers of that day."""
     row = await db.first(COVERAGE, most=LOOKED_AT)
     assert row is not None
     quality = quality_of({name: value or 0 for name, value in row.asdict().items()})
@@ -73,12 +73,15 @@ async def check_quality(now: str) -> dict[str, object]:
     await app.recovered(NOBODY)
     if degraded := quality.degraded:
         _log.warning("quality.degraded", extra={"facts": {"fields": degraded, "coverage": quality.coverage}})
-        await app.alert(CONDITION, f"[Pipeline] Data quality degraded: {len(degraded)} fields", told(quality))
+        title = f"[Pipeline] Data quality degraded: {len(degraded)} fields"
+        await app.alert(CONDITION, title, told(quality), key=", ".join(degraded))
     else:
         await app.recovered(CONDITION)
     return {"total": quality.total, "degraded": degraded, **quality.coverage}
 
 
 def told(quality: Quality) -> str:
-    lines = [f"{field}: fewer than {THRESHOLDS[field]} % of the scraped apps have it" for field in quality.degraded]
-    return "\n".join([*lines, "The percentages are in pipeline_steps and in the log."])
+    """Worst first, which is where the page has changed."""
+    worst = sorted(quality.degraded, key=lambda field: (quality.coverage[field], field))
+    lines = [f"{field}: {quality.coverage[field]} % instead of {THRESHOLDS[field]} %" for field in worst]
+    return "\n".join([f"Of the {quality.total:,} apps scraped last so many have each field:", *lines])

@@ -91,7 +91,7 @@ async def daily(tick: ps.Tick) -> None:
     _log.info("daily.finished", extra={"facts": msgspec.to_builtins(summary) | {"parts": len(PARTS)}})
     if summary.errors:
         title = f"[Pipeline] Daily run failed: {len(summary.failed)} parts"
-        await app.alert(FAILED, title, f"Failed: {', '.join(summary.failed)}. pipeline_steps says why.")
+        await app.alert(FAILED, title, "\n".join(summary.errors), key=", ".join(summary.failed))
     else:
         await app.recovered(FAILED)
 

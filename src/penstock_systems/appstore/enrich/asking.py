@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Protocol
 
 from penstock_systems.appstore.app import app, html_cache, settings, web
 from penstock_systems.appstore.enrich.ahead import Ahead
 from penstock_systems.appstore.enrich.outbound import Outbound
 from penstock_systems.appstore.enrich.parts import Answer, Part, Parts
-from penstock_systems.appstore.outside import feeding, store
+from penstock_systems.appstore.outside import feeding, searching, store
 from penstock_systems.appstore.store.client import AppStore
 from penstock_systems.appstore.store.facts import Found, Review
 
@@ -19,16 +20,35 @@ REVIEWS_A_PAGE = 50
 # Charts and reviews share a pace that may be slower than that of pages. An app does not wait for it: without its feed it
 # has the reviews that its page shows.
 REVIEWS_PATIENCE_SECONDS = 0.2
+PORTFOLIO_PATIENCE_SECONDS = 5.0  # then its message goes back, and lets others go first
 
 
-class _Impatient:
+class Pace(Protocol):
+    def permit(
+        self, item: str | None = None, *, patience: float | None = None
+    ) -> AbstractAsyncContextManager[None]: ...
+
+
+class Impatient:
+    """A pace for what can also be left out, or done later."""
+
+    def __init__(self, pace: Pace, seconds: float) -> None:
+        self._pace = pace
+        self._seconds = seconds
+
     def permit(self, item: str | None = None) -> AbstractAsyncContextManager[None]:
-        return feeding.permit(item, patience=REVIEWS_PATIENCE_SECONDS)
+        return self._pace.permit(item, patience=self._seconds)
 
 
 outbound = Outbound(settings.outbound_max)
 ahead = Ahead(app.opened, store, outbound)
-feed = AppStore(web, app.page_cache(html_cache, web), settings, feeding=_Impatient())
+beside = AppStore(
+    web,
+    app.page_cache(html_cache, web),
+    settings,
+    searching=Impatient(searching, PORTFOLIO_PATIENCE_SECONDS),
+    feeding=Impatient(feeding, REVIEWS_PATIENCE_SECONDS),
+)
 
 
 async def ask(track_id: int, *, refresh: bool) -> Parts:
@@ -63,7 +83,7 @@ async def _reviews(track_id: int, lookup: asyncio.Task[Part[Found]]) -> tuple[Re
         return ()
     told: list[Review] = []
     for number in range(1, settings.review_pages + 1):
-        page = await _within(lambda number=number: feed.reviews(track_id, number, rated=rated))  # type: ignore[misc]
+        page = await _within(lambda number=number: beside.reviews(track_id, number, rated=rated))  # type: ignore[misc]
         if not page.believed:
             return None
         told += page.reviews

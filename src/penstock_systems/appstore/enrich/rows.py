@@ -129,8 +129,7 @@ def found_rows(apps: Iterable[Found], *, source: str, now: str) -> list[Row]:
             "subtitle": app.subtitle,
             "developer_id": app.developer_id,
             "data_source": source,
-            "first_seen_at": now,
-            "last_seen_at": now,
+            "now": now,
         }
         for app in ps.first_by(apps, lambda app: app.track_id)
     ]

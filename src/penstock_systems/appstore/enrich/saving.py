@@ -94,6 +94,28 @@ on conflict (review_id) do update set
   seen_at = excluded.seen_at
 where excluded.reviewed_at > app_reviews.reviewed_at
 """
+# One statement each, however many rows there are: what is prepared once is cheaper than one text for many rows.
+VERSION = """
+insert into app_version_history (track_id, version, released_at, notes)
+values (:track_id, :version, :released_at, :notes)
+on conflict do nothing
+"""
+MENTION = """
+insert into app_keyword_mentions (track_id, keyword, field, count)
+values (:track_id, :keyword, :field, :count)
+on conflict do nothing
+"""
+DISCOVERED = """
+insert into app_registry (
+  track_id, bundle_id, track_name, seller_name, average_rating, rating_count, primary_genre, price, formatted_price,
+  artwork_url, track_view_url, description, subtitle, developer_id, data_source, first_seen_at, last_seen_at
+)
+values (
+  :track_id, :bundle_id, :track_name, :seller_name, :average_rating, :rating_count, :primary_genre, :price,
+  :formatted_price, :artwork_url, :track_view_url, :description, :subtitle, :developer_id, :data_source, :now, :now
+)
+on conflict do nothing
+"""
 FORGET_MENTIONS = "delete from app_keyword_mentions where track_id = :track_id"
 
 
@@ -110,11 +132,16 @@ def save(track_id: int, parts: Parts, known: Known, verdict: Verdict, now: str) 
     row = rows.registry_row(parts, now)
     db.write(ENRICHED, {**row, **fate, "source": verdict.source, "now": now, "wished": WISHED})
     _save_developer(parts, known, now)
-    if reviews := rows.review_rows(track_id, parts, now):
-        db.write_many(REVIEW, reviews)
-    db.insert_many("app_version_history", rows.version_rows(track_id, parts))
+    write_rows(REVIEW, rows.review_rows(track_id, parts, now))
+    write_rows(VERSION, rows.version_rows(track_id, parts))
     _save_mentions(track_id, row, known)
-    db.insert_many("app_registry", rows.discovered_rows(track_id, parts, now))
+    write_rows(DISCOVERED, rows.discovered_rows(track_id, parts, now))
+
+
+def write_rows(statement: str, made: list[rows.Row]) -> None:
+    """Joins the unit."""
+    if made:
+        db.write_many(statement, made)
 
 
 def _save_developer(parts: Parts, known: Known, now: str) -> None:
@@ -134,7 +161,7 @@ def _save_mentions(track_id: int, row: rows.Row, known: Known) -> None:
     said = (row["track_name"], row["subtitle"], row["description"])
     title, subtitle, description = (text if isinstance(text, str) else None for text in said)
     found = mentions(title, subtitle, description, settings.letters)
-    db.insert_many(
-        "app_keyword_mentions",
+    write_rows(
+        MENTION,
         [{"track_id": track_id, "keyword": each.keyword, "field": each.field, "count": each.count} for each in found],
     )

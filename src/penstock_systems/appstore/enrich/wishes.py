@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from penstock_systems.appstore.app import EnrichWanted, PortfolioWanted, db, wishes
 from penstock_systems.appstore.enrich import rows
-from penstock_systems.appstore.enrich.asking import outbound
+from penstock_systems.appstore.enrich.asking import beside, outbound
 from penstock_systems.appstore.enrich.controller import controllers
+from penstock_systems.appstore.enrich.saving import DISCOVERED, write_rows
 from penstock_systems.appstore.enrich.verdict import WISHED
-from penstock_systems.appstore.outside import store
 
 AT_ONCE = "1970-01-01 00:00:00"  # due before all that is due
 APPS_MAX = 200  # of a developer: what one look-up gives
@@ -46,7 +46,7 @@ async def portfolio(wanted: PortfolioWanted) -> None:
     if await db.value(PORTFOLIO_AT, developer_id=wanted.developer_id):
         return
     async with outbound:
-        found = await store.portfolio(wanted.developer_id)
+        found = await beside.portfolio(wanted.developer_id)
     now = await db.now()
     db.write(FOUND, developer_id=wanted.developer_id, name=found.name, now=now)
-    db.insert_many("app_registry", rows.found_rows(found.apps[:APPS_MAX], source="portfolio", now=now))
+    write_rows(DISCOVERED, rows.found_rows(found.apps[:APPS_MAX], source="portfolio", now=now))

@@ -1,4 +1,5 @@
-"""The design agent: what could be built for each of the given markets, where no single app holds them."""
+"""The design agent: what could be built for each of the given markets, where no single app holds them. What other agents
+learn later is in the next concept."""
 
 from __future__ import annotations
 

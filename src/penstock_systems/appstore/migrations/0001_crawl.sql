@@ -44,7 +44,7 @@ create table app_registry (
 );
 
 -- Each work list is one index that holds only what waits, in the order in which it is taken.
-create index app_registry_fresh on app_registry (enriched_at, enrich_priority desc, rating_count desc, track_id)
+create index app_registry_fresh on app_registry (enrich_priority desc, rating_count desc, track_id)
   where enriched_at is null and next_enrich_at is null;
 create index app_registry_due on app_registry (next_enrich_at, track_id) where next_enrich_at is not null;
 create index app_registry_unranked on app_registry (rating_count desc, track_id)

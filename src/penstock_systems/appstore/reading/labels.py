@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import NamedTuple
 
 from penstock_systems.appstore.reading.layout import Bubble
-from penstock_systems.appstore.reading.shown import cut
 
 SIZE = 13.0  # of the letters
 HIGH = 1.25 * SIZE
 GAP = 3.0
-LINE = 13  # characters: a longer name is broken in two
+LINE = 18  # characters: a longer name is broken
 
 
 class Box(NamedTuple):
@@ -51,12 +51,12 @@ def placed(names: Sequence[str], bubbles: Sequence[Bubble], *, width: float, hei
     taken: list[Box] = []
     found: list[Label | None] = []
     for name, bubble in zip(names, bubbles, strict=True):
-        lines = broken(name)
-        if _fits_inside(lines, bubble):
-            found.append(Label(bubble.x, bubble.y + 1.1 * SIZE, lines, True))
-            continue
         others = [other for other in bubbles if other is not bubble]
-        for label, box in _beside(bubble, lines):
+        tried = [broken(name, most) for most in (3, 2, 1)]
+        if _fits_inside(tried[0], bubble):
+            found.append(Label(bubble.x, bubble.y + 1.1 * SIZE, tried[0], True))
+            continue
+        for label, box in (place for lines in tried for place in _beside(bubble, lines)):
             free = box.left > 2 and box.right < width - 2 and box.top > 2 and box.bottom < height - 2
             if free and not any(map(box.meets, taken)) and not any(map(box.meets_bubble, others)):
                 taken.append(box)
@@ -67,14 +67,9 @@ def placed(names: Sequence[str], bubbles: Sequence[Bubble], *, width: float, hei
     return found
 
 
-def broken(name: str) -> tuple[str, ...]:
-    """On one line, or on two of about the same length where it is long and has a space."""
-    words = name.split(" ")
-    if len(name) <= LINE or len(words) == 1:
-        return (cut(name, 2 * LINE),)
-    splits = [(" ".join(words[:place]), " ".join(words[place:])) for place in range(1, len(words))]
-    first, second = min(splits, key=lambda lines: max(map(len, lines)))
-    return cut(first, 2 * LINE), cut(second, 2 * LINE)
+def broken(name: str, most: int) -> tuple[str, ...]:
+    """On as many lines as it takes, so many at most; what does not fit is cut off."""
+    return tuple(wrap(name, LINE, max_lines=most, placeholder="…")) or ("",)
 
 
 def _fits_inside(lines: Sequence[str], bubble: Bubble) -> bool:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from penstock_systems.appstore.reading import labels, layout
 from penstock_systems.appstore.reading.facts import Market, Relation
 from penstock_systems.appstore.reading.markup import Markup, joined, tag
-from penstock_systems.appstore.reading.shown import cut, number
+from penstock_systems.appstore.reading.shown import number
 
-NAME_MOST = 26
 STEPS = (40.0, 55.0, 70.0, 80.0)  # where the colours change; above 70 a market is worth a closer look
 NAMES = ("below 40", "40 to 55", "55 to 70", "70 to 80", "80 and more")
 WIDE, NARROW = 960, 400
@@ -40,7 +39,7 @@ def _map(markets: Sequence[Market], relations: Sequence[Relation], width: int, h
     places = {market.id: place for place, market in enumerate(markets)}
     ties = {(places[each.a], places[each.b]): each.weight for each in relations}
     bubbles = layout.placed([market.demand or 0.0 for market in markets], ties, width=width, height=height)
-    named = labels.placed([cut(market.name, NAME_MOST) for market in markets], bubbles, width=width, height=height)
+    named = labels.placed([market.name for market in markets], bubbles, width=width, height=height)
     lines = [
         tag(
             "line",
@@ -52,12 +51,11 @@ def _map(markets: Sequence[Market], relations: Sequence[Relation], width: int, h
         )
         for (a, b), weight in ties.items()
     ]
-    drawn = [_bubble(market, bubble, label) for market, bubble, label in zip(markets, bubbles, named, strict=True)]
     return tag(
         "svg",
         tag("title", "Market map"),
         tag("g", *lines, class_="ties"),
-        *drawn,
+        *(_bubble(*each) for each in zip(markets, bubbles, named, strict=True)),
         viewBox=f"0 0 {width} {height}",
         class_=f"plot {class_}",
         role="img",

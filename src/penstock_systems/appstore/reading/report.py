@@ -16,7 +16,7 @@ from penstock_systems.appstore.reading.shown import calm
 TITLE = "App Store market report"
 MOVED_MOST = 10  # apps and markets in each list of what moved
 POINTS_MOST = 480  # of the pace: two to a column of a wide screen's plot
-OFFLINE = "offline analyst"  # how those that ask no model begin their names
+OFFLINE = "offline "  # how those that ask no model begin their names
 
 DEMAND = "Demand is reckoned from who ranks and how often they are rated, not from how often people search."
 BY_RULES = (

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from penstock_systems.standins.appstore.app import FIRST_DAY, App
-from penstock_systems.standins.appstore.catalogue import Catalogue, Market
+from penstock_systems.standins.appstore.book import Book, Minute
+from penstock_systems.standins.appstore.catalogue import Catalogue
 from penstock_systems.standins.appstore.manners import Fault, Limit, Manners
-from penstock_systems.standins.appstore.store import Book, Minute, Store, Truth, make_store, store_of
+from penstock_systems.standins.appstore.markets import Market
+from penstock_systems.standins.appstore.store import Store, make_store, store_of
+from penstock_systems.standins.appstore.truth import Truth, market_of, write_truth
 
 __all__ = [
     "FIRST_DAY",
@@ -20,5 +23,7 @@ __all__ = [
     "Store",
     "Truth",
     "make_store",
+    "market_of",
     "store_of",
+    "write_truth",
 ]

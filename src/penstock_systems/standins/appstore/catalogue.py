@@ -8,77 +8,56 @@ from __future__ import annotations
 
 import heapq
 import math
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
-from penstock_systems.standins.appstore.app import App, describe, price_of
-from penstock_systems.standins.appstore.chance import Shuffle, bell, interpolated, mix, offsets_of, pick, share
-from penstock_systems.standins.appstore.genres import (
-    APP_STORE,
-    GAME_GENRES,
-    GAMES,
-    GENRES,
-    STOREFRONTS,
-    genre_name,
-    primary,
-)
-from penstock_systems.standins.appstore.words import AUDIENCES, BRAND_ENDINGS, KEYWORDS, MODIFIERS, SYLLABLES, TOPICS
+from penstock_systems.standins.appstore.app import NEVER, App, describe, life_of, price_of
+from penstock_systems.standins.appstore.chance import Shuffle, mix, salted, share, then
+from penstock_systems.standins.appstore.genres import APP_STORE, STOREFRONTS, primary
+from penstock_systems.standins.appstore.markets import GENRE_SHARES, MARKETS_MAX, Market, plant
+from penstock_systems.standins.appstore.words import BRAND_ENDINGS, KEYWORDS, MODIFIERS, SYLLABLES
 
-PLANTED_SHARE = 0.7  # of the apps; the others belong to no market in particular
 APPS_MAX = 1_300_000  # beyond it two developers would share a name
-MARKETS_MAX = len(TOPICS) * (len(AUDIENCES) + 1)
 APPS_KEPT = 4_096  # described apps held ready
+LIVES_KEPT = 16_384
+PULLS_KEPT = 2_048  # of the most popular apps of each market
 TRACK_IDS = (1_000_000_000, 700_000_001)  # the first, and how many there are to be spread over
 ARTIST_IDS = (300_000_000, 600_000_001)
 PATTERNS = KEYWORDS * len(MODIFIERS)  # which keyword and which modifier are in a title
+CYCLES = 3  # rounds of the patterns of a market in which somebody looks for one keyword
+STEP = 37  # from one position's pattern to the next one's: coprime to the number of patterns
+ASIDE = (1, 3, 6)  # an app also cares for the keywords that stand so far after the one in its title
+FOREIGN = (13, 5)  # one app in eleven has a word of a neighbouring market in its title: those at 5, 16, 27 and so on
+SOLD_ABROAD = 0.9
+LEADING = (
+    -1_500,
+    NEVER,
+)  # the days between which the leader of a market is there: without it the market would be another
 
-# How many developers of a thousand have how many apps, and how many apps in the store have at least n ratings.
+# How many developers of a thousand have how many apps.
 PORTFOLIOS = [(1, 705), (2, 147), (3, 58), (4, 29), (5, 16), (6, 11), (8, 10), (10, 6), (14, 10), (30, 6), (121, 2)]
-RATINGS = "8e-7 22.7e6,.0022 53742,.011 8532,.022 2471,.055 308,.109 46,.164 12,.218 5,.243 4,.279 3,.337 2,.45 1"
-_CURVE = [(math.log(float(part)), math.log(float(n))) for part, n in (point.split() for point in RATINGS.split(","))]
-_EMPTY_SHARE = 0.45  # fewer than half have any rating
-
-
-@dataclass(frozen=True, slots=True)
-class Market:
-    """Apps that compete for the same keywords, and what a good pipeline should find out about them."""
-
-    number: int
-    name: str
-    genre: int
-    keywords: tuple[str, ...]
-    start: int
-    apps: int
-    heat: float  # how many more ratings than usual, as a logarithm: the demand
-    stars: float  # the mean of its apps: low means that people want better
-    paid: float  # the share of apps with a price
-    planted: bool
-
-    @property
-    def opening(self) -> float:
-        """How good an opportunity was planted here: much demand, unhappy users."""
-        return self.heat + 2.0 * (4.2 - self.stars)
-
-    def pull(self, position: int) -> float:
-        """How strongly the app at this position draws people: the logarithm of its ratings, and never equal for two."""
-        part = (position + 0.5) / self.apps
-        known = interpolated(_CURVE, math.log(part)) if part < _EMPTY_SHARE else 0.0
-        return known + self.heat - part
 
 
 class Catalogue:
-    """Everything about every app, from one seed."""
+    """Everything about every app, from one seed. The markets named in `without` are not there, and all else is the same."""
 
-    def __init__(self, apps: int = 3_000, markets: int = 20, seed: int = 1) -> None:
+    def __init__(self, apps: int = 3_000, markets: int = 20, seed: int = 1, *, without: tuple[str, ...] = ()) -> None:
         if not 1 <= apps <= APPS_MAX or not 0 <= markets <= MARKETS_MAX:
             raise ValueError(f"A catalogue has 1 to {APPS_MAX:,} apps in 0 to {MARKETS_MAX:,} markets.")
         self.apps, self.seed = apps, seed
-        self.fields = list(_fields(apps, markets, seed))
-        self.markets = [field for field in self.fields if field.planted]
+        self.fields = plant(apps, markets, seed)
+        planted = [field for field in self.fields if field.planted]
+        self._left_out = frozenset(field.number for field in planted if field.name in without)
+        if len(self._left_out) < len(set(without)):
+            names = ", ".join(field.name for field in planted)
+            raise ValueError(f"Not every market of {without} is planted here, so it cannot be left out: {names} are.")
+        self.markets = [field for field in planted if field.number not in self._left_out]
         self._starts = [field.start for field in self.fields]
+        self._turns = [mix(seed, 20, field.number) % PATTERNS for field in self.fields]
+        self._back = pow(STEP, -1, PATTERNS)
         self._slots = Shuffle(apps, seed, 10)
         self._shelves = Shuffle(apps, seed, 11)
         self._track_ids = Shuffle(TRACK_IDS[1], seed, 12)
@@ -87,7 +66,9 @@ class Catalogue:
         sizes = [size for size, count in PORTFOLIOS for _ in range(count)]
         order = sorted(range(len(sizes)), key=lambda number: mix(seed, 15, number))
         self._portfolios = [0, *accumulate(sizes[number] for number in order)]
-        self.app = lru_cache(APPS_KEPT)(self._app)
+        self._pulls: dict[int, array[float]] = {}
+        self.app = lru_cache(APPS_KEPT)(self.described)
+        self.life = lru_cache(LIVES_KEPT)(self._life)
 
     # -- markets ----------------------------------------------------------------------------------------------------
 
@@ -100,23 +81,71 @@ class Catalogue:
     def at(self, market: Market, position: int) -> int:
         return self._slots.item(market.start + position)
 
+    def here(self, market: Market) -> bool:
+        """Whether the market was not left out."""
+        return market.number not in self._left_out
+
+    def pulls(self, market: Market) -> array[float]:
+        """The pull of its most popular apps, in order."""
+        found = self._pulls.get(market.number)
+        if found is None:
+            found = array("d", (market.pull(position) for position in range(min(PULLS_KEPT, market.apps))))
+            self._pulls[market.number] = found
+        return found
+
+    def turn(self, market: Market) -> int:
+        """Where the patterns of its titles begin."""
+        return self._turns[market.number]
+
     def pattern(self, market: Market, position: int) -> tuple[int, int]:
         """The keyword and the modifier in the title of the app at this position."""
-        return divmod((position * 35 + mix(self.seed, 20, market.number)) % PATTERNS, len(MODIFIERS))
+        return divmod((position * STEP + self._turns[market.number]) % PATTERNS, len(MODIFIERS))
+
+    def titled(self, market: Market) -> tuple[tuple[int, ...], ...]:
+        """For each keyword where the first apps are that have it in their title."""
+        return _titled(self._turns[market.number])
 
     def positions(self, market: Market, keyword: int, modifier: int) -> range:
         """Where the apps are that have both in their title, the most popular first."""
-        code = keyword * len(MODIFIERS) + modifier - mix(self.seed, 20, market.number)
-        return range(code * pow(35, -1, PATTERNS) % PATTERNS, market.apps, PATTERNS)
+        code = keyword * len(MODIFIERS) + modifier - self._turns[market.number]
+        return range(code * self._back % PATTERNS, market.apps, PATTERNS)
 
-    def popular(self, genre: int) -> Iterator[int]:
-        """The apps of a genre in the order of their pull; 36 is the whole store."""
-        fields = [field for field in self.fields if genre in (APP_STORE, field.genre, primary(field.genre))]
-        for _, index in heapq.merge(*map(self._ranked, fields), reverse=True):
+    def foreign(self, market: Market, position: int) -> str | None:
+        """The word of a neighbouring market in the title of the app at this position, if there is one."""
+        turn, rest = divmod(position, FOREIGN[0])
+        if rest != FOREIGN[1] or not market.near:
+            return None
+        turn, neighbour = divmod(turn, len(market.near))
+        return self.fields[market.near[neighbour]].keywords[turn % KEYWORDS]
+
+    def strays(self, market: Market, keyword: int) -> Iterator[tuple[Market, range]]:
+        """Where the apps of its neighbours are that have this keyword in their title."""
+        for number in market.near:
+            other = self.fields[number]
+            place, count = other.near.index(market.number), len(other.near)
+            first = FOREIGN[0] * (place + count * keyword) + FOREIGN[1]
+            yield other, range(first, other.apps, FOREIGN[0] * count * KEYWORDS)
+
+    def genre(self, market: Market, position: int) -> int:
+        if len(market.genres) == 1:
+            return market.genres[0]
+        part = then(salted(self.seed, 1_000 + market.number), position) / (1 << 64)
+        return market.genres[(part > GENRE_SHARES[0]) + (part > GENRE_SHARES[0] + GENRE_SHARES[1])]
+
+    def popular(self, genre: int, part: float = 1.0) -> Iterator[int]:
+        """The apps of a genre in the order of their pull, also those left out; 36 is the whole store.
+
+        `part` is how much of each market is looked at, from the most popular app on."""
+        ranked = (self._ranked(field, genre, part) for field in self.fields)
+        for _, index in heapq.merge(*ranked, reverse=True):
             yield index
 
-    def _ranked(self, market: Market) -> Iterator[tuple[float, int]]:
-        return ((market.pull(position), self.at(market, position)) for position in range(market.apps))
+    def _ranked(self, market: Market, genre: int, part: float) -> Iterator[tuple[float, int]]:
+        if genre == APP_STORE or any(genre in (one, primary(one)) for one in market.genres):
+            for position in range(math.ceil(market.apps * part)):
+                own = self.genre(market, position)
+                if genre in (APP_STORE, own, primary(own)):
+                    yield market.pull(position), self.at(market, position)
 
     # -- developers -------------------------------------------------------------------------------------------------
 
@@ -128,12 +157,14 @@ class Catalogue:
         """A developer's apps; none if there is no such developer."""
         cycle, number = divmod(developer, len(self._portfolios) - 1)
         first, last = (cycle * self._portfolios[-1] + end for end in self._portfolios[number : number + 2])
-        return [self._shelves.item(shelf) for shelf in range(first, min(last, self.apps))]
+        apps = (self._shelves.item(shelf) for shelf in range(first, min(last, self.apps)))
+        return [index for index in apps if self.exists(index)]
 
     def brand(self, developer: int) -> str:
         code = self._brands.place(developer % self._brands.size)
-        syllables = (SYLLABLES[code // 90**power % 90] for power in range(3))
-        return ("".join(syllables) + pick(BRAND_ENDINGS, self.seed, 21, developer)).capitalize()
+        syllables = SYLLABLES[code % 90] + SYLLABLES[code // 90 % 90] + SYLLABLES[code // 8_100]
+        ending = BRAND_ENDINGS[then(salted(self.seed, 21), developer) % len(BRAND_ENDINGS)]
+        return (syllables + ending).capitalize()
 
     def branded(self, word: str) -> int | None:
         """The developer whose brand this is: a brand can be read back, which is how a search finds it."""
@@ -151,7 +182,7 @@ class Catalogue:
 
     def index(self, track_id: int) -> int | None:
         found = self._track_ids.item((track_id - TRACK_IDS[0]) % TRACK_IDS[1])
-        return found if found < self.apps and self.track_id(found) == track_id else None
+        return found if found < self.apps and self.track_id(found) == track_id and self.exists(found) else None
 
     def artist_id(self, developer: int) -> int:
         return ARTIST_IDS[0] + self._artist_ids.place(developer)
@@ -163,16 +194,28 @@ class Catalogue:
 
     # -- one app ----------------------------------------------------------------------------------------------------
 
+    def exists(self, index: int) -> bool:
+        return not self._left_out or self.here(self.place(index)[0])
+
     def price(self, index: int) -> float:
         return price_of(self.seed, index, self.place(index)[0].paid)
 
     def sold(self, index: int, day: int, country: str) -> bool:
         """Whether it is in this country's store on this day."""
-        app = self.app(index)
-        here = country == "us" or share(self.seed, 22, index, STOREFRONTS[country].id) < 0.9
-        return here and app.released <= day < app.gone
+        return self.offered(index, day, country) and self.exists(index)
 
-    def _app(self, index: int) -> App:
+    def offered(self, index: int, day: int, country: str) -> bool:
+        """Whether it would be, if its market was not left out."""
+        released, gone = self.life(index)
+        here = country == "us" or share(self.seed, 22, index, STOREFRONTS[country].id) < SOLD_ABROAD
+        return here and released <= day < gone
+
+    def _life(self, index: int) -> tuple[int, int]:
+        market, position = self.place(index)
+        return LEADING if market.lead and position == 0 else life_of(self.seed, index)
+
+    def described(self, index: int) -> App:
+        """An app that nobody will soon ask for again: `app` keeps some."""
         market, position = self.place(index)
         keyword, modifier = self.pattern(market, position)
         developer = self.developer(index)
@@ -182,46 +225,20 @@ class Catalogue:
             track_id=self.track_id(index),
             developer=developer,
             brand=self.brand(developer),
-            keywords=tuple(market.keywords[(keyword + step) % KEYWORDS] for step in (0, 1, 3)),
+            keywords=tuple(market.keywords[(keyword + step) % KEYWORDS] for step in (0, *ASIDE)),
             modifier=modifier,
-            genre=market.genre,
+            foreign=self.foreign(market, position),
+            life=self.life(index),
+            genre=self.genre(market, position),
             paid=market.paid,
-            ratings=market.pull(position) if (position + 0.5) / market.apps < _EMPTY_SHARE else None,
+            ratings=market.pull(position) if market.rated(position) else None,
             stars=market.stars,
         )
 
 
-def _fields(apps: int, markets: int, seed: int) -> Iterator[Market]:
-    """The planted markets, and for each genre a field of apps that share nothing else."""
-    topics = sorted(range(len(TOPICS)), key=lambda number: mix(seed, 1, number))
-    rest = [(genre, part) for genre, (_, part) in GENRES.items() if part and genre != GAMES]
-    rest += [(genre, GENRES[GAMES][1] / len(GAME_GENRES)) for genre in GAME_GENRES]
-    weights = [math.exp(0.6 * bell(seed, 2, number)) for number in range(markets)]
-    scale = sum(weights) / PLANTED_SHARE * (1 - PLANTED_SHARE) / sum(part for _, part in rest) if markets else 1.0
-    starts = offsets_of([*weights, *(part * scale for _, part in rest)], apps)
-    for number, (start, end) in enumerate(pairwise(starts)):
-        planted = number < markets
-        if planted:
-            round_, turn = divmod(number, len(TOPICS))
-            name, genre, words = TOPICS[topics[turn]]
-            if round_:
-                audience = AUDIENCES[round_ - 1].split()
-                name, words = f"{name} for {audience[0]}", [*words[: KEYWORDS - len(audience)], *audience]
-        else:
-            genre = rest[number - markets][0]
-            name = genre_name(genre)
-            words = [*name.replace("&", " ").casefold().split(), *"everyday original classic modern urban tiny".split()]
-            words = (words + "mobile basic".split())[:KEYWORDS]
-            words += words[: KEYWORDS - len(words)]
-        yield Market(
-            number=number,
-            name=name,
-            genre=genre,
-            keywords=tuple(words),
-            start=start,
-            apps=end - start,
-            heat=bell(seed, 3, number) if planted else -0.5,
-            stars=4.1 + 0.35 * bell(seed, 4, number) if planted else 3.9,
-            paid=0.03 + 0.12 * share(seed, 5, number) ** 2,
-            planted=planted,
-        )
+@lru_cache(PATTERNS)
+def _titled(turn: int) -> tuple[tuple[int, ...], ...]:
+    found: list[list[int]] = [[] for _ in range(KEYWORDS)]
+    for position in range(CYCLES * PATTERNS):
+        found[(position * STEP + turn) % PATTERNS // len(MODIFIERS)].append(position)
+    return tuple(map(tuple, found))

@@ -73,3 +73,15 @@ STOREFRONTS: dict[str, Storefront] = {
     "jp": Storefront(143462, "JPY", "¥", "ja-JP", 0.25),
     "il": Storefront(143491, "ILS", "₪", "he-IL", 0.02),
 }
+
+COUNTRIES = {str(store.id): country for country, store in STOREFRONTS.items()}
+
+
+def country_of(store_front: str) -> str | None:
+    """The country that a store-front header names: `143441-1,29` is the United States."""
+    return COUNTRIES.get(store_front.split(",")[0].split("-")[0].strip())
+
+
+def price_text(price: float, country: str, free: str) -> str:
+    """As a person reads it, with thousands set apart; a price of nothing is called `free`."""
+    return f"{STOREFRONTS[country].sign}{price:,.2f}" if price else free

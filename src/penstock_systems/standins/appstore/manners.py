@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,8 +14,27 @@ DAY_SECONDS = 86_400
 CLIENTS_MAX = 1_024  # whose use is remembered; the one unseen for longest is forgotten
 ROUNDING = 1e-9  # a token that is this little short is whole
 
-Endpoint = Literal["search", "lookup", "chart", "page", "ratings"]
-Kind = Literal["error", "busy", "empty", "truncated", "wrong_id", "list_root"]
+Endpoint = Literal["search", "lookup", "chart", "page", "ratings", "reviews", "hints"]
+# error: 500, 502 or 503. busy: 429. refused: 403 and nothing. slow: the answer, much later. empty: no results, no body.
+# blocked: a page instead of an answer, and 200. truncated: half of it. The others are for the product page: another id,
+# a list at the root, no JSON at all, no shelf in it, a histogram that begins with one star, or the form of former years.
+Kind = Literal[
+    "error",
+    "busy",
+    "refused",
+    "slow",
+    "empty",
+    "blocked",
+    "truncated",
+    "wrong_id",
+    "list_root",
+    "no_script",
+    "no_shelves",
+    "reversed",
+    "shoebox",
+]
+# Who sees reviews. open: all. plain: whoever is no browser. itunes: Apple's own client, and only as XML. none: nobody.
+ReviewFeed = Literal["open", "plain", "itunes", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +65,7 @@ class Fault:
     share: float = 1.0
     requests: tuple[int, int] | None = None  # the first, counted from 1, and the last
     seconds: tuple[float, float] | None = None  # of the clock: from, and up to
+    delay_seconds: float = 60.0  # how much later a slow answer comes
 
     def strikes(self, endpoint: str, number: int, now: float, seed: int) -> bool:
         return (
@@ -57,31 +78,75 @@ class Fault:
 
 def _limits() -> dict[str, Limit]:
     return {
-        "search": Limit(20, closes_after=60),
-        "lookup": Limit(300),
+        "search+lookup": Limit(20, closes_after=60),
         "chart": Limit(120),
         "page": Limit(240, hours=((0, 600), (7, 240), (22, 600))),
         "ratings": Limit(600),
+        "reviews": Limit(240),
+        "hints": Limit(240),
     }
 
 
 def _medians() -> dict[str, float]:
-    return {"search": 0.25, "lookup": 0.12, "chart": 0.3, "page": 0.4, "ratings": 0.2}
+    return {
+        "search": 0.25,
+        "lookup": 0.12,
+        "chart": 0.3,
+        "page": 0.4,
+        "ratings": 0.2,
+        "reviews": 0.25,
+        "hints": 0.08,
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    limits: dict[str, Limit] = field(default_factory=_limits)  # an endpoint without one takes everything
-    latency_seconds: dict[str, float] = field(default_factory=_medians)  # the median; without one it is at once
+    # By endpoint, or by several that share one: "search+lookup". An endpoint without a limit takes everything.
+    limits: Mapping[str, Limit] = field(default_factory=_limits)
+    latency_seconds: Mapping[str, float] = field(default_factory=_medians)  # the median; without one it is at once
     faults: tuple[Fault, ...] = (Fault("error", share=0.002),)
     too_many_share: float = 0.0  # of the refusals come as 429 instead of 403
+    talkative_share: float = 0.0  # of the refusals have an empty list of results instead of an empty body
     whole_pages: bool = False  # product pages of half a megabyte, as they are
+    review_feed: ReviewFeed = "plain"
+
+    @staticmethod
+    def apple(*, closed_seconds: float = 900.0, whole_pages: bool = True, review_feed: ReviewFeed = "plain") -> Manners:
+        """As people report it: 20 searches and look-ups a minute together; who goes on regardless is shut out for long."""
+        limits = {
+            "search+lookup": Limit(20, closes_after=20, closed_seconds=closed_seconds),
+            "chart": Limit(120, closes_after=120, closed_seconds=closed_seconds),
+            "page": Limit(
+                250,
+                300,
+                burst=60,
+                hours=((0, 500), (7, 250), (22, 500)),
+                closes_after=100,
+                closed_seconds=closed_seconds,
+            ),
+            "ratings": Limit(300, closes_after=100, closed_seconds=closed_seconds),
+            "reviews": Limit(120, closes_after=100, closed_seconds=closed_seconds),
+            "hints": Limit(120, closes_after=100, closed_seconds=closed_seconds),
+        }
+        faults = (Fault("error", share=0.002), Fault("slow", share=0.0005), Fault("truncated", share=0.0005))
+        return Manners(
+            limits=limits,
+            faults=faults,
+            too_many_share=0.1,
+            talkative_share=0.05,
+            whole_pages=whole_pages,
+            review_feed=review_feed,
+        )
+
+    def limits_by_endpoint(self) -> dict[str, Limit]:
+        return {endpoint: limit for names, limit in self.limits.items() for endpoint in names.split("+")}
 
     def latency(self, endpoint: str, number: int, seed: int) -> float:
-        return self.latency_seconds.get(endpoint, 0.0) * math.exp(0.4 * bell(seed, 61, coded(endpoint), number))
+        median = self.latency_seconds.get(endpoint, 0.0)
+        return median * math.exp(0.4 * bell(seed, 61, coded(endpoint), number)) if median else 0.0
 
-    def fault(self, endpoint: str, number: int, now: float, seed: int) -> Kind | None:
-        struck = (fault.kind for fault in self.faults if fault.strikes(endpoint, number, now, seed))
+    def fault(self, endpoint: str, number: int, now: float, seed: int) -> Fault | None:
+        struck = (fault for fault in self.faults if fault.strikes(endpoint, number, now, seed))
         return next(struck, None)
 
 

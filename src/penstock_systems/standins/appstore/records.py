@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from penstock_systems.standins.appstore.app import FIRST_DAY, App, average
+import msgspec
+
+from penstock_systems.standins.appstore.app import App
 from penstock_systems.standins.appstore.catalogue import Catalogue
 from penstock_systems.standins.appstore.chance import mix, share
-from penstock_systems.standins.appstore.genres import STOREFRONTS, genre_name
+from penstock_systems.standins.appstore.genres import STOREFRONTS, genre_name, price_text
+from penstock_systems.standins.appstore.stars import average
+from penstock_systems.standins.appstore.texts import (
+    app_url,
+    artwork,
+    description,
+    developer_url,
+    instant,
+    notes,
+)
 
 Json = dict[str, Any]
 
-DESCRIPTION_CHARACTERS_MAX = 4_000
-SENTENCES = (
-    "{title} keeps your {0} in one place.",
-    "Built for people who care about {1} and {2}.",
-    "No account is needed: everything about {0} stays on your device.",
-    "Set up {1} in a minute and see how {2} changes week by week.",
-    "• {0} at a glance, with charts and reminders",
-    "• Works with widgets, and shares {1} with your family",
-    "• Export {2} whenever you like",
-    "We read every message, so tell us what {0} should do next.",
-    "Thousands of people already plan their {2} with {title}.",
-)
+RECORDS_KEPT = 4_096  # written out, for the day and the country they were last asked for
+DEVICES = ["iPhone5s-iPhone5s", "iPadAir-iPadAir", "iPhone16-iPhone16"]
+OPTIONAL = ("price", "formattedPrice", "languageCodesISO2A", "contentAdvisoryRating", "minimumOsVersion", "description")
+MISSING_SHARE = 0.01
+
+
+class Records:
+    """The records as they go over the wire. Each is written once a day, because a look-up brings two hundred."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self.written = lru_cache(RECORDS_KEPT)(self._write)
+
+    def _write(self, index: int, day: int, country: str) -> msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(app_record(self._catalogue, index, day, country)))
 
 
 def app_record(catalogue: Catalogue, index: int, day: int, country: str) -> Json:
     app, store = catalogue.app(index), STOREFRONTS[country]
-    count, stars = app.rating_count(day, country), average(app.histogram(day, country))
+    histogram = app.histogram(day, country)
+    count, stars = sum(histogram), average(histogram)
     last = app.versions(day) - 1
     art = artwork(app)
     shots = [f"{art}/{number}/392x696bb.png" for number in range(app.screenshots)]
@@ -41,12 +57,12 @@ def app_record(catalogue: Catalogue, index: int, day: int, country: str) -> Json
         "trackViewUrl": f"{app_url(app, country)}?uo=4",
         "artistId": catalogue.artist_id(app.developer),
         "artistName": app.brand,
-        "artistViewUrl": f"{developer_url(catalogue, app.developer, country)}?uo=4",
+        "artistViewUrl": f"{developer_url(catalogue, app, country)}?uo=4",
         "sellerName": app.seller,
         "description": description(app),
         "version": app.version(last),
-        "releaseDate": app.version_time(0).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "currentVersionReleaseDate": app.version_time(last).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "releaseDate": instant(app, 0),
+        "currentVersionReleaseDate": instant(app, last),
         "price": app.price,
         "formattedPrice": price_text(app.price, country, "Free"),
         "currency": store.currency,
@@ -64,12 +80,14 @@ def app_record(catalogue: Catalogue, index: int, day: int, country: str) -> Json
         "fileSizeBytes": str(app.size_bytes),
         "minimumOsVersion": f"{13 + app.index % 5}.0",
         "languageCodesISO2A": list(app.languages),
-        "supportedDevices": ["iPhone5s-iPhone5s", "iPadAir-iPadAir", "iPhone16-iPhone16"],
+        "supportedDevices": DEVICES,
         "features": ["iosUniversal"] if app.index % 3 else [],
         "screenshotUrls": shots,
         "ipadScreenshotUrls": shots[::2] if app.index % 3 else [],
         "appletvScreenshotUrls": [],
-        **{f"artworkUrl{size}": f"{art}/{size}x{size}bb.jpg" for size in (60, 100, 512)},
+        "artworkUrl60": f"{art}/60x60bb.jpg",
+        "artworkUrl100": f"{art}/100x100bb.jpg",
+        "artworkUrl512": f"{art}/512x512bb.jpg",
         "isGameCenterEnabled": app.index % 11 == 0,
         "isVppDeviceBasedLicensingEnabled": True,
     }
@@ -84,18 +102,20 @@ def app_record(catalogue: Catalogue, index: int, day: int, country: str) -> Json
 
 def _missing(catalogue: Catalogue, app: App) -> list[str]:
     """Now and then a key is not there, and nobody knows why."""
-    optional = ("price", "formattedPrice", "languageCodesISO2A", "contentAdvisoryRating", "minimumOsVersion")
-    missing = [key for place, key in enumerate(optional) if share(catalogue.seed, 70 + place, app.index) < 0.01]
+    missing = [
+        key for place, key in enumerate(OPTIONAL) if share(catalogue.seed, 70 + place, app.index) < MISSING_SHARE
+    ]
     return [*missing, "averageUserRating"] if not app.ratings and app.index % 3 == 0 else missing
 
 
 def artist_record(catalogue: Catalogue, developer: int, country: str) -> Json:
+    brand, artist_id = catalogue.brand(developer), catalogue.artist_id(developer)
     return {
         "wrapperType": "artist",
         "artistType": "Software Artist",
-        "artistName": catalogue.brand(developer),
-        "artistLinkUrl": f"{developer_url(catalogue, developer, country)}?uo=4",
-        "artistId": catalogue.artist_id(developer),
+        "artistName": brand,
+        "artistLinkUrl": f"https://apps.apple.com/{country}/developer/{brand.casefold()}/id{artist_id}?uo=4",
+        "artistId": artist_id,
     }
 
 
@@ -105,40 +125,3 @@ def other_media(catalogue: Catalogue, number: int, term: str) -> Json:
     track_id = 200_000_000 + mix(catalogue.seed, 80, number) % 90_000_000
     name = f"The {term.title()} Story, Part {number + 1}"
     return {"wrapperType": "track", "kind": kind, "trackId": track_id, "trackName": name, "artistName": "Somebody Else"}
-
-
-def app_url(app: App, country: str) -> str:
-    return f"https://apps.apple.com/{country}/app/{app.slug}/id{app.track_id}"
-
-
-def developer_url(catalogue: Catalogue, developer: int, country: str) -> str:
-    brand = catalogue.brand(developer).casefold()
-    return f"https://apps.apple.com/{country}/developer/{brand}/id{catalogue.artist_id(developer)}"
-
-
-def artwork(app: App) -> str:
-    return f"https://is1-ssl.mzstatic.com/image/thumb/Purple{app.index % 200}/v4/{app.track_id:x}/AppIcon.png"
-
-
-def price_text(price: float, country: str, free: str) -> str:
-    return f"{STOREFRONTS[country].sign}{price:.2f}" if price else free
-
-
-def description(app: App) -> str:
-    wanted = min(DESCRIPTION_CHARACTERS_MAX, 256 + int(3_744 * share(app.index, 81) ** 2))
-    lines: list[str] = []
-    while sum(map(len, lines)) < wanted:
-        line = SENTENCES[mix(app.index, 82, len(lines)) % len(SENTENCES)]
-        lines.append(line.format(*app.keywords, title=app.title) + "\n")
-    return "".join(lines)[:wanted].rstrip()
-
-
-def notes(app: App, number: int) -> str:
-    sentence = ("Bug fixes and improvements.", "Fixes.", "Faster start, and {0} looks better in the dark.")
-    return sentence[mix(app.index, 83, number) % len(sentence)].format(app.keywords[0])
-
-
-def release_text(app: App) -> tuple[str, str]:
-    """As the feeds write it: with the offset of California, and spelled out."""
-    released = (app.version_time(0) if app.released else FIRST_DAY).date()
-    return f"{released.isoformat()}T00:00:00-07:00", f"{released:%B} {released.day}, {released.year}"

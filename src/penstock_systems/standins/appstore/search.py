@@ -1,82 +1,130 @@
-"""Search: words find markets, patterns of titles and brands; what is asked for and popular comes first."""
+"""Search: words find markets, patterns of titles and brands; what is asked for and popular comes first, and some noise."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import lru_cache
-from itertools import islice, product
+from itertools import islice
 
-from penstock_systems.standins.appstore.catalogue import PATTERNS, Catalogue, Market
-from penstock_systems.standins.appstore.chance import bell, coded
+from penstock_systems.standins.appstore.catalogue import ASIDE, PATTERNS, STEP, Catalogue
+from penstock_systems.standins.appstore.chance import coded, mix
+from penstock_systems.standins.appstore.markets import Market
+from penstock_systems.standins.appstore.noise import Noise
 from penstock_systems.standins.appstore.words import KEYWORDS, MODIFIERS, TRANSLATIONS, singular, words_of
 
 RESULTS_MAX = 200
 HITS_MAX = 400  # kept for one term, so that those gone or not sold can be passed over
 MARKETS_MAX = 12  # that one term is looked up in
-HEAD = 60  # apps of a market that are found by its topic alone
-DEPTH = 8 * PATTERNS  # positions of a market that are looked through for one word
+HEAD = 40  # apps of a market that are found by its topic alone
+BESIDE, MODIFIED = (
+    10,
+    4,
+)  # apps of one pattern that are looked at when it is not quite, or only half, what was asked for
 TERMS_KEPT = 2_048
-BRAND_BONUS = 10.0  # who names the brand wants that one
+BRAND_BONUS = 10.0  # who names the brand wants that one,
+SAME_BRAND = 2.0  # and the brand's other apps rather than others
+COMPETED = 2  # apps of a brand whose competitors are shown
 TERM_WORDS_MAX = 12
+TASTE = 1.4  # between the best and the worst luck that an app can have with a term
+STRAYS = 2  # apps of each neighbouring market that are found by a word in their title
+
+_MASK = (1 << 64) - 1
+_MODIFIERS = len(MODIFIERS)
 
 
 class Search:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._known: dict[str, set[int]] = defaultdict(set)
+        self._known: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for market in catalogue.fields:
-            for keyword in market.keywords:
-                self._known[singular(keyword)].add(market.number)
+            for place, keyword in enumerate(market.keywords if catalogue.here(market) and market.apps else ()):
+                self._known[singular(keyword)].append((market.number, place))
         self._modifiers = {singular(word): place for place, word in enumerate(MODIFIERS)}
         for words in TRANSLATIONS:
             self._modifiers |= {singular(word.casefold()): place for place, word in enumerate(words)}
+        self._noise = Noise(catalogue)
         self._hits = lru_cache(TERMS_KEPT)(self._find)
 
-    def ranked(self, term: str, day: int, country: str) -> list[int]:
+    def ranked(self, term: str, day: int, country: str, limit: int = RESULTS_MAX) -> list[int]:
         """The apps for a term, the first rank first; none if no word of it is known."""
-        hits = self._hits(" ".join(words_of(term)[:TERM_WORDS_MAX]))
-        return list(islice((index for index in hits if self._catalogue.sold(index, day, country)), RESULTS_MAX))
+        known = " ".join(words_of(term)[:TERM_WORDS_MAX])
+        found = self._noise.between(self._hits(known), mix(self._catalogue.seed, 51, coded(known)))
+        return list(islice((index for index in found if self._catalogue.sold(index, day, country)), limit))
 
     def _find(self, term: str) -> tuple[int, ...]:
-        words = term.split()
-        matched = Counter(number for word in set(words) for number in self._known.get(word, ()))
+        words, seeded = term.split(), mix(self._catalogue.seed, 50, coded(term))
         modifiers = {self._modifiers[word] for word in words if word in self._modifiers}
+        asked: dict[int, set[int]] = defaultdict(set)
+        for word in words:
+            for number, keyword in self._known.get(word, ()):
+                asked[number].add(keyword)
+        named = [developer for developer in map(self._catalogue.branded, words) if developer is not None]
+        own = [self._catalogue.place(index) for developer in named for index in self._catalogue.portfolio(developer)]
+        spoken = bool(asked)
+        if not spoken:
+            # Who asks for a brand is shown what competes with it as well.
+            for market, position in sorted(own, key=lambda place: -place[0].pull(place[1]))[:COMPETED]:
+                asked[market.number].add(self._catalogue.pattern(market, position)[0])
         scores: dict[int, float] = {}
-        for market in self._markets(matched, modifiers):
-            keywords = _asked_for(market, words)
-            for position in self._positions(market, keywords, modifiers):
-                index = self._catalogue.at(market, position)
-                scores[index] = (
-                    self._score(index, market, position, keywords, modifiers, term) + 1.5 * matched[market.number]
-                )
-        for developer in map(self._catalogue.branded, words):
-            for index in self._catalogue.portfolio(developer) if developer is not None else ():
-                market, position = self._catalogue.place(index)
-                score = self._score(index, market, position, _asked_for(market, words), modifiers, term)
-                scores[index] = score + 1.5 * matched[market.number] + BRAND_BONUS
+        for market in self._markets(asked, modifiers):
+            keywords = asked.get(market.number, set())
+            for keyword in keywords:
+                for other, positions in self._catalogue.strays(market, keyword):
+                    self._score(
+                        other, positions[:STRAYS], asked.get(other.number, set()), modifiers, seeded, scores, 2.5
+                    )
+            self._score(market, self._candidates(market, keywords, modifiers), keywords, modifiers, seeded, scores)
+        for market, position in own:
+            keywords = asked.get(market.number, set())
+            meant = not spoken or self._catalogue.pattern(market, position)[0] in keywords
+            self._score(market, (position,), keywords, modifiers, seeded, scores, BRAND_BONUS if meant else SAME_BRAND)
         return tuple(sorted(scores, key=lambda index: (-scores[index], index))[:HITS_MAX])
 
     def _score(
-        self, index: int, market: Market, position: int, keywords: set[int], modifiers: set[int], term: str
-    ) -> float:
-        keyword, modifier = self._catalogue.pattern(market, position)
-        taste = 0.4 * bell(self._catalogue.seed, 50, index, coded(term))
-        return 2.0 * (keyword in keywords) + 2.0 * (modifier in modifiers) + 0.35 * market.pull(position) + taste
+        self,
+        market: Market,
+        positions: Iterable[int],
+        keywords: set[int],
+        modifiers: set[int],
+        seeded: int,
+        scores: dict[int, float],
+        bonus: float = 0.0,
+    ) -> None:
+        catalogue = self._catalogue
+        turn, pulls, at = catalogue.turn(market), catalogue.pulls(market), catalogue.at
+        beside = {(keyword - step) % KEYWORDS for keyword in keywords for step in ASIDE}
+        wanted = [
+            bonus + 1.5 * len(keywords) + 2.0 * (keyword in keywords) + 1.5 * (keyword in beside)
+            for keyword in range(KEYWORDS)
+        ]
+        for position in positions:
+            keyword, modifier = divmod((position * STEP + turn) % PATTERNS, _MODIFIERS)
+            pull = pulls[position] if position < len(pulls) else market.pull(position)
+            index = at(market, position)
+            luck = ((seeded ^ index * 0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9 & _MASK) / _MASK - 0.5
+            scores[index] = wanted[keyword] + 2.0 * (modifier in modifiers) + 0.35 * pull + TASTE * luck
 
-    def _markets(self, matched: Counter[int], modifiers: set[int]) -> list[Market]:
+    def _markets(self, asked: dict[int, set[int]], modifiers: set[int]) -> list[Market]:
         fields = self._catalogue.fields
-        numbers = matched or ([market.number for market in self._catalogue.markets] if modifiers else [])
-        best = sorted(numbers, key=lambda number: (-matched[number], -fields[number].heat, number))
-        return [fields[number] for number in best[:MARKETS_MAX] if fields[number].apps]
+        numbers = asked or ([market.number for market in self._catalogue.markets if market.apps] if modifiers else [])
+        best = sorted(numbers, key=lambda number: (-len(asked.get(number, ())), -fields[number].heat, number))
+        return [fields[number] for number in best[:MARKETS_MAX]]
 
-    def _positions(self, market: Market, keywords: set[int], modifiers: set[int]) -> set[int]:
-        found = set(range(min(HEAD, market.apps))) if keywords else set()
-        for keyword, modifier in product(keywords or range(KEYWORDS), modifiers):
-            found.update(self._catalogue.positions(market, keyword, modifier)[:RESULTS_MAX])
-        for keyword, modifier in product(keywords, range(len(MODIFIERS))):
-            found.update(self._catalogue.positions(market, keyword, modifier)[: DEPTH // PATTERNS])
-        return found
-
-
-def _asked_for(market: Market, words: list[str]) -> set[int]:
-    return {place for place, keyword in enumerate(market.keywords) if singular(keyword) in words}
+    def _candidates(self, market: Market, keywords: set[int], modifiers: set[int]) -> set[int]:
+        """Positions that are worth a look: the leaders, those with the keyword in the title or in mind, and exact ones."""
+        found: set[int] = set()
+        titled, positions = self._catalogue.titled(market), self._catalogue.positions
+        for keyword in keywords:
+            found.update(range(min(HEAD, market.apps)), titled[keyword])
+            for beside in ((keyword - step) % KEYWORDS for step in ASIDE):
+                found.update(titled[beside][:_MODIFIERS])
+                for modifier in modifiers:
+                    found.update(positions(market, beside, modifier)[:BESIDE])
+            for modifier in modifiers:
+                found.update(positions(market, keyword, modifier)[:RESULTS_MAX])
+        if not keywords:
+            for keyword in range(KEYWORDS):
+                for modifier in modifiers:
+                    found.update(positions(market, keyword, modifier)[:MODIFIED])
+        return {position for position in found if position < market.apps}

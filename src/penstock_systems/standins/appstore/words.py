@@ -3,64 +3,109 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-# name | primary genre | keywords
+KEYWORDS = 10  # a market
+OWN_KEYWORDS = 8  # of these; the others it shares with its neighbours
+
+# A line without a bar opens a family: its name and the words that its members share. Then each member:
+# name | genres, the commonest first | keywords of its own
 _TOPICS = """
-budget|6015|budget money expense savings spending bills wallet ledger
-invoice|6000|invoice billing receipt estimate quote freelance contractor payments
-sleep|6013|sleep noise snore lullaby dream insomnia relax rain
-meditation|6013|meditation mindfulness breathing calm anxiety zen focus mantra
-workout|6013|workout fitness gym strength muscle exercise training reps
-running|6013|running marathon jogging treadmill pace distance route sprint
-fasting|6013|fasting diet calorie nutrition weight macros keto meal
-yoga|6013|yoga stretching pilates posture flexibility asana balance core
-habit|6007|habit routine streak goals discipline morning checklist daily
-notes|6007|notes notebook journal writing markdown memo outline sketch
-calendar|6007|calendar schedule agenda shift appointment reminder weekly events
-scanner|6000|scanner document pdf signature fax receipt paper archive
-vpn|6002|vpn proxy privacy secure tunnel browser blocker network
-cleaner|6002|cleaner storage duplicate cleanup contacts space files compress
-keyboard|6002|keyboard fonts emoji typing themes stickers symbols swipe
-alarm|6002|alarm clock wakeup timer stopwatch bedtime countdown snooze
-recipe|6023|recipe cooking kitchen dinner baking vegan grocery pantry
-wine|6023|wine cellar whisky cocktail beer tasting vineyard bar
-coffee|6023|coffee espresso brew barista beans cafe latte roast
-plants|6017|plants garden flower identify watering botany leaf gardening
-birds|6006|birds birding wildlife species nature identify songs butterfly
-astronomy|6006|astronomy stars planets sky moon telescope constellation comet
-language|6017|language vocabulary grammar spanish french japanese phrases flashcards
-maths|6017|maths algebra geometry homework equation fractions solver calculus
-exam|6017|exam quiz study test driving theory license practice
-piano|6011|piano guitar chords tuner metronome ukulele sheet lessons
-podcast|6011|podcast radio audio stations audiobook player stream episodes
-photo|6008|photo editor filters collage retouch background camera portrait
-video|6008|video montage clips reels subtitles slideshow trim effects
-logo|6027|logo poster banner flyer design branding invitation template
-travel|6003|travel trip itinerary packing flights hotel passport luggage
-hiking|6010|hiking trails maps offline compass camping altitude mountains
-parking|6010|parking car mileage fuel charging garage traffic driver
-dating|6005|dating singles chat match friends meet video romance
-pregnancy|6020|pregnancy baby contraction newborn fertility ovulation trimester kick
-medication|6020|medication pill dosage pharmacy prescription symptoms migraine glucose
-puzzle|7012|puzzle jigsaw sudoku blocks match tiles nonogram merge
-words|7019|words crossword anagram spelling letters hangman scramble search
-racing|7013|racing drift rally karts motorbike truck speed highway
-chess|7004|chess checkers backgammon domino board strategy openings tactics
-tycoon|7015|tycoon idle farm factory restaurant hospital airport village
-zombie|7001|zombie shooter survival sniper battle monsters apocalypse arena
-wardrobe|6012|wardrobe outfit style fashion closet makeup hair tattoo
-pets|6012|pets dog puppy cat training walks veterinary breed
-interior|6012|interior furniture decor room floorplan renovation paint home
-stocks|6015|stocks crypto portfolio dividend trading market watchlist forex
-coupons|6024|coupons deals cashback discount outlet shopping prices vouchers
-football|6004|football scores league fixtures soccer tennis cricket standings
-weather|6001|weather radar forecast storm lightning tides wind snow
-coding|6026|coding python terminal git server json regex snippets
+money cash bank tax payday
+budget|6015 6007 6012|budget expense savings spending bills ledger debt allowance
+invoice|6000 6015 6007|invoice billing estimate quote freelance contractor receipt clients
+stocks|6015 6009 6000|stocks crypto portfolio dividend trading forex etf watchlist
+coupons|6024 6012 6015|coupons deals cashback discount outlet vouchers promo loyalty
+wellbeing wellness calm health mindset
+sleep|6013 6012 6020|sleep noise snore lullaby dream insomnia nap rain
+meditation|6013 6012 6017|meditation mindfulness breathing anxiety zen mantra chakra gratitude
+fasting|6013 6023 6020|fasting diet calorie nutrition macros keto weight meal
+yoga|6013 6017 6012|yoga stretching pilates posture flexibility asana balance spine
+sport active cardio athlete season
+workout|6013 6004 6012|workout fitness gym strength muscle reps barbell squat
+running|6013 6004 6010|running marathon jogging treadmill distance sprint pace interval
+football|6004 6009 6016|football scores league fixtures soccer standings tennis cricket
+cycling|6004 6013 6010|cycling bike cadence peloton bicycle ride gravel pedal
+planning focus tasks organizer productivity
+habit|6007 6013 6012|habit routine streak goals discipline morning checklist resolution
+notes|6007 6002 6017|notes notebook journal markdown memo outline sketch writing
+calendar|6007 6000 6002|calendar schedule agenda shift appointment events reminder weekly
+alarm|6002 6007 6012|alarm clock wakeup stopwatch bedtime snooze countdown hourglass
+tools phone files secure backup
+scanner|6000 6007 6002|scanner document pdf signature fax archive copier barcode
+vpn|6002 6007 6000|vpn proxy privacy tunnel browser blocker firewall hotspot
+cleaner|6002 6007 6008|cleaner storage duplicate cleanup contacts compress cache junk
+keyboard|6002 6016 6007|keyboard fonts emoji typing themes symbols swipe stickers
+table food taste drinks menu
+recipe|6023 6012 6013|recipe cooking kitchen dinner baking pantry vegan grocery
+wine|6023 6012 6024|wine cellar whisky cocktail beer vineyard tasting sommelier
+coffee|6023 6012 6017|coffee espresso brew barista beans latte roast cafe
+nature outdoor field wild explorer
+plants|6017 6012 6006|plants garden flower watering botany leaf orchid succulent
+birds|6006 6017 6012|birds birding species butterfly feather nest owl songbird
+astronomy|6006 6017 6001|astronomy planets telescope constellation comet moon galaxy eclipse
+weather|6001 6010 6002|weather radar forecast storm lightning tides wind snow
+hiking|6010 6003 6013|hiking trails compass camping altitude mountains backpack summit
+learning learn lessons school grade
+language|6017 6006 6003|language vocabulary grammar spanish japanese phrases french flashcards
+maths|6017 6002 6006|maths algebra geometry equation fractions calculus solver multiplication
+exam|6017 6006 6000|exam quiz study theory license revision driving certificate
+coding|6026 6017 6002|coding python terminal git regex snippets server javascript
+stage music sound studio melody
+piano|6011 6017 6016|piano guitar chords tuner metronome ukulele violin notation
+podcast|6011 6009 6016|podcast radio stations audiobook stream episodes audio news
+karaoke|6011 6016 6005|karaoke singing lyrics vocal duet microphone choir pitch
+pictures camera creator frames gallery
+photo|6008 6027 6005|photo filters collage retouch portrait selfie background eraser
+video|6008 6016 6005|video montage clips reels subtitles slideshow trim transition
+logo|6027 6000 6007|logo poster banner flyer branding invitation font brochure
+going journey road tourist nearby
+travel|6003 6012 6010|travel itinerary packing flights hotel luggage passport visa
+parking|6010 6003 6002|parking mileage fuel charging garage traffic truck carwash
+transit|6010 6003 6009|transit subway bus timetable commute tram train ferry
+people family care partner together
+dating|6005 6012 6016|dating singles flirt romance crush soulmate matchmaker blinddate
+pregnancy|6020 6013 6012|pregnancy contraction newborn fertility ovulation trimester baby midwife
+medication|6020 6013 6002|medication pill dosage pharmacy prescription symptoms migraine glucose
+pets|6012 6020 6017|pets puppy kitten veterinary breed leash dog cat
+home decor style ideas trend
+wardrobe|6012 6024 6005|wardrobe outfit fashion closet makeup tattoo hair sneakers
+interior|6012 6027 6024|interior furniture floorplan renovation paint sofa bedroom wallpaper
+thinking brain logic relaxing offline
+puzzle|7012 7009 6016|puzzle jigsaw sudoku tiles nonogram merge blocks maze
+crossword|7019 7012 6017|crossword anagram spelling letters hangman scramble dictionary riddle
+chess|7004 7017 7012|chess checkers backgammon domino openings endgame gambit mahjong
+acting action hero city multiplayer
+racing|7013 7016 7001|racing drift rally karts motorbike highway turbo offroad
+tycoon|7015 7017 6016|tycoon idle farm factory restaurant airport village hotelier
+zombie|7001 7002 6016|zombie shooter survival sniper monsters apocalypse arena battle
 """
-TOPICS: list[tuple[str, int, list[str]]] = [
-    (name, int(genre), words.split())
-    for name, genre, words in (line.split("|") for line in _TOPICS.strip().splitlines())
-]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    genres: tuple[int, ...]
+    words: tuple[str, ...]  # the last of them shared with the family
+    family: str
+
+
+def _topics() -> list[Topic]:
+    found: list[Topic] = []
+    for line in _TOPICS.strip().splitlines():
+        if "|" not in line:
+            family, *common = line.split()
+            place = 0
+            continue
+        name, genres, own = line.split("|")
+        # Two of the words stand next to each other in a ring, so that neighbours share one or two.
+        shared = [common[(place + step) % len(common)] for step in range(KEYWORDS - OWN_KEYWORDS)]
+        found.append(Topic(name, tuple(map(int, genres.split())), (*own.split(), *shared), family))
+        place += 1
+    return found
+
+
+TOPICS = _topics()
 # When there are more markets than topics, the same topic returns for somebody else.
 AUDIENCES = (
     """
@@ -73,10 +118,9 @@ nomads remote abroad;startups founder team;beginners basics easy;teens youth clu
     .split(";")
 )
 
-KEYWORDS = 8  # a market
 MODIFIERS = """
-tracker planner diary coach calculator timer assistant guide manager master studio pocket widget online
-offline express club hub lab world deluxe daily smart quick
+tracker planner diary coach calculator timer assistant guide manager master pocket widget online
+express club hub lab world deluxe daily smart quick maker live
 """.split()
 
 # The first modifiers in scripts other than Latin, in the same order.
@@ -91,6 +135,9 @@ SCRIPTS = """
 追踪 计划 日记 教练 计算器 计时器
 """.strip().splitlines()
 TRANSLATIONS: list[list[str]] = [line.split() for line in SCRIPTS]
+
+# What apps that belong to no market are called by, beside the name of their genre.
+PLAIN_WORDS = "everyday original classic modern urban tiny mobile basic lovely general".split()
 
 SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnprstvwz" for vowel in "aeiou"]
 BRAND_ENDINGS = ("", "ly", "ify", "x", "n", "r")

@@ -1,0 +1,93 @@
+"""Tips for somebody who would build here, and a plan for the first quarter: sentences around figures of this market."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock_systems.appstore.opportunity.debate import Verdict
+from penstock_systems.appstore.opportunity.facts import MarketFacts, middle
+from penstock_systems.appstore.opportunity.methods import MethodScore
+
+METHODS_PLANNED = 3
+PRICED_MANY = 3  # visible apps that have to cost something before that is called usual
+
+
+def tips(facts: MarketFacts) -> list[str]:
+    """The most useful first; at least one."""
+    found = [
+        _of_keywords(facts),
+        _of_weak_leader(facts),
+        _of_complaints(facts),
+        _of_price(facts),
+        _of_neighbours(facts),
+    ]
+    if facts.concept:
+        found.append(f"The design agent would begin with this: {facts.concept}.")
+    told = [tip for tip in found if tip is not None]
+    return told or [
+        f"Little is known of {facts.name} yet: {facts.apps_count:,} apps and {facts.keywords_count:,} keywords."
+    ]
+
+
+def _of_keywords(facts: MarketFacts) -> str | None:
+    known = sorted(
+        (word for word in facts.keywords if word.demand is not None),
+        key=lambda word: (-(word.demand or 0), word.keyword),
+    )
+    if not known:
+        return None
+    first = f'Put "{known[0].keyword}" into the title: its demand is {known[0].demand:.0f} of 100.'
+    if len(known) == 1:
+        return first
+    return f'{first} Then "{known[1].keyword}" into the subtitle, with {known[1].demand:.0f}.'
+
+
+def _of_weak_leader(facts: MarketFacts) -> str | None:
+    weak = max(facts.weak, key=lambda app: (app.ratings, -app.track_id), default=None)
+    if weak is None or weak.stars is None:
+        return None
+    return f"Measure yourself by {weak.name}: {weak.ratings:,} people rated it, with {weak.stars:.1f} stars."
+
+
+def _of_complaints(facts: MarketFacts) -> str | None:
+    if not facts.complaints or not facts.unhappy:
+        return None
+    listed = ", ".join(f'"{word}"' for word in facts.complaints)
+    return f"Begin where it hurts: of {facts.unhappy} unhappy reviews many speak of {listed}."
+
+
+def _of_price(facts: MarketFacts) -> str | None:
+    known = [app.price for app in facts.visible if app.price is not None]
+    paid = [price for price in known if price > 0]
+    if len(paid) >= PRICED_MANY:
+        return f"Asking for money is usual: {len(paid)} of {len(known)} visible apps cost {middle(paid):.2f} at the median."
+    if len(known) >= PRICED_MANY and not paid:
+        return f"All {len(known)} visible apps are free to get, so earn inside the app."
+    return None
+
+
+def _of_neighbours(facts: MarketFacts) -> str | None:
+    if not facts.neighbours:
+        return None
+    return f"The same people look for {facts.neighbours[0].lower()}: be found there too."
+
+
+def playbook(
+    facts: MarketFacts, verdict: Verdict, methods: Sequence[MethodScore], names: Mapping[str, str], told: Sequence[str]
+) -> str:
+    """A plan in plain text. `names` are those of the methods."""
+    chosen = methods[:METHODS_PLANNED]
+    lines = [
+        f"Playbook for {facts.name}",
+        "",
+        f"Verdict: {verdict}. Demand {facts.demand:.0f}, rivals "
+        f"{facts.competitiveness:.0f}, dispersion {facts.fragmentation:.0f} of 100.",
+        "",
+    ]
+    for month, method in enumerate(chosen, 1):
+        lines.append(f"Month {month}: {names.get(method.method_id, method.method_id)} ({method.score:.0f} of 100)")
+        lines.append(f"  Why: {method.reason}")
+    lines += ["", "From the first day:"]
+    lines += [f"  - {tip}" for tip in told]
+    lines += ["", f"Stop and think again if after a quarter nothing moves for the {len(chosen)} of them."]
+    return "\n".join(lines)
