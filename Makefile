@@ -31,8 +31,8 @@ help: ## Show this list
 		/^[a-z-]+:.*## / { split($$0, part, /:.*## /); printf "  %s%-15s%s %s\n", cyan, part[1], plain, part[2] }' Makefile
 
 .PHONY: demo
-demo: $(READY) ## Crawl a stand-in App Store for six hours of virtual time, and watch the pace find the store's limit
-	@$(RUN) -m examples.market.demo
+demo: $(READY) ## Six virtual days of the App Store pipeline: APPS=3000 SEED=1 DAYS=6 WITHOUT=market
+	@$(RUN) -m penstock_systems.appstore.demo
 
 ##@ Prove
 

@@ -33,8 +33,8 @@ POLL_SECONDS = 0.01
 PAUSE_SECONDS = 0.5  # between a stop and what is changed then
 ROUND_SECONDS_MAX = 300.0
 RATE_MAX = 10_000.0  # apps a second: what holds it back is to be the work
-WARM_ROUNDS_MAX = 20
-WARM_ENOUGH = 1.15  # the pace allows so much more than what was reached
+WARM_ROUNDS_MAX = 30
+STILL_RISING, SETTLED_ROUNDS = 1.05, 3  # times the best before; the last rounds are all below that
 FEED_RATE_ENOUGH = 200.0  # reviews a second
 
 FORGET = (
@@ -97,11 +97,14 @@ async def enrich_all(ids: list[int]) -> dict[str, Any]:
 async def warm(ids: list[int]) -> dict[str, Any]:
     """Until the pace is not what holds it back. Reviews are asked for beside it: theirs is a pace of its own."""
     asking = asyncio.ensure_future(_ask_for_reviews(ids))
-    rounds, found = 0, await enrich_all(ids)
-    while rounds < WARM_ROUNDS_MAX and found["allowed"] < WARM_ENOUGH * len(ids) / found["seconds"]:
-        rounds, found = rounds + 1, await enrich_all(ids)
+    rates = [0.0]
+    for _ in range(WARM_ROUNDS_MAX):
+        found = await enrich_all(ids)
+        rates.append(len(ids) / found["seconds"])
+        if len(rates) > SETTLED_ROUNDS and max(rates[-SETTLED_ROUNDS:]) < STILL_RISING * max(rates[:-SETTLED_ROUNDS]):
+            break
     await asking
-    return {"rounds": rounds + 1, "allowed": found["allowed"], "feed": feeding.rate_per_second}
+    return {"rounds": len(rates) - 1, "allowed": found["allowed"], "feed": feeding.rate_per_second}
 
 
 async def _ask_for_reviews(ids: list[int]) -> None:

@@ -1,6 +1,6 @@
 """A worker is killed again and again in the middle of its work, and still every effect happens exactly once.
 
-`make demo` runs this until the main job exists. It needs no service and keeps everything in a temporary folder.
+It needs no service and keeps everything in a temporary folder.
 """
 
 from __future__ import annotations

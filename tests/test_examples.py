@@ -52,26 +52,5 @@ def test_an_example_does_what_it_says(example: Path, store: str, tmp_path: Path)
     assert SAYS[example.name] in ran.stdout
 
 
-@pytest.mark.alike
-@BOTH
-def test_the_demo_finds_the_pace_of_the_store_and_draws_it(store: str, tmp_path: Path) -> None:
-    root = str(EXAMPLES[0].parent.parent)
-    environment = {**os.environ, **kept_on(store), "APPS": "100", "HOURS": "1", "COLUMNS": "100", "PYTHONPATH": root}
-
-    ran = subprocess.run(
-        [sys.executable, "-m", "examples.market.demo"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-    assert ran.returncode == 0, ran.stderr
-    assert (tmp_path / "build" / "demo" / "market.db").exists() == (store == "sqlite")
-    assert "hidden limit 10" in ran.stdout
-    assert (tmp_path / "build" / "demo" / "pace.svg").read_text().startswith("<svg")
-
-
 def kept_on(store: str) -> dict[str, str]:
     return {"PENSTOCK_DATABASE": server().new_database()} if store == "postgres" else {}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
 from penstock.contracts.clock import Clock
 from penstock.model.errors import BadApp
 
+PATH = re.compile(r"/v1(/[a-z0-9][a-z0-9_-]*)+")
 Question = Callable[[], Awaitable[Any]]
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 
 class Route(NamedTuple):
     path: str
-    scope: str
     answer: Question
 
 
@@ -23,14 +25,21 @@ class Routes:
         self.known: dict[str, Route] = {}
         self._clock = clock
 
-    def add(self, path: str, *, scope: str = "app:read", cache: float = 0.0) -> Callable[[AnyQuestion], AnyQuestion]:
-        """Answers GET requests whose token has the scope. With `cache` an answer is given again for so many seconds, so that
-        whoever asks often makes nobody count anew."""
-        if not path.startswith("/v1/") or path in self.known:
-            raise BadApp(f"{path!r} cannot be a route: it begins with /v1/, and each has one function.", path=path)
+    def add(self, path: str, *, cache: float = 0.0) -> Callable[[AnyQuestion], AnyQuestion]:
+        """Answers GET requests whose token has the scope app:read. With `cache` an answer is given again for so many seconds,
+        so that whoever asks often makes nobody count anew."""
+        if PATH.fullmatch(path) is None or path in self.known:
+            raise BadApp(
+                f"{path!r} cannot be a route: write /v1/ and small letters, digits and -; each has one function.",
+                path=path,
+            )
 
         def register(question: AnyQuestion) -> AnyQuestion:
-            self.known[path] = Route(path, scope, self._cached(question, cache) if cache else question)
+            given: object = question
+            if not inspect.iscoroutinefunction(given):
+                raise BadApp(f"The route {path} is answered by {question!r}, which is not async.", path=path)
+            asked: Question = question
+            self.known[path] = Route(path, self._cached(asked, cache) if cache else asked)
             return question
 
         return register

@@ -56,6 +56,12 @@ async def crawl() -> None:
 """,
 }
 FINE = {
+    "one call whose answer is gone through": """
+@app.cron("*/5 * * * *", why="charts move slowly")
+async def crawl() -> None:
+    for item in (await web.get("https://store.example/")).json():
+        print(item)
+""",
     "one call": """
 @app.cron("*/5 * * * *", why="charts move slowly")
 async def crawl() -> None:

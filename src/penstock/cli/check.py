@@ -81,7 +81,10 @@ async def _made(app: App) -> None:
 
 
 def _plan(connection: apsw.Connection, sql: str) -> list[str]:
-    return [str(row[-1]) for row in connection.execute(f"explain query plan {sql}", _Nothing())]
+    try:
+        return [str(row[-1]) for row in connection.execute(f"explain query plan {sql}", _Nothing())]
+    except apsw.Error as error:
+        return [f"SCAN nothing: {error}"]
 
 
 class _Nothing(dict[str, None]):
@@ -162,9 +165,14 @@ def _modules(app: App) -> list[ModuleType]:
 
 
 def _draw(console: Console, checks: list[dict[str, Any]]) -> None:
+    from rich.padding import Padding
+
     for each in checks:
         mark = {"pass": "[green]pass[/]", "fail": "[red]fail[/]", "skip": "[dim]skip[/]"}[each["status"]]
         console.print(f"{mark}  {plain(each['name'])}")
+        if each["status"] == "skip":
+            console.print(Padding(f"[dim]{plain(each['message'])}[/]", (0, 0, 0, 6)))
         if each["status"] == "fail":
-            console.print(f"      {plain(each['file'])}:{each['line']}: {plain(each['message'])}")
-            console.print(f"      → {plain(each['fix'])}")
+            place = f"{plain(each['file'])}:{each['line']}: " if each["file"] else ""
+            console.print(Padding(f"{place}{plain(each['message'])}", (0, 0, 0, 6)))
+            console.print(Padding(f"→ {plain(each['fix'])}", (0, 0, 0, 6)))

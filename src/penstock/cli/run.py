@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -80,7 +81,8 @@ def run(
             raise Told(
                 f"{found.name} requires a trial, and it did not pass.",
                 code="trial_failed",
-                hint=f"`penstock trial {app}` repeats it. `require_trial = false` under [readiness] does without.",
+                hint=f"`{' '.join(_trial(app, standins))}` repeats it. `require_trial = false` under [readiness] does "
+                "without.",
                 exit_code=BAD_ANSWER,
             )
         code = launch.supervise(
@@ -100,8 +102,12 @@ def _tried(output: Output, app: str, standins: bool) -> bool:
     """In a process of its own: the supervisor runs no user code."""
     output.err.write("It requires a trial first: ten items are followed through every stage.\n")
     output.err.flush()
-    command = [sys.executable, "-m", "penstock", "trial", app, *(["--standins"] if standins else [])]
+    command = [sys.executable, "-m", *_trial(app, standins)]
     return subprocess.run(command, stdout=sys.stderr, check=False).returncode == FINE
+
+
+def _trial(app: str, standins: bool) -> list[str]:
+    return ["penstock", "trial", app, *(["--standins"] if standins else [])]
 
 
 def _run_virtual(output: Output, reference: str, span: str, seed: int | None, standins: bool) -> int:
@@ -113,14 +119,16 @@ def _run_virtual(output: Output, reference: str, span: str, seed: int | None, st
     states: list[overview.QueueState] = []
 
     async def main() -> None:
-        async with testing.TestApp(app, seed=chosen) as running:
-            if standins:
-                mount(app.standins, lambda: running.now.timestamp())
+        running = testing.TestApp(app, seed=chosen)
+        if standins:
+            mount(app.standins, lambda: running.now.timestamp())
+        async with running:
             await running.advance(seconds=seconds)
             now = round(running.now.timestamp() * 1_000_000)
             states.extend(await overview.queues(app.db, now=now))
 
-    testing.run(main, seed=chosen)
+    with TemporaryDirectory(prefix="penstock-virtual-") as folder, chdir(folder):  # what it keeps in files goes with it
+        testing.run(main, seed=chosen)
     told: dict[str, Any] = {"app": app.name, "virtual_seconds": seconds, "seed": chosen}
     told["queues"] = [msgspec.to_builtins(state) for state in states]
 

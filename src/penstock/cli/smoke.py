@@ -13,6 +13,7 @@ import httpx2
 from penstock.app import App
 from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
 from penstock.cli.reference import load
+from penstock.model.errors import BadConfig
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
 
@@ -38,6 +39,8 @@ def smoke(output: Output, app: str, url: str | None) -> int:
       penstock smoke appstore --url http://127.0.0.1:8787
     """
     found = load(app)
+    if url is not None and not os.environ.get("PENSTOCK_TOKEN"):
+        raise BadConfig("A server wants a token: set PENSTOCK_TOKEN to one that it knows.", field="PENSTOCK_TOKEN")
     results = asyncio.run(_asked(found, routes_of(found), url))
     passed = all(each["passed"] for each in results)
     output.show({"passed": passed, "routes": results}, lambda console: _draw(console, results))
@@ -80,5 +83,6 @@ async def _one(client: httpx2.AsyncClient, route: str) -> dict[str, Any]:
 def _draw(console: Any, results: list[dict[str, Any]]) -> None:
     for each in results:
         mark = "[green]PASS[/]" if each["passed"] else "[red]FAIL[/]"
-        told = "" if each["passed"] else f"  {plain(str(each['status'] or each['error']))}"
+        said = " ".join(str(part) for part in (each["status"], each["error"]) if part)
+        told = "" if each["passed"] else f"  {plain(said)}"
         console.print(f"{mark}  {plain(each['route'])}{told}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,6 +12,7 @@ from contextlib import contextmanager
 
 from penstock.model.errors import BadApp
 
+PR_SET_PDEATHSIG = 1
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
@@ -22,7 +25,9 @@ def running(modules: Sequence[str], arguments: Sequence[str] = ()) -> Iterator[l
         for module in modules:
             command = [sys.executable, "-u", "-m", module, "--port", "0", *arguments]
             # A group of its own: Ctrl-C is for the workers, which want to finish what they are doing.
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_die_with_parent
+            )
             processes.append(process)
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -38,3 +43,9 @@ def running(modules: Sequence[str], arguments: Sequence[str] = ()) -> Iterator[l
             process.wait()
             assert process.stdout is not None
             process.stdout.close()
+
+
+def _die_with_parent() -> None:
+    """In the child: who is killed cannot end it. Elsewhere than on Linux it stays, and listens on its port."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import chdir, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,8 +66,9 @@ def _in_virtual_time(app: App, items: int, seed: int, tell: Any, folder: Path) -
     from penstock import testing
 
     async def main() -> None:
-        async with testing.TestApp(app, seed=seed, folder=folder) as running:
-            standing_in.mount(app.standins, lambda: running.now.timestamp())
+        running = testing.TestApp(app, seed=seed, folder=folder)
+        standing_in.mount(app.standins, lambda: running.now.timestamp())
+        async with running:
             await app.trial.follow(lambda seconds: running.advance(seconds=seconds), tell, items=items)
 
     with chdir(folder):
@@ -74,6 +76,9 @@ def _in_virtual_time(app: App, items: int, seed: int, tell: Any, folder: Path) -
 
 
 def _in_real_time(app: App, items: int, tell: Any, folder: Path) -> None:
+    if urls := os.environ.get(standing_in.VARIABLE):
+        standing_in.forward(app.standins, urls.split(","))
+
     async def main() -> None:
         running = asyncio.ensure_future(app.run())
         following = asyncio.ensure_future(app.trial.follow(asyncio.sleep, tell, items=items))
@@ -109,5 +114,5 @@ def _draw(console: Any, followed: list[Passed], passed: bool) -> None:
         last = followed[-1]
         console.print(
             f"\nStage [bold]{plain(last.stage)}[/] let {last.items} of {last.of} items through; it takes {last.least}. "
-            "Look at what triggers it, and at its dead letters."
+            "Look at what triggers it, and at what it reads. The log above tells what failed."
         )

@@ -190,4 +190,3 @@ def _drop_effects(unit: Unit) -> None:
     unit.runs = None
     if unit.also is not None:
         unit.also.letters.clear()
-

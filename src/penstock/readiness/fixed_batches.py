@@ -56,8 +56,10 @@ class _Search:
             else:
                 called = source.meaning(node.func)
                 yield from self.calls(getattr(called, "__wrapped__", called), looped=looped, depth=depth + 1)
+        once = getattr(node, "iter", None) if isinstance(node, ast.For | ast.AsyncFor) else None  # asked for once
         for child in ast.iter_child_nodes(node):
-            yield from self._walk(source, child, clients, looped or isinstance(node, LOOPS), depth)
+            again = looped or (isinstance(node, LOOPS) and child is not once)
+            yield from self._walk(source, child, clients, again, depth)
 
 
 def _clients_named(source: Written, node: ast.AST) -> Iterator[str]:

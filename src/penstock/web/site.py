@@ -20,7 +20,7 @@ from penstock.web.d1 import D1
 from penstock.web.health import Health
 from penstock.web.messages import Messages
 from penstock.web.reply import Reply, problem, refused, sent
-from penstock.web.tokens import QUEUES_READ, QUEUES_WRITE, Keyring, Token, configured, require
+from penstock.web.tokens import APP_READ, QUEUES_READ, QUEUES_WRITE, Keyring, Token, configured, require
 
 ACCOUNT = "/client/v4/accounts/{account}"  # any account will do: there is one, and it is called `local`
 
@@ -55,7 +55,7 @@ def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[
         answering = _guarded(keyring, [CONTROLLERS_WRITE], getattr(controllers, verb))
         routes += [Route(path, answering, methods=["POST"]) for path in paths(verb)]
     for own in app.routes.known.values():
-        routes.append(Route(own.path, _guarded(keyring, [own.scope], _answering(own.answer)), methods=["GET"]))
+        routes.append(Route(own.path, _guarded(keyring, [APP_READ], _answering(own.answer)), methods=["GET"]))
     routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
     return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
 

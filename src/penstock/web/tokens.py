@@ -13,7 +13,8 @@ from penstock.model.errors import BadConfig, PenstockError
 
 QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE = "queues:read", "queues:write", "d1:read", "d1:write"
 EVERYTHING = "*"
-SCOPES = (QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE, "controllers:read", "controllers:write", EVERYTHING)
+APP_READ = "app:read"  # the routes of an app's own
+SCOPES = (QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE, "controllers:read", "controllers:write", APP_READ, EVERYTHING)
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 

@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from penstock_systems.appstore.app import app, settings, web
 from penstock_systems.standins.appstore import Catalogue, Manners, make_store
 
-APPS, MARKETS, SEED = 600, 6, 1
+APPS, MARKETS, SEED = 240, 4, 1
 
 
 def make(now: Callable[[], float]) -> Starlette:

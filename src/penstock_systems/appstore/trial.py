@@ -46,7 +46,7 @@ async def crawled(items: list[int]) -> list[int]:
 @app.trial.stage("enrich", within="6h", push=want, least=8)
 async def enriched(items: list[int]) -> list[int]:
     """An app may have gone from the store since its chart was made."""
-    return [item for item in items if await db.exists(ENRICHED, track_id=item)]
+    return [item for item in items if await db.value(ENRICHED, track_id=item) is not None]
 
 
 @app.trial.stage("evaluate", within="1h", least=8)

@@ -10,13 +10,13 @@ import pytest
 
 import penstock as ps
 from penstock_systems.appstore import app as shared
-from penstock_systems.appstore import outside
-from penstock_systems.appstore.enrich import asking, wishes  # the handlers are there once this is imported
+from penstock_systems.appstore import outside, stages
+from penstock_systems.appstore.enrich import asking
 from penstock_systems.appstore.store.facts import Found, PageFacts, Portfolio, Ratings, Review, ReviewPage
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import crawling
 
-OWN = (wishes,)
+ALL = stages  # their handlers are there once they are imported
 db = shared.db
 GONE = ps.Gone("404")
 REFUSED = ps.Throttled("403")

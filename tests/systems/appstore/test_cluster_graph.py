@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from penstock_systems.appstore.cluster import graph
 from penstock_systems.appstore.cluster.communities import (
@@ -20,6 +23,8 @@ from penstock_systems.appstore.cluster.communities import (
     without_small,
 )
 from penstock_systems.appstore.cluster.graph import Edges, Rankings, neighbours, telling
+from penstock_systems.appstore.cluster.joining import ALIKE, grouped, joined
+from penstock_systems.appstore.cluster.libraries import sparse
 from penstock_systems.appstore.cluster.members import members
 
 pytestmark = pytest.mark.alike
@@ -49,10 +54,9 @@ def planted(seed: int, *, markets: int = 4, keywords: int = 6, apps: int = 12) -
     )
 
 
-def parted(rankings: Rankings, before: dict[int, int] | None = None) -> list[int]:
+def parted(rankings: Rankings) -> list[int]:
     edges = neighbours(rankings, telling(rankings))
-    found = communities(edges, rankings.keywords, resolution=1.0, before=before or {})
-    return [int(each) for each in found]
+    return [int(each) for each in communities(edges, rankings.keywords, resolution=1.0)]
 
 
 @pytest.mark.spec("B5-01", "B5-02", "G2-44")
@@ -122,22 +126,15 @@ def test_a_keyword_tells_the_less_the_more_genres_its_apps_are_of() -> None:
 
 @pytest.mark.spec("B5-02")
 def test_a_finer_resolution_goes_with_the_number_of_keywords() -> None:
-    assert resolution_for(0) == resolution_for(100) == 0.5
-    assert resolution_for(1_000) == 1.0
-    assert resolution_for(180_000) == 180.0
+    assert resolution_for(0) == resolution_for(10) == 0.5
+    assert resolution_for(1_000) == 10.0
+    assert resolution_for(180_000) == 1_800.0
 
 
 def test_nothing_crawled_is_no_community() -> None:
     rankings = ranked([])
     assert parted(rankings) == []
     assert members(rankings, np.empty(0, np.int32), np.empty(0, np.float32))[0].tolist() == []
-
-
-@pytest.mark.spec("B5-04")
-def test_a_warm_start_keeps_what_was_and_places_what_is_new() -> None:
-    rankings = planted(2)
-    before = dict(enumerate([41, 41, 41, 41, 41, 41, 7, 7, 7, 7, 7, 7, 12, 12, 12, 12, 12, 12, 3, 3, 3, 3, 3]))
-    assert parted(rankings, before) == parted(rankings)
 
 
 def edges_of(*pairs: tuple[int, int, float]) -> Edges:
@@ -174,10 +171,67 @@ def test_ties_between_communities_add_up() -> None:
 
 @pytest.mark.spec("B5-02", "B8-T17")
 def test_an_app_belongs_where_it_is_seen_most_and_weighs_what_it_is_seen_there() -> None:
-    rankings = ranked([[0, 1], [0, 1], [2, 1], [2, 3]])
-    labels = np.array([0, 0, 1, NONE], np.int32)
-    belongs, weight = members(rankings, labels, np.ones(4, np.float32))
-    assert belongs.tolist() == [0, 0, 1, NONE]
+    rankings = ranked([[0, 1], [0, 1], [2, 1], [2, 3], [4, 0]])
+    labels = np.array([0, 0, 1, 1, NONE], np.int32)
+    belongs, weight = members(rankings, labels, np.ones(5, np.float32))
+    assert belongs.tolist() == [0, 0, 1, NONE, NONE]
     assert weight.tolist()[0] == weight.tolist()[2] == 1.0
     assert 0.0 < weight[1] < 1.0
-    assert weight[3] == 0.0
+    assert weight.tolist()[3:] == [0.0, 0.0]
+
+
+def test_an_app_that_turned_up_once_belongs_nowhere() -> None:
+    rankings = ranked([[0, 1], [0, 2], [0, 3]])
+    belongs, _ = members(rankings, np.zeros(3, np.int32), np.ones(3, np.float32))
+    assert belongs.tolist() == [0, NONE, NONE, NONE]
+
+
+# -- pieces become markets -----------------------------------------------------------------------------------
+
+
+def alike(rows: Sequence[Sequence[float]]) -> Any:
+    return sparse.csr_matrix(np.array(rows))
+
+
+def test_pieces_that_are_alike_are_joined_and_others_are_not() -> None:
+    found = grouped(alike([[1, 0.5, 0, 0], [0.5, 1, 0, 0], [0, 0, 1, 0.1], [0, 0, 0.1, 1]]))
+    assert found.tolist() == [0, 0, 1, 2]
+
+
+def test_a_chain_of_likenesses_is_no_market() -> None:
+    """Each is like the next, and the first is not at all like the last: on average they are not alike enough."""
+    chain = [[1.0 if a == b else 0.2 if abs(a - b) == 1 else 0.0 for b in range(9)] for a in range(9)]
+    assert len(set(grouped(alike(chain)).tolist())) > 2
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=7, max_size=7), min_size=7, max_size=7))
+def test_joining_in_rounds_is_the_same_as_one_pair_after_the_other(values: list[list[float]]) -> None:
+    likeness = np.array(values)
+    likeness = (likeness + likeness.T) / 2
+    assume(len(np.unique(likeness[np.triu_indices(7, 1)])) == 21)  # among equals there may be several ways
+    groups: list[list[int]] = [[number] for number in range(7)]
+    while len(groups) > 1:
+        means = {
+            (a, b): float(np.mean([likeness[one, other] for one in groups[a] for other in groups[b]]))
+            for a in range(len(groups))
+            for b in range(a + 1, len(groups))
+        }
+        (a, b), highest = max(means.items(), key=lambda each: each[1])
+        if highest < ALIKE:
+            break
+        groups[a] += groups.pop(b)
+    found = grouped(sparse.csr_matrix(likeness)).tolist()
+    together = {frozenset(at for at in range(7) if found[at] == number) for number in set(found)}
+    assert together == {frozenset(each) for each in groups}
+
+
+@pytest.mark.spec("B5-02")
+def test_the_pieces_of_a_large_market_are_joined_by_the_apps_that_they_show() -> None:
+    """Two words of one market: each shows apps of its own, and both some of the same."""
+    lists = [[0, 1, 2, 10 + at % 3, 20 + at] for at in range(6)] + [[0, 1, 2, 15 + at % 3, 40 + at] for at in range(6)]
+    other = [[100, 101, 102, 103, 110 + at] for at in range(6)]
+    rankings = ranked([*lists, *other])
+    pieces = np.array([0] * 6 + [1] * 6 + [2] * 6, np.int32)
+    assert joined(rankings, pieces, np.ones(18, np.float32)).tolist() == [0] * 12 + [1] * 6
+    alone = np.zeros(18, np.int32)
+    assert joined(rankings, alone, np.ones(18, np.float32)).tolist() == alone.tolist()

@@ -12,6 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock_systems.appstore import app as shared
+from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
 from penstock_systems.appstore.cluster import libraries, saving, task
 from penstock_systems.appstore.scores import competitiveness
 from tests.systems.appstore.conftest import Opened, Pipeline

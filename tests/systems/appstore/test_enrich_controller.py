@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import penstock as ps
+from penstock.testing import run
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import moments
 from penstock_systems.appstore.enrich import asking, saving
 from penstock_systems.appstore.enrich.controller import controllers, enrich
 from penstock_systems.appstore.enrich.outbound import Outbound
+from penstock_systems.appstore.store.text import cleaned
 from penstock_systems.standins.appstore import Fault, Limit, Manners
 from tests.systems.appstore.conftest import START, Opened, Pipeline
 from tests.systems.appstore.crawling import crawling, insert_apps
@@ -61,7 +64,8 @@ async def test_an_app_is_known_as_the_store_shows_it(pipeline: Opened) -> None:
 
         app = it.store.catalogue.app(it.store.catalogue.index(track_id) or 0)
         row = await row_of(it, track_id)
-        assert (row.track_name, row.subtitle, row.enrichment_source) == (app.title, app.subtitle, "scraper")
+        assert (row.track_name, row.enrichment_source) == (cleaned(app.title), "scraper")
+        assert row.subtitle == cleaned(app.subtitle)
         assert row.rating_count == app.rating_count(0)
         assert json.loads(row.rating_histogram) == app.histogram(0)[::-1]
         assert [each["name"] for each in json.loads(row.in_app_purchases or "[]")] == [
@@ -190,6 +194,28 @@ async def test_it_works_through_all_it_finds_and_tells_of_each_app_once(pipeline
         assert len(events) < len(enriched)
 
 
+@pytest.mark.alike
+def test_the_same_seed_gives_the_same_rows(
+    pipeline: Opened, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def rows() -> tuple[list[object], list[object]]:
+        faults = manners(Fault("busy", "page", share=0.05), Fault("error", share=0.05))
+        async with enriching(pipeline, apps=60, manners=faults) as it:
+            await insert_apps(it, *({"track_id": track_id} for track_id in sold(it, 10)))
+            await it.running.advance(minutes=4)
+            ids = await it.sql("select track_id from app_registry order by track_id")
+            reviews = await it.sql("select review_id, sentiment, seen_at from app_reviews order by review_id")
+            return [await row_of(it, row.track_id) for row in ids], list(reviews)
+
+    seen = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        seen.append(run(rows, seed=seed))
+    assert len(seen[0][0]) > 30
+    assert seen[0] == seen[1]
+
+
 @pytest.mark.spec("B3-11")
 @pytest.mark.parametrize("point", ["commit.before", "commit.after"])
 @pytest.mark.parametrize("nth", [3, 9])
@@ -271,7 +297,7 @@ async def test_an_app_that_we_fail_at_is_charged_and_harms_no_other(
 ) -> None:
     async with enriching(pipeline, apps=12) as it:
         bad, *good = sold(it, 4)
-        title = it.store.catalogue.app(it.store.catalogue.index(bad) or 0).title
+        title = cleaned(it.store.catalogue.app(it.store.catalogue.index(bad) or 0).title)
 
         def broken(said: str | None, *more: str | None) -> object:
             if said == title:

@@ -21,10 +21,12 @@ async def test_there_are_never_more_than_the_limit_under_way_and_all_get_their_t
         nonlocal at_once, seen
         async with outbound:
             at_once += 1
-            assert at_once <= 4
-            await asyncio.sleep(chance.random())
-            seen += 1
-            at_once -= 1
+            try:
+                assert at_once <= 4
+                await asyncio.sleep(chance.random())
+                seen += 1
+            finally:
+                at_once -= 1
 
     waiting = [asyncio.ensure_future(request()) for _ in range(200)]
     for _ in range(60):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import count
+from typing import Any
 
+import msgspec
 import pytest
 
 from penstock_systems.appstore import app as shared
+from penstock_systems.appstore.enrich import asking
 from penstock_systems.appstore.enrich.controller import enrich
 from penstock_systems.appstore.store.facts import Purchase, Ratings, Version
 from tests.systems.appstore.conftest import START, Opened
@@ -186,6 +190,31 @@ async def test_reviews_of_the_page_stand_in_for_a_feed_that_is_not_believed(pipe
         await enrich(704)
         reviews = await it.sql("select review_id from app_reviews order by review_id")
         assert [row.review_id for row in reviews] == ["r10", "r7", "r8"]
+
+
+@pytest.mark.parametrize(
+    "pages, kept",
+    [
+        ([50, 50, 50, 50], 150),
+        ([50, 49, 50], 99),
+        ([0], 0),
+        ([50, REFUSED], 50),
+    ],
+)
+async def test_as_many_pages_of_reviews_are_read_as_are_wanted_and_there(
+    pipeline: Opened, store: Store, monkeypatch: pytest.MonkeyPatch, pages: list[Any], kept: int
+) -> None:
+    monkeypatch.setattr(asking, "settings", msgspec.structs.replace(shared.settings, review_pages=3))
+    left, number = iter(pages), count()
+
+    def answer(_: int) -> Any:
+        size = next(left)
+        return size if isinstance(size, Exception) else [review(next(number)) for _ in range(size)]
+
+    store.reviews = answer
+    async with crawling(pipeline) as it:
+        await enrich(APP)
+        assert len(await it.sql("select review_id from app_reviews")) == kept
 
 
 async def test_an_app_that_nobody_rated_is_not_asked_for_reviews(pipeline: Opened, store: Store) -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from penstock.testing import TestApp
 from penstock_systems.appstore import app as shared
+from penstock_systems.appstore import stages
 from penstock_systems.appstore.app import AppEnriched, ClustersReady, DesignDone, FragmentationDone, RankingsUpdated
-from penstock_systems.appstore.evaluate import demand, routes  # the routes are there once they are imported
+from penstock_systems.appstore.evaluate import demand
 from tests.systems.appstore.conftest import START, Opened, Pipeline
 from tests.systems.appstore.crawling import crawling, insert, insert_apps, insert_keywords
 
-OWN = (routes,)
+ALL = stages  # their handlers are there once they are imported
 NOW = f"{START:%Y-%m-%d %H:%M:%S}"
 MARKETS, APPS = range(1, 6), range(1, 41)
 FOUND = """

@@ -8,6 +8,7 @@ import pytest
 
 import penstock as ps
 from penstock_systems.appstore.settings import Settings
+from penstock_systems.appstore.store.text import cleaned
 from penstock_systems.standins.appstore import FIRST_DAY, Catalogue, Fault, Limit, Manners, make_store
 from tests.systems.appstore.conftest import QUIET
 from tests.systems.appstore.store_hosts import Host, opened
@@ -36,7 +37,7 @@ async def test_every_countrys_pages_tell_what_the_catalogue_holds(
             page = await store.page(app.track_id)
             assert [purchase.name for purchase in page.purchases] == [name for name, _ in app.purchases]
             assert [purchase.amount for purchase in page.purchases] == [amount for _, amount in app.purchases]
-            assert (page.title, page.subtitle, page.price) == (app.title, app.subtitle, app.price)
+            assert (page.title, page.subtitle, page.price) == (cleaned(app.title), app.subtitle, app.price)
             counts = app.histogram(0, country)
             assert page.ratings is None if not any(counts) else page.ratings.histogram == tuple(reversed(counts))
             assert len(page.screenshots) == app.screenshots

@@ -8,10 +8,8 @@ counted.
 
 from __future__ import annotations
 
-import heapq
-from collections import defaultdict
-
 import numpy as np
+import numpy.typing as npt
 
 from penstock_systems.appstore.cluster.communities import NONE, numbered
 from penstock_systems.appstore.cluster.graph import Floats, Ints, Matrix, Rankings, presence
@@ -19,7 +17,7 @@ from penstock_systems.appstore.cluster.libraries import sparse
 
 ALIKE = 0.15  # pieces that are more alike than this, on average, are one market
 PLACES_MIN = 2  # of an app in a piece, for it to count
-FAINT = 0.01  # likenesses below it are taken for none, which keeps the work small
+FAINT = 0.02  # likenesses below it are taken for none, which keeps the work small
 
 
 def joined(rankings: Rankings, labels: Ints, told: Floats) -> Ints:
@@ -27,55 +25,63 @@ def joined(rankings: Rankings, labels: Ints, told: Floats) -> Ints:
     pieces = int(labels.max(initial=NONE)) + 1
     if pieces < 2:
         return labels
-    market = grouped(_likeness(rankings, labels, told, pieces), pieces)
-    return numbered(np.where(labels == NONE, NONE, np.array(market, np.int32)[labels]).astype(np.int32))
+    market = grouped(_likeness(_shown(rankings, labels, told, pieces)))
+    return numbered(np.where(labels == NONE, NONE, market[labels]).astype(np.int32))
 
 
-def grouped(alike: dict[int, dict[int, float]], pieces: int) -> list[int]:
-    """The group of each piece: the two that are most alike are joined again and again, until none are alike enough.
+def grouped(alike: Matrix) -> Ints:
+    """The group of each piece: the two groups that are most alike are joined again and again, until none are alike enough.
 
-    Two groups are as alike as their pieces are on average. `alike` is used up."""
-    size = [1] * pieces
-    group = list(range(pieces))
-    waiting = [(-value, a, b) for a, others in alike.items() for b, value in others.items() if a < b and value >= ALIKE]
-    heapq.heapify(waiting)
-    while waiting:
-        value, a, b = heapq.heappop(waiting)
-        if alike.get(a, {}).get(b) != -value:
-            continue  # one of them has been joined to another since
-        group[b] = a
-        total = size[a] + size[b]
-        of_a, of_b = alike.pop(a), alike.pop(b)
-        now: dict[int, float] = {}
-        for other in sorted((of_a.keys() | of_b.keys()) - {a, b}):
-            mean = (size[a] * of_a.get(other, 0.0) + size[b] * of_b.get(other, 0.0)) / total
-            alike[other].pop(b, None)
-            now[other] = alike[other][a] = mean
-            if mean >= ALIKE:
-                heapq.heappush(waiting, (-mean, min(a, other), max(a, other)))
-        alike[a], size[a] = now, total
-    return [_root(group, piece) for piece in range(pieces)]
+    Two groups are as alike as their pieces are on average. Joined in a round are all pairs of which each is the other's
+    nearest: that leads to the same groups as one pair after the other, in a dozen rounds instead of thousands."""
+    group: Ints = np.arange(alike.shape[0], dtype=np.int32)
+    size = np.ones(alike.shape[0])
+    while len(pairs := _mutual(_mean(alike, size))):
+        number = np.arange(len(size), dtype=np.int32)
+        number[pairs[:, 1]] = pairs[:, 0]
+        number = np.unique(number, return_inverse=True)[1].astype(np.int32)
+        group = number[group]
+        into = sparse.csr_matrix((np.ones(len(number)), (number, np.arange(len(number)))))
+        size = np.bincount(number, weights=size)
+        alike = (into @ alike @ into.T).tocsr()
+    return group
 
 
-def _root(group: list[int], piece: int) -> int:
-    while group[piece] != piece:
-        piece = group[piece]
-    return piece
+def _mean(alike: Matrix, size: Matrix) -> Matrix:
+    """From sums over pairs of pieces to means, without what a group has with itself."""
+    mean = alike.tocoo()
+    other = mean.row != mean.col
+    row, column = mean.row[other], mean.col[other]
+    data = mean.data[other] / (size[row] * size[column])
+    means = sparse.csr_matrix((data, (row, column)), shape=alike.shape)
+    means.sort_indices()
+    return means
 
 
-def _likeness(rankings: Rankings, labels: Ints, told: Floats, pieces: int) -> dict[int, dict[int, float]]:
+def _mutual(means: Matrix) -> npt.NDArray[np.int64]:
+    """Pairs of which each is the other's nearest, the smaller first; of several that are as near, the first counts."""
+    row = np.repeat(np.arange(means.shape[0]), np.diff(means.indptr))
+    highest = np.full(means.shape[0], -1.0)
+    np.maximum.at(highest, row, means.data)
+    top = (means.data == highest[row]) & (means.data >= ALIKE)
+    rows, first = np.unique(row[top], return_index=True)
+    nearest = np.full(means.shape[0], NONE)
+    nearest[rows] = means.indices[top][first]
+    found = [(a, b) for a, b in zip(rows.tolist(), nearest[rows].tolist(), strict=True) if a < b and nearest[b] == a]
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
+def _likeness(shown: Matrix) -> Matrix:
     """The cosine of what each two pieces show, where an app counts the more the fewer pieces show it."""
-    shown = _shown(rankings, labels, told, pieces)
-    holders = np.bincount(shown.indices, minlength=rankings.apps)
+    pieces, apps = shown.shape
+    holders = np.bincount(shown.indices, minlength=apps)
     shown = shown @ sparse.diags(np.log1p(pieces / np.maximum(holders, 1)))
     length = np.sqrt(np.asarray(shown.multiply(shown).sum(axis=1)).ravel())
     shown = (sparse.diags(1.0 / np.maximum(length, 1e-9)) @ shown).tocsr()
-    both = (shown @ shown.T).tocoo()
-    kept = (both.row != both.col) & (both.data >= FAINT)
-    found: dict[int, dict[int, float]] = defaultdict(dict)
-    for a, b, value in zip(both.row[kept].tolist(), both.col[kept].tolist(), both.data[kept].tolist(), strict=True):
-        found[a][b] = value
-    return found
+    both = (shown @ shown.T).tocsr()
+    both.data[both.data < FAINT] = 0.0
+    both.eliminate_zeros()
+    return both
 
 
 def _shown(rankings: Rankings, labels: Ints, told: Floats, pieces: int) -> Matrix:

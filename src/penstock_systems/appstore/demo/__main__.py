@@ -8,33 +8,33 @@ from __future__ import annotations
 
 import os
 import shutil
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 
 from penstock.testing import TestApp, run
 from penstock_systems.appstore.app import app, db, web
-from penstock_systems.appstore.demo.course import START, Course, Settings, resumed, save
+from penstock_systems.appstore.demo.choice import catalogue_of, chosen
+from penstock_systems.appstore.demo.course import START, Course, resumed, save
 from penstock_systems.appstore.demo.view import View, listed
 from penstock_systems.appstore.reading import page, report
 from penstock_systems.appstore.reading.facts import PacePoint, Report
 from penstock_systems.appstore.stages import app as _staged
-from penstock_systems.standins.appstore import Catalogue, Fault, Limit, Manners, make_store, store_of
+from penstock_systems.standins.appstore import Fault, Limit, Manners, Truth, make_store, store_of
 
 BUILD = Path("build/demo")
 HOSTS = ("https://itunes.apple.com", "https://search.itunes.apple.com", "https://apps.apple.com")
 STEP = timedelta(minutes=20)
-# The store does not say what it takes: 20 searches and look-ups a minute; 12 pages a minute at night and 6 by day. On the
+# The store does not say what it takes: 20 searches and look-ups a minute; 4 pages a minute at night and 2 by day. On the
 # second day it is out of order for ten minutes.
 OUTAGE = (START + timedelta(days=1, hours=3, minutes=30), START + timedelta(days=1, hours=3, minutes=40))
 MANNERS = Manners(
     limits={
-        "search": Limit(20),
+        "search+lookup": Limit(20),
         "chart": Limit(120),
-        "page": Limit(12, burst=12, hours=((0, 12), (7, 6), (22, 12))),
+        "page": Limit(4, burst=4, hours=((0, 4), (7, 2), (22, 4))),
         "ratings": Limit(240),
     },
     faults=(
@@ -47,51 +47,49 @@ STOOD_IN = "The store was a stand-in: its apps, its markets and its limits are m
 assert _staged is app
 
 
-def chosen() -> Settings:
-    given = os.environ.get
-    return Settings(
-        apps=int(given("APPS") or 3_000),
-        markets=20,
-        seed=int(given("SEED") or 1),
-        days=float(given("DAYS") or 6),
-        without=tuple(filter(None, (given("WITHOUT") or "").split(","))),
-        database=given("PENSTOCK_DATABASE") or "",
-    )
-
-
 async def demonstrate(console: Console, course: Course, *, live: bool) -> Report:
     settings = course.settings
-    async with TestApp(
-        app, seed=settings.seed, start=course.until, database=settings.database or "market.db"
-    ) as running:
-        catalogue = Catalogue(settings.apps, settings.markets, settings.seed, without=settings.without)
-        store = make_store(catalogue, lambda: running.now.timestamp(), MANNERS)
-        for host in HOSTS:
-            web.mount(host, store)
-        truth = store_of(store).truth()
+    running = TestApp(app, seed=settings.seed, start=course.until, database=settings.database or "market.db")
+    # Before the app is opened: a run that goes on has work at once.
+    store = make_store(catalogue_of(settings), lambda: running.now.timestamp(), MANNERS)
+    for host in HOSTS:
+        web.mount(host, store)
+    truth = store_of(store).truth()
+    async with running:
         view = View(console, settings.apps, timedelta(days=settings.days).total_seconds())
-        with Live(console=console, refresh_per_second=4, transient=True, auto_refresh=False) as screen:
+        with Live(console=console, transient=True, auto_refresh=False) as screen:
             while course.until < course.ends:
                 course.until = min(course.until + STEP, course.ends)
                 save(Path("run.json"), course)
-                before = truth.books["page"].answered, truth.books["page"].refused
+                before = _answered(truth), _answered(truth, "page")
                 await running.advance(seconds=(course.until - running.now).total_seconds())
-                course.points.append(_point(truth, course.until, before))
+                _note(course, truth, *before)
                 if live:
-                    done = (course.until - START).total_seconds()
-                    screen.update(await view.drawn(running.now, done, course.points, truth.books), refresh=True)
-        console.print(await view.drawn(running.now, (course.until - START).total_seconds(), course.points, truth.books))
+                    screen.update(await view.drawn(running.now, course), refresh=True)
+        console.print(await view.drawn(running.now, course))
         return await report.gather(db, pace=course.points, notes=[STOOD_IN])
 
 
-def _point(truth: Any, at: datetime, before: tuple[int, int]) -> PacePoint:
-    book, minutes = truth.books["page"], STEP.total_seconds() / 60
+def _answered(truth: Truth, *endpoints: str) -> tuple[int, int]:
+    """Requests that were answered, and that were refused."""
+    books = [truth.books[name] for name in endpoints or truth.books]
+    return sum(book.answered for book in books), sum(book.refused for book in books)
+
+
+def _note(course: Course, truth: Truth, before: tuple[int, int], pages_before: tuple[int, int]) -> None:
+    answered, refused = _answered(truth)
+    course.answered += answered - before[0]
+    course.refused += refused - before[1]
+    pages, refused_pages = _answered(truth, "page")
+    at = course.until
     out = OUTAGE[0] < at <= OUTAGE[1] + STEP
-    return PacePoint(
-        at=f"{at:%Y-%m-%d %H:%M:%S}",
-        pace=round((book.answered - before[0]) / minutes, 3),
-        limit=None if out else round(truth.limit("page", at.timestamp() - 1) * 60, 3),
-        refused=book.refused - before[1],
+    course.points.append(
+        PacePoint(
+            at=f"{at:%Y-%m-%d %H:%M:%S}",
+            pace=round((pages - pages_before[0]) / (STEP.total_seconds() / 60), 3),
+            limit=None if out else round(truth.limit("page", at.timestamp() - 1) * 60, 3),
+            refused=refused_pages - pages_before[1],
+        )
     )
 
 

@@ -30,6 +30,8 @@ class Course(msgspec.Struct, kw_only=True):
     settings: Settings
     until: datetime = START
     points: list[PacePoint] = []
+    answered: int = 0
+    refused: int = 0
     done: bool = False
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from penstock.commands import plain
 from penstock_systems.appstore.app import app, db
+from penstock_systems.appstore.demo.course import START, Course
 from penstock_systems.appstore.reading.facts import PacePoint, Report
 
 ROWS, COLUMNS = 7, 72
@@ -39,20 +39,18 @@ class View:
         )
         self._work = self._bar.add_task("virtual time", total=seconds)
 
-    async def drawn(self, now: datetime, done: float, points: Sequence[PacePoint], books: Any) -> RenderableType:
+    async def drawn(self, now: datetime, course: Course) -> RenderableType:
         counts, status = await counted(), await app.controllers.status("enrichment")
-        self._bar.update(self._work, completed=done)
-        page, search = books["page"], books["search"]
+        self._bar.update(self._work, completed=(course.until - START).total_seconds())
         table = Table.grid(padding=(0, 3))
         table.add_row("1 crawl", f"[bold]{counts['found']:,}[/] apps found, {counts['searched']:,} searches done")
         table.add_row("2 enrich", f"[bold]{counts['enriched']:,}[/] of {self._apps:,} in the store")
         table.add_row("3 evaluate", f"[bold]{counts['scored']:,}[/] apps scored")
         table.add_row("4 cluster", f"[bold]{counts['markets']:,}[/] markets")
         table.add_row("5 opportunity", f"[bold]{counts['judged']:,}[/] evaluations")
-        refused = page.refused + search.refused
-        answered = page.answered + search.answered
-        share = f", {100 * refused / (answered + refused):.1f} %" if refused else ""
-        table.add_row("pushed back", f"{refused:,} refusals of {answered + refused:,} requests{share}")
+        asked = course.answered + course.refused
+        share = f", {100 * course.refused / asked:.1f} %" if course.refused else ""
+        table.add_row("pushed back", f"{course.refused:,} refusals of {asked:,} requests{share}")
         words = [f"{tick['at'][11:16]}  {tick['text']}" for tick in status["ticks"][-WORDS:]]
         head = Text(f"Penstock reads a store, {now:%H:%M} of {now:%d %B %Y} in virtual time", style="bold")
         return Group(
@@ -62,7 +60,7 @@ class View:
             "",
             *(Text(word, style="dim", no_wrap=True, overflow="ellipsis") for word in words),
             "",
-            sketch(points),
+            sketch(course.points),
             "",
             self._bar,
         )
@@ -75,8 +73,9 @@ def sketch(points: Sequence[PacePoint]) -> Text:
         return drawn
     most = max(1.0, *(max(point.pace, point.limit or 0.0) for point in points)) * 1.1
     columns = [
-        points[len(points) * column // COLUMNS : max(1, len(points) * (column + 1) // COLUMNS)] or points[-1:]
+        points[at : max(at + 1, len(points) * (column + 1) // COLUMNS)]
         for column in range(COLUMNS)
+        for at in [len(points) * column // COLUMNS]
     ]
     for row in range(ROWS, 0, -1):
         drawn.append(f"{most * row / ROWS:5.0f} ", style="dim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Protocol
 
 from penstock_systems.appstore.app import app, html_cache, settings, web
@@ -83,7 +84,12 @@ async def _reviews(track_id: int, lookup: asyncio.Task[Part[Found]]) -> tuple[Re
         return ()
     told: list[Review] = []
     for number in range(1, settings.review_pages + 1):
-        page = await _within(lambda number=number: beside.reviews(track_id, number, rated=rated))  # type: ignore[misc]
+        try:
+            page = await _within(partial(beside.reviews, track_id, number, rated=rated))
+        except Exception:
+            if told:
+                break  # what was heard before is kept
+            raise
         if not page.believed:
             return None
         told += page.reviews

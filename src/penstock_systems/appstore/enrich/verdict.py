@@ -82,7 +82,7 @@ def _asked_seconds(part: Part[object]) -> float:
 
 
 def _words(parts: Parts) -> str | None:
-    named = (("page", parts.page), ("lookup", parts.lookup), ("ratings", parts.ratings))
+    named = (("page", parts.page), ("lookup", parts.lookup))  # the page has the ratings too
     told = [f"{name} {part.lack}: {part.error}" for name, part in named if part.lack is not None]
     return ps.cut("; ".join(told), ERROR_CHARACTERS_MAX) or None
 

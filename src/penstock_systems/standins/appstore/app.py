@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from penstock_systems.standins.appstore.chance import Draws, salted, then
+from penstock_systems.standins.appstore.chance import BELLS, Draws, salted, then
 from penstock_systems.standins.appstore.genres import GAME_GENRES, GAMES, GENRES, STOREFRONTS
 from penstock_systems.standins.appstore.stars import spread
 from penstock_systems.standins.appstore.titles import subtitle, title, worded
@@ -114,7 +114,8 @@ def life_of(seed: int, index: int) -> tuple[int, int]:
     """The day it comes and the day it leaves. Two in a hundred come within the year, six leave; some had left before."""
     draws = Draws(seed, 35, index)
     coming, leaving = draws.bits(), draws.share()
-    released = 1 + coming // 100 % 365 if coming % 100 < 2 else -min(6_000, int(draws.skewed(900, 0.8)))
+    age = BELLS[(coming >> 40) % 4_096]
+    released = 1 + coming // 100 % 365 if coming % 100 < 2 else -min(6_000, int(900 * math.exp(0.8 * age)))
     return released, max(released + 1, int(-math.log(leaving) * 365 / 0.06) - 60)
 
 
@@ -136,40 +137,42 @@ def describe(
 ) -> App:
     """`foreign` is a word of another market that stands in its title instead of the modifier."""
     draws = Draws(seed, 32, index)
-    count = max(1.0, math.exp(ratings)) if ratings is not None and life[0] <= 0 else 0.0
+    # Many small choices are cut from a few numbers, because a million apps are described at a time.
+    words, money, form, bent = draws.bits(), draws.bits(), draws.bits(), draws.bits()
+    released = life[0]
+    count = max(1.0, math.exp(ratings)) if ratings is not None and released <= 0 else 0.0
     loved = count > 1_000
-    named = foreign or worded(draws, MODIFIERS, modifier)
-    # Many small choices are cut from one number, because a million apps are described at a time.
-    luck = draws.bits()
-    first, luck = luck % len(PURCHASES), luck >> 8
-    bought = [PURCHASES[(first + 5 * step) % len(PURCHASES)] for step in range(PURCHASE_COUNTS[luck % 100])]
-    more = draws.bits()
+    bought = range(PURCHASE_COUNTS[money % 100])
+    items = [PURCHASES[(money // 100 + 5 * step) % len(PURCHASES)] for step in bought]
     wavering = max(0.15, 1.2 - 0.12 * math.log(count + 1))  # where few rated, the mean is anywhere
+    wide, gap, left, size = BELLS[bent % 4_096], *(BELLS[(bent >> shift) % 4_096] for shift in (12, 24, 36))
     return App(
         index=index,
         track_id=track_id,
         developer=developer,
         brand=brand,
         seller=f"{brand} {SELLERS[developer % len(SELLERS)]}",
-        title=title(draws, brand, keywords[0], named, life[0]),
-        subtitle=subtitle(draws, keywords[-1], keywords[0], MODIFIERS[modifier]),
+        title=title(words, brand, keywords[0], foreign or worded(words >> 44, modifier), released),
+        subtitle=subtitle(words >> 28, keywords[-1], keywords[0], MODIFIERS[modifier]),
         keywords=keywords,
         bundle_id=f"com.{brand.casefold()}.{keywords[0]}-{track_id:x}",
-        genres=_genres(genre, SECOND_GENRES[(luck >> 12) % len(SECOND_GENRES)]),
+        genres=_genres(genre, SECOND_GENRES[(form >> 56) % len(SECOND_GENRES)]),
         price=price_of(seed, index, paid),
-        purchases=tuple((name, draws.pick(prices)) for name, prices in bought),
-        released=life[0],
+        purchases=tuple(
+            (name, prices[(money >> 16 + 3 * turn) % len(prices)]) for turn, (name, prices) in enumerate(items)
+        ),
+        released=released,
         gone=life[1],
-        update_days=max(3.0, draws.skewed(22.0 if loved else 180.0, 0.7)),
-        abandoned=NEVER if loved else life[0] + (int(draws.skewed(660, 1.0)) if more % 8 > 2 else 0),
-        version_parts=VERSION_PARTS[(more >> 8) % 100],
+        update_days=max(3.0, (22.0 if loved else 180.0) * math.exp(0.7 * gap)),
+        abandoned=NEVER if loved else released + (int(660 * math.exp(left)) if form % 8 > 2 else 0),
+        version_parts=VERSION_PARTS[(form >> 8) % 100],
         ratings=count,
-        stars=min(4.95, max(1.05, stars + wavering * draws.bell())),
-        languages=LANGUAGE_SETS[(more >> 20) % len(LANGUAGE_SETS)],
-        size_bytes=int(draws.skewed(97e6, 0.95)),
-        age=AGES[(more >> 28) % 100],
-        website=(more >> 36) % 1_000 < 477,
-        screenshots=0 if (more >> 48) % 10 == 0 else 3 + (more >> 52) % 6,
+        stars=min(4.95, max(1.05, stars + wavering * wide)),
+        languages=LANGUAGE_SETS[(form >> 20) % len(LANGUAGE_SETS)],
+        size_bytes=int(97e6 * math.exp(0.95 * size)),
+        age=AGES[(form >> 28) % 100],
+        website=(form >> 36) % 1_000 < 477,
+        screenshots=0 if (form >> 46) % 10 == 0 else 3 + (form >> 50) % 6,
     )
 
 

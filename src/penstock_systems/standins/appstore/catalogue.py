@@ -23,6 +23,7 @@ from penstock_systems.standins.appstore.words import BRAND_ENDINGS, KEYWORDS, MO
 APPS_MAX = 1_300_000  # beyond it two developers would share a name
 APPS_KEPT = 4_096  # described apps held ready
 LIVES_KEPT = 16_384
+CARED_FOR_KEPT = 8_192
 PULLS_KEPT = 2_048  # of the most popular apps of each market
 TRACK_IDS = (1_000_000_000, 700_000_001)  # the first, and how many there are to be spread over
 ARTIST_IDS = (300_000_000, 600_000_001)
@@ -92,6 +93,10 @@ class Catalogue:
             found = array("d", (market.pull(position) for position in range(min(PULLS_KEPT, market.apps))))
             self._pulls[market.number] = found
         return found
+
+    def pull(self, market: Market, position: int) -> float:
+        pulls = self.pulls(market)
+        return pulls[position] if position < len(pulls) else market.pull(position)
 
     def turn(self, market: Market) -> int:
         """Where the patterns of its titles begin."""
@@ -211,7 +216,9 @@ class Catalogue:
         return here and released <= day < gone
 
     def _life(self, index: int) -> tuple[int, int]:
-        market, position = self.place(index)
+        return self._life_at(index, *self.place(index))
+
+    def _life_at(self, index: int, market: Market, position: int) -> tuple[int, int]:
         return LEADING if market.lead and position == 0 else life_of(self.seed, index)
 
     def described(self, index: int) -> App:
@@ -225,15 +232,21 @@ class Catalogue:
             track_id=self.track_id(index),
             developer=developer,
             brand=self.brand(developer),
-            keywords=tuple(market.keywords[(keyword + step) % KEYWORDS] for step in (0, *ASIDE)),
+            keywords=_cared_for(market.keywords, keyword),
             modifier=modifier,
             foreign=self.foreign(market, position),
-            life=self.life(index),
+            life=self._life_at(index, market, position),
             genre=self.genre(market, position),
             paid=market.paid,
-            ratings=market.pull(position) if market.rated(position) else None,
+            ratings=self.pull(market, position) if market.rated(position) else None,
             stars=market.stars,
         )
+
+
+@lru_cache(CARED_FOR_KEPT)
+def _cared_for(keywords: tuple[str, ...], first: int) -> tuple[str, ...]:
+    """What an app is about: the keyword in its title, and those that it also cares for."""
+    return tuple(keywords[(first + step) % KEYWORDS] for step in (0, *ASIDE))
 
 
 @lru_cache(PATTERNS)

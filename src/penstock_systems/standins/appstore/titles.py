@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from penstock_systems.standins.appstore.chance import Draws
-from penstock_systems.standins.appstore.words import TRANSLATIONS
+from penstock_systems.standins.appstore.words import MODIFIERS, TRANSLATIONS
 
 TITLE_CHARACTERS_MAX = 30
 OLD_TITLE_CHARACTERS_MAX = 255  # once it was that many
 OLD_BEFORE = -3_400  # days from day 0: who came earlier may have kept a long title
+OLD_SHARE = 0.31  # of them did
 HOSTILE_SHARE = 0.015
 
 FORMS = ("{0}: {1} {2}", "{0} - {1} {2}", "{1} {2} {0}", "{2} {1}: {0}", "{0} {1} {2}", "{1} {2} by {0}")
@@ -35,29 +35,32 @@ HOSTILE = (
 )
 
 
-def title(draws: Draws, brand: str, keyword: str, modifier: str, released: int) -> str:
+def title(luck: int, brand: str, keyword: str, modifier: str, released: int) -> str:
     first, second = keyword.capitalize(), modifier.capitalize()
-    if released < OLD_BEFORE and draws.share() < 0.31:
-        return LONG.format(brand, first, second)[: min(OLD_TITLE_CHARACTERS_MAX, 31 + draws.below(90))].rstrip()
+    part = (luck & 0xFFFF) / 0x10000
+    if released < OLD_BEFORE and part < OLD_SHARE:
+        return LONG.format(brand, first, second)[: min(OLD_TITLE_CHARACTERS_MAX, 31 + (luck >> 16) % 90)].rstrip()
     # A hostile title is kept whole: cut short it would do no harm.
-    if draws.share() < HOSTILE_SHARE and len(text := draws.pick(HOSTILE).format(brand, first)) <= TITLE_CHARACTERS_MAX:
-        return text
-    for form in (draws.pick(FORMS), "{0}: {1}", "{0}"):
+    if part > 1 - HOSTILE_SHARE:
+        text = HOSTILE[(luck >> 16) % len(HOSTILE)].format(brand, first)
+        if len(text) <= TITLE_CHARACTERS_MAX:
+            return text
+    for form in (FORMS[(luck >> 16) % len(FORMS)], "{0}: {1}", "{0}"):
         if len(text := form.format(brand, first, second)) <= TITLE_CHARACTERS_MAX:
             return text
     return brand[:TITLE_CHARACTERS_MAX]
 
 
-def subtitle(draws: Draws, first: str, second: str, modifier: str) -> str | None:
+def subtitle(luck: int, first: str, second: str, modifier: str) -> str | None:
     """One app in five has none."""
-    if draws.share() < 0.2:
+    if luck % 5 == 0:
         return None
-    text = draws.pick(SUBTITLES).format(first, second, modifier).capitalize()
+    text = SUBTITLES[(luck >> 8) % len(SUBTITLES)].format(first, second, modifier).capitalize()
     return text if len(text) <= TITLE_CHARACTERS_MAX else second.capitalize()
 
 
-def worded(draws: Draws, modifiers: list[str], modifier: int) -> str:
-    """The modifier as this app writes it: now and then in a script other than Latin."""
-    if draws.share() < 0.12:
-        return draws.pick(TRANSLATIONS)[modifier % len(TRANSLATIONS[0])]
-    return modifiers[modifier]
+def worded(luck: int, modifier: int) -> str:
+    """The modifier as an app writes it: now and then in a script other than Latin."""
+    if luck % 100 < 12:
+        return TRANSLATIONS[(luck >> 8) % len(TRANSLATIONS)][modifier % len(TRANSLATIONS[0])]
+    return MODIFIERS[modifier]

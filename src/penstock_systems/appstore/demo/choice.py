@@ -1,0 +1,43 @@
+"""What a demonstration is made of, as the environment says it. A value that cannot be is refused with the way out."""
+
+from __future__ import annotations
+
+import os
+
+from penstock_systems.appstore.demo.course import Settings
+from penstock_systems.standins.appstore import Catalogue
+
+MARKETS = 20
+
+
+def chosen() -> Settings:
+    settings = Settings(
+        apps=round(_number("APPS", 3_000, least=100, most=100_000)),
+        markets=MARKETS,
+        seed=round(_number("SEED", 1, least=0, most=2**31)),
+        days=_number("DAYS", 6, least=0.1, most=60),
+        without=tuple(filter(None, os.environ.get("WITHOUT", "").split(","))),
+        database=os.environ.get("PENSTOCK_DATABASE", ""),
+    )
+    try:
+        catalogue_of(settings)
+    except ValueError as error:
+        raise SystemExit(f"demo: {error}") from error
+    return settings
+
+
+def catalogue_of(settings: Settings) -> Catalogue:
+    return Catalogue(settings.apps, settings.markets, settings.seed, without=settings.without)
+
+
+def _number(name: str, usual: float, *, least: float, most: float) -> float:
+    given = os.environ.get(name) or str(usual)
+    try:
+        value = float(given)
+    except ValueError:
+        value = least - 1
+    if not least <= value <= most:
+        raise SystemExit(
+            f"demo: {name}={given!r} is no number from {least:g} to {most:,.0f}. Left out, it is {usual:,}."
+        )
+    return value

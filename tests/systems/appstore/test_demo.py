@@ -1,0 +1,77 @@
+"""The demonstration, small: the same seed gives the same bytes, and one that is killed goes on and lists the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SMALL = {"APPS": "150", "DAYS": "0.52", "COLUMNS": "100", "PYTHONHASHSEED": "random"}
+COMMAND = [sys.executable, "-m", "penstock_systems.appstore.demo"]
+
+
+def started(folder: Path, **more: str) -> subprocess.Popen[str]:
+    folder.mkdir(exist_ok=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_DATABASE"}
+    return subprocess.Popen(
+        COMMAND, cwd=folder, env=environment | SMALL | more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> str:
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    return said
+
+
+def report(folder: Path, name: str = "report.json") -> bytes:
+    return (folder / "build" / "demo" / name).read_bytes()
+
+
+def listed(folder: Path) -> list[str]:
+    return [each["name"] for each in json.loads(report(folder))["opportunities"]]
+
+
+@pytest.mark.only_on("sqlite")
+@pytest.mark.spec("B6-02")
+def test_the_same_seed_gives_the_same_report_and_a_killed_run_lists_the_same(tmp_path: Path) -> None:
+    once, again, killed = tmp_path / "once", tmp_path / "again", tmp_path / "killed"
+    processes = [started(once), started(again)]
+    victim = started(killed)
+    at = killed / "build" / "demo" / "run.json"
+    until = time.monotonic() + 200
+    while not (at.exists() and "2026-01-01T08" in at.read_text()):
+        assert victim.poll() is None, victim.communicate()[0]
+        assert time.monotonic() < until, "it never came to eight o'clock"
+        time.sleep(0.02)
+    victim.send_signal(signal.SIGKILL)
+    victim.communicate()
+
+    said = finished(processes[0])
+    finished(processes[1])
+    resumed = finished(started(killed))
+
+    assert "market opportunities" in said
+    assert report(once) == report(again)
+    assert report(once, "report.html") == report(again, "report.html")
+    assert "of a run that was broken off" in resumed
+    assert listed(once)
+    assert listed(killed) == listed(once)
+
+
+@pytest.mark.only_on("sqlite")
+@pytest.mark.parametrize("name, value", [("APPS", "abc"), ("APPS", "0"), ("DAYS", "-1"), ("WITHOUT", "nonsense")])
+def test_what_cannot_be_demonstrated_is_refused_in_a_sentence(tmp_path: Path, name: str, value: str) -> None:
+    process = started(tmp_path, **{name: value})
+    said, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert value in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "build").exists()

@@ -1,0 +1,60 @@
+"""The trial: ten apps are followed through all five stages, and a stage that is cut off is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock_systems.appstore import app as shared
+from penstock_systems.appstore import stages
+from penstock_systems.appstore.cluster import task
+from penstock_systems.appstore.crawl import cycle
+from tests.systems.appstore.conftest import Opened, Pipeline
+
+assert stages.app is shared.app
+NAMES = ["crawl", "enrich", "evaluate", "cluster", "opportunity"]
+
+
+async def tried(it: Pipeline) -> list[Any]:
+    return await shared.app.trial.follow(lambda seconds: it.running.advance(seconds=seconds), lambda _: None)
+
+
+@pytest.mark.alike
+@pytest.mark.spec("A13-04", "A13-05", "G2-18", "B1-01", "B7-01", "B7-02")
+async def test_ten_apps_come_through_all_five_stages(pipeline: Opened) -> None:
+    async with pipeline(apps=240, markets=4) as it:
+        followed = await tried(it)
+
+        assert [each.stage for each in followed] == NAMES
+        assert all(each.passed for each in followed), followed
+        assert followed[0].items == 10
+
+
+async def nothing(*_: object, **__: object) -> None:
+    return None
+
+
+@pytest.mark.alike
+@pytest.mark.spec("A13-05", "G2-18", "G2-40")
+@pytest.mark.parametrize("cut", NAMES)
+async def test_a_stage_that_is_cut_off_fails_by_its_name(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    async with pipeline(apps=160, markets=3) as it:
+        match cut:
+            case "crawl":
+                monkeypatch.setattr(cycle, "scan_charts", nothing)
+            case "enrich":
+                await shared.app.controllers.operate("enrichment", "stop")
+            case "evaluate":
+                monkeypatch.delitem(shared.events.handlers, "app-enriched")
+            case "cluster":
+                monkeypatch.setattr(task, "_run", nothing)
+            case "opportunity":
+                monkeypatch.delitem(shared.events.handlers, "design-done")
+
+        followed = await tried(it)
+
+        assert [each.stage for each in followed] == NAMES[: NAMES.index(cut) + 1]
+        assert [each.stage for each in followed if not each.passed] == [cut]
