@@ -85,12 +85,18 @@ def _turns(
         pair.add(ours=apps / ours["seconds"], reference=apps / theirs["seconds"], fdatasync_ms=pace)
         say(f"  {pair.ours[-1]:.1f} apps/s, the bare loop {pair.reference[-1]:.1f}: {pair.ratios[-1]:.2f}")
     ours_each, theirs_each = (statistics.median(requests[side]) for side in ("engine", "bare"))
-    say(f"  requests an app: {ours_each:.2f}, the bare loop {theirs_each:.2f}; the pace allowed {min(allowed):.0f} apps/s")
+    say(
+        f"  requests an app: {ours_each:.2f}, the bare loop {theirs_each:.2f}; the pace allowed {min(allowed):.0f} apps/s"
+    )
     report.pairs.append(pair)
     report.rows += pair.rows(BARE)
-    report.rows.append(Row("penstock", "enrich: requests an app", ours_each, "requests", theirs_each, ours_each / theirs_each))
+    report.rows.append(
+        Row("penstock", "enrich: requests an app", ours_each, "requests", theirs_each, ours_each / theirs_each)
+    )
     report.bars.append(Bar(pair.measure, pair.ratio, HALF, at_most=False, unit="of the bare loop", sure=pair.sure))
     if ours_each < REQUESTS_ALIKE * theirs_each:
-        report.suspect("enrich", "it made fewer requests an app than the bare loop: the pace of the reviews held some back")
+        report.suspect(
+            "enrich", "it made fewer requests an app than the bare loop: the pace of the reviews held some back"
+        )
     if min(allowed) < pair.row().value:
         report.suspect("enrich", "the pace still rose while it was measured")

@@ -1,6 +1,6 @@
 """The memory of the pipeline's process by how many apps the registry has: it should not matter.
 
-    python -m bench.appstore_memory FOLDER '{"url": "http://127.0.0.1:8788", "enriched": 500}'
+    python -m bench.appstore_memory FOLDER '{"url": "http://127.0.0.1:8788", "enriched": 500, "cycles": 1}'
 
 In real time, over HTTP, against a stand-in that is a process of its own. Everything in the registry is due: the controller
 enriches, and a crawl cycle reads charts and searches. Clustering and the daily run stand still; what the clustering needs is
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,15 @@ HEAD = ("apps in the registry", "MB before", "MB afterwards", "MB at most", "enr
 
 ENRICHED = "select count(*) from (select 1 from app_registry where enriched_at > :began limit 10000) as done"
 CYCLES = "select count(*) from (select 1 from crawl_log where started_at >= :began limit 100) as cycles"
-SEARCHED = "select count(*) from (select 1 from crawl_keywords where last_searched_at >= :began limit 10000) as searched"
+SEARCHED = (
+    "select count(*) from (select 1 from crawl_keywords where last_searched_at >= :began limit 10000) as searched"
+)
 
 
 # -- in a process of its own ----------------------------------------------------------------------------------------
 
 
-async def worked(url: str, enriched: int) -> dict[str, Any]:
+async def worked(url: str, enriched: int, cycles: int) -> dict[str, Any]:
     app.database = FILE
     for host in (settings.bases.itunes, settings.bases.search, settings.bases.apps):
         web.forward(host, url)
@@ -55,12 +57,12 @@ async def worked(url: str, enriched: int) -> dict[str, Any]:
     with progress(Output(), f"{await db.count('app_registry'):,} apps in the registry", enriched) as moved:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            done, cycles = await db.value(ENRICHED, began=began), await db.value(CYCLES, began=began)
+            done, crawled = await db.value(ENRICHED, began=began), await db.value(CYCLES, began=began)
             moved(min(done, enriched))
-            if done >= enriched and cycles:
+            if done >= enriched and crawled >= cycles:
                 break
             assert not running.done(), "the app has ended"
-            assert time.perf_counter() - start < SECONDS_MAX, f"only {done} apps were enriched, in {cycles} cycles"
+            assert time.perf_counter() - start < SECONDS_MAX, f"only {done} apps were enriched, in {crawled} cycles"
     gc.collect()
     found = {
         "apps": await db.count("app_registry"),
@@ -79,14 +81,21 @@ async def worked(url: str, enriched: int) -> dict[str, Any]:
 def main() -> None:
     options = given()
     gc.set_threshold(GARBAGE_THRESHOLD)  # as a worker process of `penstock run` sets itself up
-    tell(asyncio.run(worked(options["url"], options["enriched"])))
+    tell(asyncio.run(worked(options["url"], options["enriched"], options["cycles"])))
 
 
 # -- the reporting side ---------------------------------------------------------------------------------------------
 
 
 def measure(
-    report: Report, folder: Path, *, sizes: list[int], enriched: int, seed: int, say: Callable[[str], None]
+    report: Report,
+    folder: Path,
+    *,
+    sizes: Sequence[int],
+    enriched: int,
+    cycles: int,
+    seed: int,
+    say: Callable[[str], None],
 ) -> None:
     found = []
     for apps in sizes:
@@ -94,7 +103,7 @@ def measure(
         place.mkdir()
         told("appstore_fill", place, apps=apps, seed=seed)
         with started("appstore_standin", place, apps=apps, seed=seed, keeps=False) as store:
-            found.append(told("appstore_memory", place, url=store.answer()["url"], enriched=enriched))
+            found.append(told("appstore_memory", place, url=store.answer()["url"], enriched=enriched, cycles=cycles))
         say(f"  {apps:,} apps: {found[-1]['resident_mb']:.0f} MB")
     say("\n" + table(HEAD, [_line(each) for each in found]) + "\n")
     fill(report, found)

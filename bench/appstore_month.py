@@ -196,7 +196,9 @@ def _say(found: dict[str, Any], divided: list[Part], apps: int, days: int, say: 
     measured, whole = (total(divided, extrapolated=each) for each in (False, True))
     for name in ("rows_read", "rows_written", "queue_operations", "object_requests", "object_seconds"):
         mine, theirs = (cost(each, GROSS, days=DAYS).line(name) for each in (measured, whole))
-        say(f"  {name}: {mine.used:,.0f} measured ({mine.usd:.4f} $), {theirs.used:,.0f} extrapolated ({theirs.usd:.4f} $)")
+        say(
+            f"  {name}: {mine.used:,.0f} measured ({mine.usd:.4f} $), {theirs.used:,.0f} extrapolated ({theirs.usd:.4f} $)"
+        )
     kept = APPS * CHANGED_A_DAY * FREED_DAYS
     mean = found["page_bytes"] / max(1, found["pages"])
     say(

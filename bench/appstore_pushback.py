@@ -65,9 +65,7 @@ async def lost(it: Pipeline) -> dict[str, list[str]]:
         for track_id, index in failed
         if index is not None and all(catalogue.sold(index, day, "us") for day in range(today + 1))
     ]
-    dead = [
-        f"{name}: {letter.reason}" for name, queue in app.queues.items() for letter in await it.running.dead(queue)
-    ]
+    dead = [f"{name}: {letter.reason}" for name, queue in app.queues.items() for letter in await it.running.dead(queue)]
     return {"apps": sold, "keywords": await db.column(FAILED_KEYWORDS), "messages": dead}
 
 

@@ -18,10 +18,9 @@ from bench.appstore_process import given, peak_mb, resident_mb, tell, told
 from bench.appstore_rows import Size
 from bench.report import Bar, Report, Row, number
 from penstock.testing import run
-from penstock_systems.appstore.app import app, db
+from penstock_systems.appstore.app import app, db, settings
 from penstock_systems.appstore.cluster.crawled import crawled
 from penstock_systems.appstore.cluster.standing import standing
-from penstock_systems.appstore.settings import Settings
 
 IDLE_MINUTES = 31
 CRAWL = "cron.crawl:crawl"
@@ -65,7 +64,7 @@ async def compute(size: Size, seed: int) -> Answer:
         found = await crawled()
         await standing()
         read = time.perf_counter()
-        made = computed(found, {}, finer=Settings().cluster_resolution)
+        made = computed(found, finer=settings.cluster_resolution)
         ended = time.perf_counter()
         return {
             "before_mb": before,
@@ -142,7 +141,9 @@ def measure(report: Report, folder: Path, *, apps: int, seed: int, say: Callable
 def _plans(report: Report, folder: Path, apps: int, say: Callable[[str], None]) -> None:
     plans = told("appstore_plans", folder)
     asked = plans["all_day"] + plans["afterwards"]
-    say(f"  plans: {asked} statements, {plans['hot']} of them declared hot; {len(plans['wrong'])} read or sort too much")
+    say(
+        f"  plans: {asked} statements, {plans['hot']} of them declared hot; {len(plans['wrong'])} read or sort too much"
+    )
     for each in plans["wrong"]:
         say(f"    {each}")
     name = f"scale, {apps:,} apps: statements that read a table through or sort"

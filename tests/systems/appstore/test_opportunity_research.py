@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+import penstock as ps
 from penstock.config import parse
 from penstock.gateway.models import Model
+from penstock.gateway.paid import Gateway
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
 from penstock_systems.appstore.opportunity import asking
@@ -340,12 +342,13 @@ usd_per_million_completion_tokens = 4.0
 KEYS = re.compile(r"^- (.+?): ", re.MULTILINE)
 
 
-def answered(monkeypatch: pytest.MonkeyPatch, reply: Any) -> Chat:
-    """The analyst asks a stand-in from now on."""
+def answered(monkeypatch: pytest.MonkeyPatch, reply: Any, budgets: ps.Budgets | None = None) -> Chat:
+    """The analyst asks a stand-in from now on, within these budgets."""
     chat = Chat(reply=reply)
     monkeypatch.setenv("PIPELINE_MODEL_KEY", chat.manners.key)
     config = parse(SETTINGS, "penstock.toml").models["analyst"]
-    model = Model("analyst", config, asking.gateway, None, shared.app.http)
+    gateway = asking.gateway if budgets is None else Gateway(shared.app.opened, "pipeline-research", budgets)
+    model = Model("analyst", config, gateway, None, shared.app.http)
     model.client.mount("https://models.example", chat.app)
     monkeypatch.setattr(asking, "model", model)
     return chat
@@ -399,6 +402,36 @@ async def test_an_answer_that_is_no_good_is_replaced_by_the_offline_analysts(
         assert chat.book.answered == 3
         assert found.made_by == OFFLINE
         assert found.reason.startswith(("Build", "Watch", "Avoid"))
+
+
+@pytest.mark.spec("B6-03")
+async def test_a_run_that_would_cost_more_than_it_may_asks_nobody_and_says_so(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = answered(monkeypatch, lambda asked: texts(asked, "It is wanted"), ps.Budgets(run=0.000_001))
+    async with crawling(pipeline) as it:
+        await plant(it, 75.0)
+        await tell(it, 1)
+        await it.running.advance(minutes=5)
+        assert await tasks(it) == {"market-1-2026-01-01": "budget_exceeded"}
+        assert chat.book.requests == 0
+
+
+@pytest.mark.spec("B6-03")
+async def test_a_day_that_pays_for_one_question_makes_three_days_of_three(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question may cost a little less than the budget, and what is left after one is too little for another."""
+    chat = answered(monkeypatch, lambda asked: texts(asked, "It is wanted. " * 20), ps.Budgets(day=0.005))
+    async with crawling(pipeline) as it:
+        await plant(it, 75.0)
+        await tell(it, 1)
+        asked = []
+        for _ in range(3):
+            await it.running.advance(hours=1)
+            asked.append((chat.book.answered, (await tasks(it))["market-1-2026-01-01"]))
+            await it.running.advance(hours=23)
+        assert asked == [(1, "running"), (2, "running"), (3, "done")]
 
 
 async def test_a_key_that_is_refused_is_told_of_and_the_offline_analyst_does_the_work(

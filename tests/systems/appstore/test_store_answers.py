@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 import penstock as ps
@@ -30,7 +31,7 @@ def kept_on() -> None:
 
 
 def test_a_record_is_mapped_field_by_field() -> None:
-    assert parse_search(shape("search.json")).facts[0] == Found(
+    assert parse_lookup(shape("search.json")).facts[POCKET_LEDGER] == Found(
         track_id=POCKET_LEDGER,
         title="Pocket Ledger: Budget",
         bundle_id="com.example.pocketledger",
@@ -53,8 +54,15 @@ def test_a_record_is_mapped_field_by_field() -> None:
         content_rating="4+",
         languages=("EN", "DE"),
         screenshots=("https://is1-ssl.mzstatic.com/a/392x696bb.png",),
-        rank=1,
     )
+
+
+def test_a_search_gives_apps_in_brief() -> None:
+    whole = parse_lookup(shape("search.json")).facts[POCKET_LEDGER]
+    brief = parse_search(shape("search.json")).facts[0]
+
+    long = ("description", "release_notes", "languages", "screenshots")
+    assert brief == msgspec.structs.replace(whole, rank=1, **dict.fromkeys(long))
 
 
 def test_a_search_keeps_apps_in_their_order_and_leaves_out_what_cannot_be_read() -> None:

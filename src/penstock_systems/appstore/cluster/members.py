@@ -8,13 +8,13 @@ from penstock_systems.appstore.cluster.communities import NONE
 from penstock_systems.appstore.cluster.graph import Floats, Ints, Rankings, presence
 from penstock_systems.appstore.cluster.libraries import sparse
 
-PLACES_MIN = 2  # of an app in its market
+PLACES_MIN = 3  # of an app in its market: nearly a fifth of what a search brings was not asked for
 
 
 def members(rankings: Rankings, labels: Ints, told: Floats) -> tuple[Ints, Floats]:
     """The market of each app, and its weight there: the most visible app of a market has 1.
 
-    An app that is seen only once where it is seen most belongs nowhere: searches bring along what nobody asked for."""
+    An app that is seen once or twice where it is seen most belongs nowhere yet: it may have been brought along by chance."""
     belongs = np.full(rankings.apps, NONE, np.int32)
     weight = np.zeros(rankings.apps, np.float32)
     label = labels[rankings.keyword]

@@ -15,6 +15,7 @@ from penstock_systems.appstore.crawl import keyword_list, registry, untold
 from penstock_systems.appstore.crawl.convergence import Window
 from penstock_systems.appstore.crawl.searching import PARALLEL, Answers, Hit, Miss, keep
 from penstock_systems.appstore.crawl.stats import Stats
+from penstock_systems.appstore.crawl.written import written
 from penstock_systems.appstore.keywords import Letters, discovered
 from penstock_systems.appstore.store.facts import Found
 
@@ -133,18 +134,21 @@ class Results:
         self, hits: Sequence[Hit], misses: Sequence[Miss], fresh: Sequence[str], keywords: Mapping[str, Keyword]
     ) -> None:
         now = await db.now()
+        known_apps = await registry.known(each.track_id for hit in hits for each in hit.apps)
         found = harvest(
             hits,
             before=await _ranked_before([hit.keyword for hit in hits]),
-            known=await registry.known(each.track_id for hit in hits for each in hit.apps),
+            known=known_apps,
             leads_on={hit.keyword: self._window.leads_on(_of(keywords, hit).depth) for hit in hits},
             letters=settings.letters,
             now=now,
         )
         window = deepcopy(self._window)
         told = [*self._stats.keywords_with_new_rankings, *found.changed]
+        memory = await written()
+        news = memory.news(found.apps, known=known_apps, now=now)
         async with app.unit():
-            _write(found, keywords, now)
+            _write(found, news, keywords, now)
             for hit, known in found.counts:
                 window.add(found=len(hit.apps), known=known)
             if hits:
@@ -157,6 +161,8 @@ class Results:
                 keyword_list.failed(miss.keyword, attempts=attempts, error=miss.error, now=now)
             for keyword in fresh:
                 keyword_list.still_fresh(keyword, now=now)
+        memory.saved(news, now=now)
+        memory.forget(track_id for _, track_id in found.dropped)
         self._window = window
         self._count(found, misses)
 
@@ -169,9 +175,9 @@ class Results:
         stats.errors += [f"{miss.keyword}: {type(miss.error).__name__}: {miss.error}" for miss in misses]
 
 
-def _write(found: Harvest, keywords: Mapping[str, Keyword], now: str) -> None:
+def _write(found: Harvest, news: Sequence[Found], keywords: Mapping[str, Keyword], now: str) -> None:
     """Joins the unit. Ranks first, so that an app that left one keyword and came into another is not called unranked."""
-    registry.write_found(found.apps, source="search", now=now, ranked=True)
+    registry.write_found(news, source="search", now=now, ranked=True)
     for batch in ps.chunks(found.ranks, RANKS_A_BATCH):
         db.upsert("crawl_rankings", batch, key=("keyword", "track_id"))
     db.write_many(DROPPED, [{"keyword": keyword, "track_id": track_id} for keyword, track_id in found.dropped])

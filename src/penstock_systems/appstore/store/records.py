@@ -65,8 +65,9 @@ def is_app(record: Record) -> bool:
     return record.wrapper_type == "software" or (isinstance(kind, str) and kind.endswith("software"))
 
 
-def found(record: Record, rank: int | None = None) -> Found | None:
-    """The app of a record; None where it has no id that one could keep."""
+def found(record: Record, rank: int | None = None, *, brief: bool = False) -> Found | None:
+    """The app of a record; None where it has no id that one could keep. A `brief` one is without its long texts and lists:
+    they are most of the work, and whoever wants them looks the app up."""
     track_id = identity(record.track_id)
     if track_id is None:
         return None
@@ -85,19 +86,19 @@ def found(record: Record, rank: int | None = None) -> Found | None:
         formatted_price=cleaned(record.formatted_price),
         icon=next(filter(None, map(address, _artwork(record))), None),
         url=address(record.track_view_url),
-        description=prose(record.description),
+        description=None if brief else prose(record.description),
         released=moment(record.release_date),
         version=cleaned(record.version, characters_max=VERSION_CHARACTERS_MAX),
         version_released=moment(record.current_version_release_date),
-        release_notes=prose(record.release_notes),
+        release_notes=None if brief else prose(record.release_notes),
         content_rating=cleaned(record.content_advisory_rating) or cleaned(record.track_content_rating),
-        languages=_texts(record.languages, LANGUAGES_MAX),
-        screenshots=_addresses(record.screenshot_urls) or _addresses(record.ipad_screenshot_urls),
+        languages=None if brief else _texts(record.languages, LANGUAGES_MAX),
+        screenshots=None if brief else _addresses(record.screenshot_urls) or _addresses(record.ipad_screenshot_urls),
         rank=rank,
     )
 
 
-def apps_of(body: bytes, what: str, *, ranked: bool = False) -> Read[list[Found]]:
+def apps_of(body: bytes, what: str, *, ranked: bool = False, brief: bool = False) -> Read[list[Found]]:
     """The apps of an answer in its order, each once. An entry that cannot be read keeps its rank from the next one."""
     records, skipped = records_of(body, what)
     apps: dict[int, Found] = {}
@@ -105,7 +106,7 @@ def apps_of(body: bytes, what: str, *, ranked: bool = False) -> Read[list[Found]
     for place, record in records:
         if not is_app(record):
             others += 1
-        elif app := found(record, place - others if ranked else None):
+        elif app := found(record, place - others if ranked else None, brief=brief):
             apps.setdefault(app.track_id, app)
         else:
             skipped += 1

@@ -26,6 +26,6 @@ def search_url(base: str, term: str, *, country: str, language: str, limit: int)
 
 
 def parse_search(body: bytes, *, limit: int = RESULTS_MAX) -> Read[list[Found]]:
-    """The apps in rank order, each once. No hit is an empty list."""
-    apps, skipped = apps_of(body, "The answer to a search", ranked=True)
+    """The apps in rank order, each once and in brief. No hit is an empty list."""
+    apps, skipped = apps_of(body, "The answer to a search", ranked=True, brief=True)
     return Read(apps[:limit], skipped)

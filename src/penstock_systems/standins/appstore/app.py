@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
-from penstock_systems.standins.appstore.chance import BELLS, Draws, salted, then
+from penstock_systems.standins.appstore.chance import BELLS, salted, then
 from penstock_systems.standins.appstore.genres import GAME_GENRES, GAMES, GENRES, STOREFRONTS
 from penstock_systems.standins.appstore.stars import spread
 from penstock_systems.standins.appstore.titles import subtitle, title, worded
 from penstock_systems.standins.appstore.words import MODIFIERS, SELLERS
 
 FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)  # day 0 of the catalogue
+_FIRST_ORDINAL = FIRST_DAY.toordinal()
 DAY_SECONDS = 86_400
 NEVER = 1 << 30  # a day that does not come
 RATINGS_A_DAY = 0.0006  # by how much the count grows
@@ -96,6 +97,12 @@ class App(msgspec.Struct, frozen=True, gc=False):
         minute = (self.index * 7_919 + number * 104_729) % 1_440
         return FIRST_DAY + timedelta(days=self.released + int(number * self.update_days), minutes=minute)
 
+    def version_text(self, number: int) -> str:
+        """The same moment as the store writes it."""
+        hours, minutes = divmod((self.index * 7_919 + number * 104_729) % 1_440, 60)
+        day = date.fromordinal(_FIRST_ORDINAL + self.released + int(number * self.update_days))
+        return f"{day.isoformat()}T{hours:02}:{minutes:02}:00Z"
+
     def rating_count(self, day: int, country: str = "us") -> int:
         grown = self.ratings * (1 + RATINGS_A_DAY * max(0, day))
         return int(grown * STOREFRONTS[country].share + 1e-6)
@@ -112,8 +119,8 @@ def price_of(seed: int, index: int, paid: float) -> float:
 
 def life_of(seed: int, index: int) -> tuple[int, int]:
     """The day it comes and the day it leaves. Two in a hundred come within the year, six leave; some had left before."""
-    draws = Draws(seed, 35, index)
-    coming, leaving = draws.bits(), draws.share()
+    coming = then(salted(seed, 35), index)
+    leaving = ((then(coming, 1) >> 12) + 0.5) / (1 << 52)
     age = BELLS[(coming >> 40) % 4_096]
     released = 1 + coming // 100 % 365 if coming % 100 < 2 else -min(6_000, int(900 * math.exp(0.8 * age)))
     return released, max(released + 1, int(-math.log(leaving) * 365 / 0.06) - 60)
@@ -136,16 +143,14 @@ def describe(
     stars: float,
 ) -> App:
     """`foreign` is a word of another market that stands in its title instead of the modifier."""
-    draws = Draws(seed, 32, index)
     # Many small choices are cut from a few numbers, because a million apps are described at a time.
-    words, money, form, bent = draws.bits(), draws.bits(), draws.bits(), draws.bits()
+    words = then(salted(seed, 32), index)
+    money, form, bent = then(words, 1), then(words, 2), then(words, 3)
     released = life[0]
     count = max(1.0, math.exp(ratings)) if ratings is not None and released <= 0 else 0.0
     loved = count > 1_000
-    bought = range(PURCHASE_COUNTS[money % 100])
-    items = [PURCHASES[(money // 100 + 5 * step) % len(PURCHASES)] for step in bought]
     wavering = max(0.15, 1.2 - 0.12 * math.log(count + 1))  # where few rated, the mean is anywhere
-    wide, gap, left, size = BELLS[bent % 4_096], *(BELLS[(bent >> shift) % 4_096] for shift in (12, 24, 36))
+    gap, left, size = BELLS[(bent >> 12) % 4_096], BELLS[(bent >> 24) % 4_096], BELLS[(bent >> 36) % 4_096]
     return App(
         index=index,
         track_id=track_id,
@@ -158,22 +163,26 @@ def describe(
         bundle_id=f"com.{brand.casefold()}.{keywords[0]}-{track_id:x}",
         genres=_genres(genre, SECOND_GENRES[(form >> 56) % len(SECOND_GENRES)]),
         price=price_of(seed, index, paid),
-        purchases=tuple(
-            (name, prices[(money >> 16 + 3 * turn) % len(prices)]) for turn, (name, prices) in enumerate(items)
-        ),
+        purchases=_purchases(money),
         released=released,
         gone=life[1],
         update_days=max(3.0, (22.0 if loved else 180.0) * math.exp(0.7 * gap)),
         abandoned=NEVER if loved else released + (int(660 * math.exp(left)) if form % 8 > 2 else 0),
         version_parts=VERSION_PARTS[(form >> 8) % 100],
         ratings=count,
-        stars=min(4.95, max(1.05, stars + wavering * wide)),
+        stars=min(4.95, max(1.05, stars + wavering * BELLS[bent % 4_096])),
         languages=LANGUAGE_SETS[(form >> 20) % len(LANGUAGE_SETS)],
         size_bytes=int(97e6 * math.exp(0.95 * size)),
         age=AGES[(form >> 28) % 100],
         website=(form >> 36) % 1_000 < 477,
         screenshots=0 if (form >> 46) % 10 == 0 else 3 + (form >> 50) % 6,
     )
+
+
+def _purchases(luck: int) -> tuple[tuple[str, float], ...]:
+    first = luck // 100
+    items = [PURCHASES[(first + 5 * step) % len(PURCHASES)] for step in range(PURCHASE_COUNTS[luck % 100])]
+    return tuple([(name, prices[(luck >> 16 + 3 * turn) % len(prices)]) for turn, (name, prices) in enumerate(items)])
 
 
 def _genres(genre: int, second: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from penstock_systems.standins.appstore.markup import embedded
 from penstock_systems.standins.appstore.records import Json
 from penstock_systems.standins.appstore.shelves import Sight, similar
 from penstock_systems.standins.appstore.stars import average
-from penstock_systems.standins.appstore.texts import instant, notes
+from penstock_systems.standins.appstore.texts import notes
 
 VERSIONS_MAX = 25
 
@@ -20,7 +20,7 @@ def shoebox(sight: Sight) -> str:
         {
             "versionDisplay": app.version(number),
             "releaseNotes": notes(app, number),
-            "releaseTimestamp": instant(app, number),
+            "releaseTimestamp": app.version_text(number),
         }
         for number in range(last, max(-1, last - 5), -1)
     ]
@@ -52,9 +52,13 @@ def old_data(sight: Sight) -> Json:
     """The same as data, without a page."""
     app, histogram = sight.app, sight.app.histogram(sight.day, sight.country)
     rated = {"value": average(histogram), "ratingCount": sum(histogram)}
-    shown = {"name": app.title, "subtitle": app.subtitle, "userRating": rated, "releaseDate": instant(app, 0)[:10]}
+    shown = {"name": app.title, "subtitle": app.subtitle, "userRating": rated, "releaseDate": app.version_text(0)[:10]}
     history = [
-        {"versionString": app.version(number), "releaseNotes": notes(app, number), "releaseDate": instant(app, number)}
+        {
+            "versionString": app.version(number),
+            "releaseNotes": notes(app, number),
+            "releaseDate": app.version_text(number),
+        }
         for number in range(app.versions(sight.day))
     ]
     return {

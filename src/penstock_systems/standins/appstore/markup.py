@@ -14,7 +14,7 @@ from penstock_systems.standins.appstore.labels import labels
 from penstock_systems.standins.appstore.records import Json
 from penstock_systems.standins.appstore.shelves import Sight
 from penstock_systems.standins.appstore.stars import average
-from penstock_systems.standins.appstore.texts import artwork, instant, notes
+from penstock_systems.standins.appstore.texts import artwork, notes
 
 PAGE_BYTES = (400_000, 800_000)  # a real page is between these
 RULE_BYTES = 64  # of style: the weight is cut between two rules
@@ -76,7 +76,7 @@ def _history(app: App, day: int) -> str:
     return "<dialog>{}</dialog>".format(
         "".join(
             f'<div class="metadata svelte-1a2b"><span>{app.version(number)}</span>'
-            f'<time datetime="{instant(app, number)}"></time></div><p>{escape(notes(app, number))}</p>'
+            f'<time datetime="{app.version_text(number)}"></time></div><p>{escape(notes(app, number))}</p>'
             for number in range(last, max(-1, last - 3), -1)
         )
     )

@@ -17,7 +17,6 @@ from penstock_systems.standins.appstore.texts import (
     artwork,
     description,
     developer_url,
-    instant,
     notes,
 )
 
@@ -61,8 +60,8 @@ def app_record(catalogue: Catalogue, index: int, day: int, country: str) -> Json
         "sellerName": app.seller,
         "description": description(app),
         "version": app.version(last),
-        "releaseDate": instant(app, 0),
-        "currentVersionReleaseDate": instant(app, last),
+        "releaseDate": app.version_text(0),
+        "currentVersionReleaseDate": app.version_text(last),
         "price": app.price,
         "formattedPrice": price_text(app.price, country, "Free"),
         "currency": store.currency,

@@ -26,9 +26,12 @@ def whole_store(seed: int = 1) -> Catalogue:
     return Catalogue(APPS, MARKETS, seed)
 
 
-def every_app(catalogue: Catalogue, day: int = 0, country: str = "us") -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each track id with what a crawl learns about it, in no order. Takes some 30 microseconds an app and no memory."""
-    for index in range(catalogue.apps):
+def every_app(
+    catalogue: Catalogue, *, first: int = 0, last: int | None = None, day: int = 0, country: str = "us"
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each track id with what a crawl learns about it, in no order. It takes no memory, and `first` and `last` cut it up
+    for several processes: `last` itself is not among them."""
+    for index in range(first, catalogue.apps if last is None else last):
         if catalogue.exists(index):
             app = catalogue.described(index)
             yield app.track_id, _fields(catalogue, app, day, country)
@@ -48,7 +51,7 @@ def _fields(catalogue: Catalogue, app: App, day: int, country: str) -> dict[str,
         "artwork_url": f"{artwork(app)}/100x100bb.jpg",
         "track_view_url": f"https://apps.apple.com/{country}/app/id{app.track_id}",
         "description": f"{app.title} keeps your {app.keywords[0]} in one place, with {app.keywords[1]}.",
-        "release_date": app.version_time(0).isoformat()[:19] + "Z",
+        "release_date": app.version_text(0),
         "version": app.version(app.versions(day) - 1),
         "content_rating": app.age,
         "languages": app.languages,

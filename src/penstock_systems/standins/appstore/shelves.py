@@ -14,7 +14,7 @@ from penstock_systems.standins.appstore.labels import labels
 from penstock_systems.standins.appstore.records import Json
 from penstock_systems.standins.appstore.reviews import Review, newest
 from penstock_systems.standins.appstore.stars import average
-from penstock_systems.standins.appstore.texts import app_url, artwork, instant, notes
+from penstock_systems.standins.appstore.texts import app_url, artwork, notes
 
 LOCKUPS_MAX = 12
 VERSIONS_MAX = 25
@@ -143,7 +143,7 @@ def _versions(app: App, day: int, language: str) -> Json:
             "$kind": "TitledParagraph",
             "text": notes(app, number),
             "primarySubtitle": f"{called} {app.version(number)}",
-            "secondarySubtitle": instant(app, number),
+            "secondarySubtitle": app.version_text(number),
         }
         for number in range(count - 1, max(-1, count - 1 - VERSIONS_MAX), -1)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from penstock_systems.standins.appstore.chance import share
+from penstock_systems.standins.appstore.chance import mix, then
 
 SAMPLED_RATINGS_MAX = 20  # so few are drawn one by one
 USUAL = (0.70, 0.14, 0.06, 0.03, 0.07)  # five stars first
@@ -22,8 +22,10 @@ def spread(total: int, mean: float, *about: int) -> list[int]:
         counts[0] += total - sum(counts)
         return counts
     counts = [0, 0, 0, 0, 0]
+    luck = mix(*about)
     for number in range(total):
-        left, place = share(*about, number), 0
+        luck = luck >> 12 if number % 5 else then(luck, number)  # five from one
+        left, place = (luck & 0xFFF) / 0x1000, 0
         while place < 4 and left >= odds[place]:
             left -= odds[place]
             place += 1

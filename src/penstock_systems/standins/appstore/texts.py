@@ -57,8 +57,3 @@ def release_text(app: App) -> tuple[str, str]:
     """As the feeds write it: with the offset of California, and spelled out."""
     released = (app.version_time(0) if app.released else FIRST_DAY).date()
     return f"{released.isoformat()}T00:00:00-07:00", f"{released:%B} {released.day}, {released.year}"
-
-
-def instant(app: App, number: int) -> str:
-    """When a version came out."""
-    return app.version_time(number).isoformat()[:19] + "Z"
