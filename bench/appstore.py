@@ -58,7 +58,7 @@ class Plan:
 
 
 FULL = Plan(APPS, 20_000, 30, 300, 5, True, (20_000, 200_000), 500, 1, 3_000, 6)
-QUICK = Plan(APPS // 50, 3_000, 30, 100, 3, True, (10_000, 50_000), 100, 1, 1_000, 6)
+QUICK = Plan(APPS // 50, 3_000, 30, 150, 3, True, (10_000, 50_000), 100, 1, 1_000, 6)
 SMOKE = Plan(300, 200, 1, 8, 1, False, (100, 200), 2, 0, 100, 1)
 
 Part = Callable[[Report, Path, Plan], None]

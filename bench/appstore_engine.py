@@ -2,9 +2,9 @@
 
     python -m bench.appstore_engine FOLDER '{"url": "http://127.0.0.1:8788", "ids": [1, 2], "developers": [3]}'
 
-Commands come as lines of JSON on stdin. A `round` forgets what was learnt about the apps, lets the controller enrich them all,
-and is answered with the seconds from its start to the last commit. `warm` lets the paces rise first, which takes a minute. All
-stages are on, and nothing is due by the clock.
+Commands come as lines of JSON on stdin. A `round` forgets what was learnt about the apps, wakes the controller, which
+enriches them all, and is answered with the seconds until the last commit. `warm` lets the paces rise first, which takes a
+minute or two. All stages are on, and nothing is due by the clock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock_systems.appstore.stages import app as staged
 assert staged is app
 
 POLL_SECONDS = 0.01
-PAUSE_SECONDS = 0.5  # between a stop and what is changed then
+PAUSE_SECONDS = 1.0  # in which what the last round left has ended
 ROUND_SECONDS_MAX = 300.0
 RATE_MAX = 10_000.0  # apps a second: what holds it back is to be the work
 WARM_ROUNDS_MAX = 30
@@ -75,15 +75,13 @@ async def begin(url: str, ids: list[int], developers: list[int]) -> None:
 
 
 async def enrich_all(ids: list[int]) -> dict[str, Any]:
-    await app.controllers.operate(NAME, "stop")
     await asyncio.sleep(PAUSE_SECONDS)
+    shutil.rmtree(Path(html_cache.path), ignore_errors=True)
     async with app.unit():
         for statement in FORGET:
             db.write(statement)
-    shutil.rmtree(Path(html_cache.path), ignore_errors=True)
-    await app.controllers.operate(NAME, "tune", rate=RATE_MAX)
     began = time.perf_counter()
-    await app.controllers.operate(NAME, "start")
+    await app.controllers.operate(NAME, "wake")
     while await db.value(LEFT) is not None:
         assert time.perf_counter() - began < ROUND_SECONDS_MAX, "the apps were not enriched in time"
         await asyncio.sleep(POLL_SECONDS)
@@ -96,6 +94,7 @@ async def enrich_all(ids: list[int]) -> dict[str, Any]:
 
 async def warm(ids: list[int]) -> dict[str, Any]:
     """Until the pace is not what holds it back. Reviews are asked for beside it: theirs is a pace of its own."""
+    await app.controllers.operate(NAME, "tune", rate=RATE_MAX)
     asking = asyncio.ensure_future(_ask_for_reviews(ids))
     rates = [0.0]
     for _ in range(WARM_ROUNDS_MAX):

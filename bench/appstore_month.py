@@ -6,8 +6,8 @@ The store is known before the month begins. Two in a hundred apps come due each 
 clusterings and daily runs go on as they do. The stand-in has the limits that Apple is reported to have.
 
 How often the controller looks for an app that is due depends on how dense they come. So they come in rushes, as dense as on
-the whole store and for the part of the time that this store is of the whole one; what the enrichment uses in a rush is what is
-counted for it. Between rushes it looks for work now and then and finds none, which on the whole store would not happen.
+the whole store and for the part of the time that this store is of the whole one. What the enrichment uses in a rush is what
+is counted for it. Between rushes it looks for work now and then and finds none: on the whole store that would not happen.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from penstock.cli.operating import progress
 from penstock.cli.output import Output
 from penstock.model.prices import GROSS, Usage, cost
 from penstock.testing import run
-from penstock_systems.appstore.app import db
+from penstock_systems.appstore.app import db, html_cache
 from penstock_systems.standins.appstore import Manners
 from penstock_systems.standins.appstore.scale import APPS
 
@@ -55,7 +55,6 @@ USD_MAX = 1.0
 BILLED_BEFORE, BILLED_AFTER = 19.63, 0.50  # rows read before it was mended, and everything after
 REAL_PAGE_BYTES = 500_000  # of a product page of the real store; the stand-in's are smaller here
 FREED_DAYS = 30  # that a page is kept
-GB = 1e9
 
 USED = """
 select task, statement, executions, rows_read, rows_written, micros
@@ -101,7 +100,7 @@ async def month(size: Size, seed: int, days: int, calendar: Calendar) -> dict[st
         used = {name: each for name, each in (await _used(began[:7])).items() if driver_of(name) != ENRICHED}
         counts = await _counts(began, days) | {SEARCHES: it.store.truth().books["search"].answered}
         books = {name: [book.requests, book.answered] for name, book in it.store.truth().books.items()}
-    pages = [path.stat().st_size for path in Path("pipeline-html-cache").rglob("*.html") if path.is_file()]
+    pages = _kept_pages()
     return {
         "total": asdict(usage.total),
         "used": {name: asdict(each) for name, each in (used | dense).items()},
@@ -110,6 +109,11 @@ async def month(size: Size, seed: int, days: int, calendar: Calendar) -> dict[st
         "pages": len(pages),
         "page_bytes": sum(pages),
     }
+
+
+def _kept_pages() -> list[int]:
+    """The bytes of each page in the cache."""
+    return [path.stat().st_size for path in Path(html_cache.path).rglob("*.html")]
 
 
 async def _used(month: str) -> dict[str, Usage]:
@@ -175,8 +179,8 @@ def _say(found: dict[str, Any], divided: list[Part], apps: int, days: int, say: 
     counts, books = found["counts"], found["books"]
     requests = sum(book[0] for book in books.values())
     say(
-        f"  {days} days: {counts[ENRICHED]:,} apps enriched again, {books['search'][0]:,} searches, {counts['busy cycles']:,} "
-        f"busy cycles of {days * 288:,}, {counts['clusterings']} clusterings, {requests:,} requests"
+        f"  {days} days: {counts[ENRICHED]:,} apps enriched again, {books['search'][0]:,} searches, "
+        f"{counts['busy cycles']:,} busy cycles of {days * 288:,}, {counts['clusterings']} clusterings, {requests:,} requests"
     )
     lines = [
         (

@@ -1,4 +1,4 @@
-"""The plans of everything that the pipeline asks its database all day, on a filled one: no table read through, nothing sorted.
+"""The plans of what the pipeline asks its database all day, on a filled one: no table is read through, nothing sorted.
 
     python -m bench.appstore_plans FOLDER '{}'
 

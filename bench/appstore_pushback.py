@@ -2,8 +2,8 @@
 
     python -m bench.appstore_pushback FOLDER '{"apps": 3000, "seed": 1, "days": 6}'
 
-In virtual time, from an empty database. The store refuses as Apple is reported to: with 403 and without a word about how long,
-at a limit that changes with the hour, and for a quarter of an hour to whoever goes on regardless. It fails now and then too.
+In virtual time, from an empty database. The store refuses as Apple is reported to: with 403 and without a word about how
+long, at a limit that changes with the hour, and for a quarter of an hour to whoever goes on regardless. Some answers fail.
 """
 
 from __future__ import annotations

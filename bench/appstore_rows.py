@@ -1,4 +1,4 @@
-"""The rows of a pipeline that has seen a whole store: every app enriched, every keyword searched, and when each is due again."""
+"""The rows of a pipeline that has seen a whole store: every app enriched, every keyword searched, each due again some day."""
 
 from __future__ import annotations
 

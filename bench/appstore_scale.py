@@ -174,6 +174,8 @@ def _clustering(report: Report, made: Answer, ran: Answer, apps: int, say: Calla
         f"  the whole task: {ran['run_seconds']:.1f} s, {ran['run_peak_mb']:,.0f} MB, {ran['run'][0]:,} rows read and "
         f"{ran['run'][1]:,} written; what follows from it: {ran['followed'][0]:,} read, {ran['followed'][1]:,} written"
     )
+    clustered = ran["run"][0] / (apps + Size(apps).rankings)
+    say(f"  for each app and ranking the whole task reads {clustered:.2f} rows")
     name = f"scale, {apps:,} apps: clustering"
     report.rows += [
         Row("penstock", f"{name}, read and computed", seconds, "s", durability="off"),

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from penstock.gateway.pages import PageCache
     from penstock.runtime.engine import Engine
 
-BLOBS_EVERY_SECONDS = 3_600.0
+BLOBS_LOOKS = 30  # in the time that the shortest-lived blobs are kept: what is too old stays a thirtieth longer at most
+BLOBS_EVERY_SECONDS = (3_600.0, 86_400.0)
 
 
 class Outside:
@@ -40,7 +41,7 @@ class Outside:
         self.standins: list[StandIn] = []
 
     def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = (), durable: bool = True) -> BlobFolder:
-        """A folder of blobs: bytes under keys, each saved whole or not at all. What `expiries` call too old goes hourly.
+        """A folder of blobs: bytes under keys, each saved whole or not at all. What `expiries` call too old goes.
         What can be fetched again need not be `durable`: it is saved without waiting for the disk."""
         folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable)
         if expiries:
@@ -80,8 +81,10 @@ class Outside:
         raise NotImplementedError
 
     async def expire_blobs(self) -> None:
-        """Removes what is too old, hourly, for as long as the app runs."""
+        """Removes what is too old, for as long as the app runs. Each look goes through all of them, so there are few."""
         while self._expiring:
             for folder in self._expiring:
                 await folder.expire()
-            await asyncio.sleep(BLOBS_EVERY_SECONDS)
+            shortest = min(expiry.seconds for folder in self._expiring for expiry in folder.expiries)
+            least, most = BLOBS_EVERY_SECONDS
+            await asyncio.sleep(min(most, max(least, shortest / BLOBS_LOOKS)))

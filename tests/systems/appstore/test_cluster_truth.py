@@ -18,7 +18,7 @@ def test_planted_markets_are_found_again(seed: int) -> None:
     found = judged(seed, apps=3_000, markets=20, keywords=1_500)
     assert found.ours >= BAR
     assert found.ours > max(found.overlap, found.genre) + 0.05
-    assert found.placed >= 0.65
+    assert found.placed >= 0.7
     assert 15 <= found.found <= 60  # twenty were planted, and there are genres that hold together by themselves
 
 

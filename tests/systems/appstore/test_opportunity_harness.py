@@ -13,7 +13,7 @@ import penstock as ps
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
 from penstock_systems.appstore.opportunity import asking, harness, research
-from penstock_systems.appstore.opportunity.choosing import FEW, FLOOR, GOOD, TOP, Candidate, task_id, worthwhile
+from penstock_systems.appstore.opportunity.choosing import FLOOR, MOVED, TOP, Candidate, is_news, task_id, worthwhile
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import crawling, insert, leap, write
@@ -74,21 +74,26 @@ async def harnessed(pipeline: Opened) -> AsyncIterator[Pipeline]:
 
 @pytest.mark.spec("B6-01")
 @pytest.mark.alike
-def test_what_scores_above_seventy_is_looked_into_and_at_most_twenty_of_them() -> None:
-    many = [Candidate(id, id, 70.0 + id) for id in range(1, 31)]
+def test_the_best_are_looked_into_and_at_most_twenty_of_them() -> None:
+    many = [Candidate(id, id, 60.0 + id) for id in range(1, 31)]
     chosen = worthwhile(many)
     assert [each.cluster_id for each in chosen] == list(range(30, 30 - TOP, -1))
-    four = [Candidate(1, 1, 71.0), Candidate(2, 2, GOOD), Candidate(3, 3, 80.0), Candidate(4, 4, 99.0)]
-    assert [each.cluster_id for each in worthwhile(four)] == [4, 3, 1]
 
 
 @pytest.mark.spec("B6-01")
 @pytest.mark.alike
-def test_where_few_are_good_the_best_are_looked_into_down_to_a_floor() -> None:
+def test_what_scores_below_the_floor_is_not_looked_into() -> None:
     small = [Candidate(id, id, score) for id, score in enumerate((72.0, 64.0, 58.0, 55.0, 40.0), 1)]
-    assert [each.cluster_id for each in worthwhile(small)] == [1, 2, 3]
-    assert len(worthwhile(small)) == FEW
+    assert [each.cluster_id for each in worthwhile(small)] == [1, 2, 3, 4]
     assert worthwhile([Candidate(1, 1, FLOOR - 0.1)]) == []
+
+
+@pytest.mark.alike
+def test_a_market_whose_score_has_moved_is_looked_into_again_on_another_day() -> None:
+    assert is_news(60.0 + MOVED, 60.0, same_day=False)
+    assert is_news(60.0 - MOVED, 60.0, same_day=False)
+    assert not is_news(60.0 + MOVED, 60.0, same_day=True)
+    assert not is_news(60.1, 60.0, same_day=False)
 
 
 @pytest.mark.alike

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,20 @@ class Arranged:
     rankings: Rankings
     keywords: list[str]
     track_ids: Longs
-    ratings: Longs
-    strength: Doubles  # how hard each app is to compete with
     demand: Doubles  # how much each keyword is wanted
+    ratings: Longs
+    stars: Doubles
+    velocity: Doubles
+    scored: Doubles  # how hard each app is to compete with, where the agent has come to it
+
+    def strengths(self, apps: Longs) -> list[float]:
+        """How hard these apps are to compete with. One that the agent has not come to yet is scored by the same formula."""
+        known = self.scored[apps].tolist()
+        facts = zip(self.ratings[apps].tolist(), self.stars[apps].tolist(), self.velocity[apps].tolist(), strict=True)
+        return [
+            scores.competitiveness(ratings, _or_none(stars), _or_none(velocity)) if isnan(score) else score
+            for score, (ratings, stars, velocity) in zip(known, facts, strict=True)
+        ]
 
 
 def arranged(crawled: Crawled) -> Arranged:
@@ -48,7 +60,8 @@ def arranged(crawled: Crawled) -> Arranged:
     keywords = [places.keywords[each] for each in order]
     ratings: Longs = apps.of("ratings", 0)
     demand = _demand(keywords, crawled.keywords.demand, rankings, ratings)
-    return Arranged(rankings, keywords, track_ids, ratings, _strength(apps, ratings), demand)
+    stars, velocity, scored = (apps.of(column, np.nan) for column in ("stars", "velocity", "score"))
+    return Arranged(rankings, keywords, track_ids, demand, ratings, stars, velocity, scored)
 
 
 class _Apps:
@@ -68,14 +81,8 @@ class _Apps:
         return found
 
 
-def _strength(apps: _Apps, ratings: Longs) -> Doubles:
-    """What the competitiveness agent found; for an app that it has not come to yet, what it will find."""
-    strength: Doubles = apps.of("score", np.nan)
-    stars, velocity = apps.of("stars", np.nan), apps.of("velocity", np.nan)
-    for app in np.flatnonzero(np.isnan(strength)).tolist():
-        loved, growing = (None if np.isnan(each) else float(each) for each in (stars[app], velocity[app]))
-        strength[app] = scores.competitiveness(int(ratings[app]), loved, growing)
-    return strength
+def _or_none(value: float) -> float | None:
+    return None if isnan(value) else value
 
 
 def _demand(keywords: list[str], known: dict[str, float], rankings: Rankings, ratings: Longs) -> Doubles:

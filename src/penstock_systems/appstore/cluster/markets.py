@@ -77,7 +77,7 @@ def _described(given: Arranged, layout: Layout, tied: Floats) -> list[Market]:
         demands = given.demand[places].tolist()
         keywords = dict(zip((given.keywords[at] for at in places.tolist()), _rounded(tied[places]), strict=True))
         apps = dict(zip(given.track_ids[inside].tolist(), _rounded(weight[inside]), strict=True))
-        strengths = list(zip(given.strength[inside].tolist(), apps.values(), strict=True))
+        strengths = list(zip(given.strengths(inside), apps.values(), strict=True))
         found.append((score(demands, strengths, given.ratings[inside].tolist()), keywords, apps))
         # A name is made of what people search for: what is wanted counts up to three times what is not.
         heaviness.append(

@@ -8,13 +8,15 @@ from penstock_systems.appstore.cluster.communities import NONE
 from penstock_systems.appstore.cluster.graph import Floats, Ints, Rankings, presence
 from penstock_systems.appstore.cluster.libraries import sparse
 
-PLACES_MIN = 3  # of an app in its market: nearly a fifth of what a search brings was not asked for
+PLACES_MIN = 3  # of an app in its market, unless all that it has are there
+PLACES_FEW = 2
 
 
 def members(rankings: Rankings, labels: Ints, told: Floats) -> tuple[Ints, Floats]:
     """The market of each app, and its weight there: the most visible app of a market has 1.
 
-    An app that is seen once or twice where it is seen most belongs nowhere yet: it may have been brought along by chance."""
+    Searches bring along what nobody asked for. So an app belongs to a market if it is seen there three times, or twice and
+    nowhere else; before that it belongs nowhere."""
     belongs = np.full(rankings.apps, NONE, np.int32)
     weight = np.zeros(rankings.apps, np.float32)
     label = labels[rankings.keyword]
@@ -31,7 +33,8 @@ def members(rankings: Rankings, labels: Ints, told: Floats) -> tuple[Ints, Float
     order = np.lexsort((visible.indices, -visible.data, app))
     apps, first = np.unique(app[order], return_index=True)
     best = order[first]
-    sure = places.data[best] >= PLACES_MIN
+    here, everywhere = places.data[best], np.bincount(rankings.app, minlength=rankings.apps)[apps]
+    sure = (here >= PLACES_MIN) | ((here >= PLACES_FEW) & (here == everywhere))
     apps, best = apps[sure], best[sure]
     belongs[apps] = visible.indices[best]
     weight[apps] = visible.data[best]

@@ -1,8 +1,9 @@
-"""Which markets are worth looking into: the good ones, or in a small catalogue the best there are.
+"""Which markets are worth looking into: the best there are.
 
-Markets that score above 70 are looked into, the best first, at most 20 at a time. Where fewer than three reach that, the best
-three do, down to a score of 50: a catalogue of a few hundred apps has its best markets too, and somebody waits for a first
-result. What was looked into within seven days, or anything of its lineage, is not looked into again.
+The best twenty are looked into, down to a score of 50. A score above 70 is what calls a market good; but a catalogue of a few
+thousand apps has its best markets too, and somebody waits for a first result. What was looked into within seven days, or
+anything of its lineage, is not looked into again, unless its score has moved by five points since: then it is, but on another
+day.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from typing import NamedTuple
 
 import penstock as ps
 
-GOOD = 70.0
 FLOOR = 50.0
-FEW = 3
 TOP = 20  # of one run
 PERIOD_DAYS = 7
+MOVED = 5.0
 
 
 class Candidate(NamedTuple):
@@ -30,8 +30,12 @@ def worthwhile(candidates: Iterable[Candidate]) -> list[Candidate]:
     chosen again, and not ever weaker ones."""
     ranked = sorted(candidates, key=lambda each: (-each.score, each.cluster_id))
     best = ps.first_by(ranked, lambda each: each.lineage_id)
-    good = [each for each in best if each.score > GOOD][:TOP]
-    return good if len(good) >= FEW else [each for each in best if each.score >= FLOOR][:FEW]
+    return [each for each in best if each.score >= FLOOR][:TOP]
+
+
+def is_news(score: float, before: float, *, same_day: bool) -> bool:
+    """Whether a market that was looked into lately is to be looked into again."""
+    return not same_day and abs(score - before) >= MOVED
 
 
 def task_id(candidate: Candidate, day: str) -> str:

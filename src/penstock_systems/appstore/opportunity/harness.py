@@ -12,7 +12,7 @@ from typing import NamedTuple
 import penstock as ps
 from penstock_systems.appstore.app import DesignDone, app, db, events
 from penstock_systems.appstore.moments import after, day_of
-from penstock_systems.appstore.opportunity.choosing import FLOOR, PERIOD_DAYS, Candidate, task_id, worthwhile
+from penstock_systems.appstore.opportunity.choosing import FLOOR, PERIOD_DAYS, Candidate, is_news, task_id, worthwhile
 
 PARALLEL = 3
 WORKFLOW = "batch-research"
@@ -30,12 +30,13 @@ limit :most
 """
 # A market that could not be looked into is tried again on another day.
 LATELY = """
-select 1
+select score, due_at
 from research_tasks
 where subject = :subject
 and kind = 'opportunity'
 and due_at > :since
 and (status <> 'failed' or id = :id)
+order by due_at desc
 limit 1
 """
 WAITING = """
@@ -155,7 +156,8 @@ async def _fresh(cluster_ids: Sequence[int], now: str) -> list[tuple[Candidate, 
     fresh = []
     for each in chosen:
         id = task_id(each, day_of(now))
-        if await db.value(LATELY, subject=str(each.lineage_id), id=id, since=since) is None:
+        last = await db.first(LATELY, subject=str(each.lineage_id), id=id, since=since)
+        if last is None or is_news(each.score, last.score or 0.0, same_day=last.due_at[:10] == day_of(now)):
             fresh.append((each, Task(-each.score, now, id, each.cluster_id)))
     return fresh
 

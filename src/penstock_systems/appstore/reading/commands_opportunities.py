@@ -25,7 +25,7 @@ from penstock_systems.appstore.reading.shown import calm, number
 if TYPE_CHECKING:
     from rich.console import Console
 
-NONE_YET = "No market has been evaluated yet. Those with a score above 70 are, after each clustering."
+NONE_YET = "No market has been evaluated yet. The best are, after each clustering."
 REFERENCES = (
     Column("id", "track_id", str),
     Column("app", "track_name", name),
