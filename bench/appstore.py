@@ -33,6 +33,8 @@ from bench.queues_processes import PeerFailed
 from bench.report import ROOT, Report, number
 from penstock_systems.standins.appstore.scale import APPS
 
+ENRICH_APPS_MAX = 1_000  # the stand-in keeps half a megabyte of each
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -51,9 +53,14 @@ class Plan:
     pushback_days: int
 
     def of(self, apps: int) -> Plan:
-        """The same with another number of apps."""
+        """The same with another number of apps, as far as a part can have as many."""
         return replace(
-            self, scale_apps=apps, month_apps=apps, enrich_apps=apps, memory_apps=(apps, 10 * apps), pushback_apps=apps
+            self,
+            scale_apps=apps,
+            month_apps=apps,
+            enrich_apps=min(apps, ENRICH_APPS_MAX),
+            memory_apps=(apps, min(10 * apps, APPS)),
+            pushback_apps=apps,
         )
 
 

@@ -53,6 +53,7 @@ def measure(
             bare.answer()
             bare.ask("round")  # the store makes its answers
             if warm:
+                say("  the pace rises until the work holds it back: a minute or two")
                 warmed = engine.ask("warm")
                 say(
                     f"  warm after {warmed['rounds']} rounds: the pace allows {number(warmed['allowed'])} apps/s and "

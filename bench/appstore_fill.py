@@ -58,7 +58,7 @@ class Filler:
     def __init__(self, database: Path, rows: Rows) -> None:
         self._database = database
         self._rows = rows
-        self._moved: Callable[[int], None] = int
+        self._moved: Callable[[int], object] = int
         self.done = 0
         self.tables: dict[str, int] = {}
 

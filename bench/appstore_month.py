@@ -45,6 +45,7 @@ from penstock.cli.output import Output
 from penstock.model.prices import GROSS, Usage, cost
 from penstock.testing import run
 from penstock_systems.appstore.app import db, html_cache
+from penstock_systems.appstore.cluster.task import TOP
 from penstock_systems.standins.appstore import Manners
 from penstock_systems.standins.appstore.scale import APPS
 
@@ -90,9 +91,10 @@ async def month(size: Size, seed: int, days: int, calendar: Calendar) -> dict[st
                 await until(opens)
                 before = await _used(began[:7])
                 await until(opens + calendar.rush_days + LATE_SECONDS / DAY_SECONDS)
-                for name, used in (await _used(began[:7])).items():
+                for name, until_now in (await _used(began[:7])).items():
                     if driver_of(name) == ENRICHED:
-                        dense[name] = dense.get(name, Usage()) + used + times(before.get(name, Usage()), -1)
+                        more = until_now + times(before.get(name, Usage()), -1)
+                        dense[name] = dense.get(name, Usage()) + more
                 for day in range(rush * calendar.every, (rush + 1) * calendar.every):
                     await until(day + 1)
                     moved(day + 1)
@@ -145,7 +147,7 @@ async def _counts(began: str, days: int) -> dict[str, float]:
         ENRICHED: enriched,
         CLOCK: days,
         CLUSTERED: sum(each["rankings"] + each["apps"] for each in read),
-        TOLD: len(read) * min(200, markets),
+        TOLD: len(read) * min(TOP, markets),
         SNAPSHOTS: sum(each["apps"] for each in taken),
         "clusterings": len(read),
         "busy cycles": await db.value("select count(*) from (select 1 from crawl_log) as cycles"),

@@ -30,9 +30,8 @@ SQL_TEXT = re.compile(r"\s*(select|insert|update|delete)\b")
 SORTS = re.compile(r"USE TEMP B-TREE FOR (LAST .*)?ORDER BY")
 # What is read through and is small by nature.
 SMALL = re.compile(
-    r"SCAN (scraped|oldest|best"  # the bounded rows that the query inside gave
-    r"|tracked_keywords|t\b|crawl_seeds"  # as many as a person named
-    r"|penstock_seen|processed_events)"  # a thousand of them, from the beginning
+    r"SCAN (scraped|oldest)$"  # the bounded rows that the query inside gave
+    r"|SCAN penstock_seen$"  # a thousand of them, from the beginning
 )
 PARTIAL = """
 select indexes.name from sqlite_schema as tables, pragma_index_list(tables.name) as indexes

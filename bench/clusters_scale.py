@@ -53,7 +53,10 @@ class Drawn:
         for number, topic in enumerate(self.topic_of_keyword):
             first, end = (self.ends[topic - 1] if topic else 0), self.ends[topic]
             found: dict[int, None] = {}
-            for _ in range(int(each + self.chance.random())):
+            wanted = int(each + self.chance.random())
+            for _ in range(3 * wanted):
+                if len(found) >= wanted:
+                    break
                 if end <= first or self.chance.random() < NOISE:
                     app = int(self.apps / known * int(known * self.chance.random() ** 3))
                 else:

@@ -15,7 +15,6 @@ from penstock_systems.appstore.cluster.libraries import leiden
 
 NONE = -1  # the community of a keyword that has none
 SEED = 1  # the same graph gives the same communities
-ITERATIONS = 2  # the second finds little, the third nothing
 KEYWORDS_A_RESOLUTION = 100  # see `resolution_for`
 RESOLUTION_MIN = 0.5  # below it everything that is tied at all grows together
 KEYWORDS_MIN = 3  # a community has at least so many keywords
@@ -41,7 +40,7 @@ def communities(edges: Edges, keywords: int, *, resolution: float) -> Ints:
         (names[a], names[b], weight)
         for a, b, weight in zip(edges.a.tolist(), edges.b.tolist(), edges.weight.tolist(), strict=True)
     ]
-    _, found = leiden(pairs, resolution=resolution, iterations=ITERATIONS, seed=SEED)
+    _, found = leiden(pairs, resolution=resolution, seed=SEED)
     for name, community in found.items():
         labels[int(name)] = community
     return numbered(without_small(labels, edges))

@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from itertools import groupby, repeat
 from typing import Any
 
 from penstock_systems.appstore.app import db
@@ -97,13 +98,14 @@ async def _places() -> Places:
     places = Places()
     last: str | None = None
     async for page in _ranking_pages():
-        for keyword, track_id, rank in page:
+        keywords, track_ids, ranks = zip(*page, strict=True)
+        for keyword, same in groupby(keywords):
             if keyword != last:
                 places.keywords.append(keyword)
                 last = keyword
-            places.keyword.append(len(places.keywords) - 1)
-            places.track_id.append(track_id)
-            places.rank.append(rank)
+            places.keyword.extend(repeat(len(places.keywords) - 1, len(list(same))))
+        places.track_id.extend(track_ids)
+        places.rank.extend(ranks)
     return places
 
 

@@ -94,7 +94,8 @@ def _grouped(labels: Ints, weight: Floats, size: int) -> list[Longs]:
 
 
 def _rounded(weight: Floats) -> list[float]:
-    return [round(each, WEIGHT_PLACES) for each in weight.tolist()]
+    rounded: list[float] = np.round(weight.astype(np.float64), WEIGHT_PLACES).tolist()
+    return rounded
 
 
 def _volumes(labels: Ints, edges: Edges) -> list[float]:

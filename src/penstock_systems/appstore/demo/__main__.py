@@ -6,6 +6,8 @@ build/demo, or in the empty PostgreSQL database that PENSTOCK_DATABASE names. Ki
 
 from __future__ import annotations
 
+import gc
+import logging
 import os
 import shutil
 from datetime import timedelta
@@ -27,6 +29,7 @@ from penstock_systems.standins.appstore import Fault, Limit, Manners, Truth, mak
 BUILD = Path("build/demo")
 HOSTS = ("https://itunes.apple.com", "https://search.itunes.apple.com", "https://apps.apple.com")
 STEP = timedelta(minutes=20)
+GARBAGE_THRESHOLD = 20_000
 # The store does not say what it takes: 20 searches and look-ups a minute; 4 pages a minute at night and 2 by day. On the
 # second day it is out of order for ten minutes.
 OUTAGE = (START + timedelta(days=1, hours=3, minutes=30), START + timedelta(days=1, hours=3, minutes=40))
@@ -106,6 +109,11 @@ def main() -> None:
     place = BUILD.resolve()
     os.chdir(place)
     made: list[Report] = []
+    # As a worker of `penstock run` does: thousands of small objects a second are made, and most go at once.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD)
+    logging.disable(logging.WARNING)  # a chart that cannot be read today is read tomorrow
 
     async def demo() -> None:
         made.append(await demonstrate(console, course, live=console.is_terminal))
