@@ -18,7 +18,7 @@ UV_VERSION = 0.13.7
 # A relative path, so that a folder with a space in its name works.
 RUN = .venv/bin/python
 READY = .venv/.ready
-BENCHES = store meter history queues workflows sleeping scale pace
+BENCHES = store meter history points queues workflows sleeping scale pace clusters appstore
 
 ##@ Start
 
@@ -97,6 +97,18 @@ bench-sleeping: $(READY) ## The memory of 10,000 and of 100,000 runs that sleep
 .PHONY: bench-scale
 bench-scale: $(READY) ## Throughput and latency of 1, 2, 4 and 8 worker processes on one PostgreSQL
 	@$(RUN) bench/scale.py
+
+.PHONY: bench-points
+bench-points: $(READY) ## What a data point costs, beside a plain insert
+	@$(RUN) bench/points.py
+
+.PHONY: bench-clusters
+bench-clusters: $(READY) ## How well markets are found, against the planted truth, for 5 seeds beside two baselines
+	@$(RUN) bench/clusters.py
+
+.PHONY: bench-appstore
+bench-appstore: $(READY) ## The pipeline at full scale: rows of an idle cycle, plans, clustering, the price of a month, apps a second
+	@$(RUN) bench/appstore.py
 
 .PHONY: bench-pace
 bench-pace: $(READY) ## Controllers against services whose limits are drawn from SEEDS=20 seeds

@@ -171,9 +171,7 @@ def main() -> None:
     report.neighbours_cores = neighbours.cores()
     say("")
     if report.neighbours_cores is not None:
-        say(
-            f"others, the children among them, kept {report.neighbours_cores:.1f} of {os.cpu_count()} cores busy meanwhile"
-        )
+        say(f"others kept {report.neighbours_cores:.1f} of {os.cpu_count()} cores busy meanwhile")
     for bar in report.bars:
         say(str(bar))
     for suspect in report.suspects:

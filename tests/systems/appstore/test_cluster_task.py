@@ -315,6 +315,36 @@ async def split_merged_and_ended(it: Pipeline) -> None:
     await changed(it)
 
 
+async def test_hostile_keywords_are_members_like_others_and_do_no_harm_in_a_name(pipeline: Opened) -> None:
+    hostile = [
+        "=cmd|' /c calc'!a0",
+        "<script>alert(1)</script>",
+        "abc\u202edcba\u2066",
+        "عادات يومية",
+        "👩‍👩‍👧 🇯🇵",
+        "w" * 300,
+    ]
+    async with clustering(pipeline) as it:
+        await insert_keywords(it, *({"keyword": each, "status": "searched"} for each in hostile))
+        await insert_apps(it, *({"track_id": id, "rating_count": 10} for id in range(1, 9)))
+        await insert(
+            it,
+            "crawl_rankings",
+            *(
+                {"keyword": keyword, "track_id": id, "rank": id, "crawled_at": "2026-01-01 00:00:00"}
+                for keyword in hostile
+                for id in range(1, 9)
+            ),
+        )
+        await changed(it)
+        await run_task(it, "cluster")
+        found = await keywords_of(it)
+        assert set().union(*found.values()) == set(hostile)
+        for market in (await markets(it)).values():
+            assert not set("\u202e\u2066\n\x1b") & set(market.name)
+            assert 0 < len(market.name) <= 90
+
+
 @pytest.mark.fault("F03")
 @pytest.mark.spec("B5-02", "B5-04")
 async def test_a_death_in_the_middle_of_a_run_changes_nothing_in_the_end(

@@ -24,7 +24,7 @@ from penstock_systems.appstore.opportunity.opinions import WEIGHTS, opinions, ov
 from penstock_systems.appstore.opportunity.references import references
 from penstock_systems.standins.chat import Chat
 from tests.systems.appstore.conftest import Opened, Pipeline
-from tests.systems.appstore.crawling import crawling, insert
+from tests.systems.appstore.crawling import crawling, insert, leap
 from tests.systems.appstore.market_rows import HOSTILE
 from tests.systems.appstore.test_cluster_task import changed, fill
 from tests.systems.appstore.test_opportunity_harness import NOW, plant, tasks, tell
@@ -428,9 +428,9 @@ async def test_a_day_that_pays_for_one_question_makes_three_days_of_three(
         await tell(it, 1)
         asked = []
         for _ in range(3):
-            await it.running.advance(hours=1)
+            await it.running.advance(minutes=5)
             asked.append((chat.book.answered, (await tasks(it))["market-1-2026-01-01"]))
-            await it.running.advance(hours=23)
+            await leap(it, days=1)
         assert asked == [(1, "running"), (2, "running"), (3, "done")]
 
 

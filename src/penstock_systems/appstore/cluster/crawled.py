@@ -17,14 +17,17 @@ LOWEST = -(2**63)
 NOT_KNOWN = math.nan
 
 # A page goes on after the last row of the one before, by the whole key: no keyword is cut in two.
-RANKINGS = """
+RANKINGS = db.hot(
+    """
 select keyword, track_id, rank
 from crawl_rankings
 where (keyword, track_id) > (:keyword, :track_id)
 order by keyword, track_id
 limit :size
 """
-APPS = """
+)
+APPS = db.hot(
+    """
 select track_id, rating_count, average_rating, rating_velocity_7d, competitiveness_score, developer_id, primary_genre,
   enrich_priority
 from app_registry
@@ -32,13 +35,16 @@ where track_id > :after
 order by track_id
 limit :size
 """
-KEYWORDS = """
+)
+KEYWORDS = db.hot(
+    """
 select keyword, demand, priority
 from crawl_keywords
 where keyword > :after
 order by keyword
 limit :size
 """
+)
 
 
 def longs() -> array[int]:

@@ -13,7 +13,8 @@ from penstock_systems.appstore.cluster.saving import Write, write_grouped
 
 Kind = Literal["app", "keyword"]
 
-HELD = """
+HELD = db.hot(
+    """
 select subject, base, boost
 from priority_boosts
 where kind = :kind
@@ -21,6 +22,7 @@ and subject > :after
 order by subject
 limit :size
 """
+)
 # Somebody may have set a priority since it was read: then it stays as they set it, and the next run builds on that.
 SET_APP = """
 update app_registry

@@ -22,21 +22,26 @@ limit :size
 """
 # Ended ones too: an id is never given twice.
 HIGHEST = "select id from market_clusters order by id desc limit 1"
-KEYWORDS = """
+KEYWORDS = db.hot(
+    """
 select cluster_id, keyword, weight
 from cluster_keywords
 where (cluster_id, keyword) > (:id, :member)
 order by cluster_id, keyword
 limit :size
 """
-APPS = """
+)
+APPS = db.hot(
+    """
 select cluster_id, track_id, weight
 from cluster_apps
 where (cluster_id, track_id) > (:id, :member)
 order by cluster_id, track_id
 limit :size
 """
-NEIGHBOURS = """
+)
+NEIGHBOURS = db.hot(
+    """
 select a, b, weight
 from cluster_relations
 where kind = 'neighbour'
@@ -44,6 +49,7 @@ and (a, b) > (:id, :member)
 order by a, b
 limit :size
 """
+)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,8 @@ READS_A_MONTH = 1_000_000_000  # a dollar's worth: with 2.8 million rankings, 12
 ERROR_CHARACTERS_MAX = 500
 
 CHANGED_AT = "select value from crawl_state where name = 'rankings_changed_at'"
-LAST_DONE = """
+LAST_DONE = db.hot(
+    """
 select started_at
 from pipelines
 where name = 'cluster'
@@ -30,6 +31,7 @@ and status = 'done'
 order by started_at desc
 limit 1
 """
+)
 BEGIN = """
 insert into pipelines (id, name, status, started_at)
 values (:id, 'cluster', 'running', :now)

@@ -15,6 +15,7 @@ create table market_clusters (
   ended_at text
 );
 
+create index market_clusters_lineage on market_clusters (lineage_id) where ended_at is null;
 create index market_clusters_score on market_clusters (opportunity_score desc, id) where ended_at is null;
 
 create table cluster_apps (

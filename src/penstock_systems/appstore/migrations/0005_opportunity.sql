@@ -94,8 +94,8 @@ create table research_tasks (
   updated_at text not null
 );
 
-create index research_tasks_waiting on research_tasks (status, score desc, due_at);
-create index research_tasks_subject on research_tasks (subject);
+create index research_tasks_waiting on research_tasks (kind, status, score desc, due_at, id);
+create index research_tasks_subject on research_tasks (subject, kind, due_at);
 
 create table harness_cycles (
   id text primary key,

@@ -59,7 +59,8 @@ where track_id = :id
 order by reviewed_at desc, review_id
 limit :most
 """
-EARLIER = """
+EARLIER = db.hot(
+    """
 select opportunity_score
 from cluster_snapshots
 where cluster_id = :id
@@ -67,6 +68,7 @@ and snapshot_at >= :since
 order by snapshot_at
 limit 1
 """
+)
 # Two looks, each along its own key.
 NEIGHBOURS_AFTER = """
 select market_clusters.name, weight, market_clusters.id

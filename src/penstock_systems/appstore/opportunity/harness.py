@@ -20,7 +20,8 @@ LOOK_SECONDS = 900.0  # how often it looks whether what it started still runs
 MARKETS_MAX = 1_000  # markets above the floor that are looked through
 WAITING_MAX = 100
 
-CANDIDATES = """
+CANDIDATES = db.hot(
+    """
 select id, lineage_id, opportunity_score
 from market_clusters
 where ended_at is null
@@ -28,8 +29,10 @@ and opportunity_score >= :floor
 order by opportunity_score desc, id
 limit :most
 """
+)
 # A market that could not be looked into is tried again on another day.
-LATELY = """
+LATELY = db.hot(
+    """
 select score, due_at
 from research_tasks
 where subject = :subject
@@ -39,7 +42,9 @@ and (status <> 'failed' or id = :id)
 order by due_at desc
 limit 1
 """
-WAITING = """
+)
+WAITING = db.hot(
+    """
 select id, cluster_id, score, due_at
 from research_tasks
 where status = 'waiting'
@@ -47,6 +52,7 @@ and kind = 'opportunity'
 order by score desc, due_at, id
 limit :most
 """
+)
 ADD = """
 insert into research_tasks (id, kind, subject, cluster_id, status, score, due_at, updated_at)
 values (:id, 'opportunity', :subject, :cluster_id, 'waiting', :score, :now, :now)

@@ -1,8 +1,8 @@
 -- What was made of the markets: the newest evaluation of each, and all that belongs to one.
 
 -- name: opportunities
--- The newest evaluation of each market that was evaluated, the best first. A market is one for as long as its lineage lasts.
--- Indexes: opportunity_evaluations_score, opportunity_evaluations_lineage.
+-- The newest evaluation of each market that is still there, the best first. A market is one for as long as its lineage lasts.
+-- Indexes: opportunity_evaluations_score, opportunity_evaluations_lineage, market_clusters_lineage.
 select seen.id, seen.cluster_id, seen.lineage_id, seen.name, seen.score, seen.verdict, seen.reason, seen.made_by,
   seen.created_at
 from opportunity_evaluations as seen
@@ -13,6 +13,12 @@ where not exists (
   and newer.created_at >= seen.created_at
   and (newer.created_at > seen.created_at or newer.id > seen.id)
 )
+and (
+  select min(market_clusters.lineage_id)
+  from market_clusters
+  where market_clusters.lineage_id = seen.lineage_id
+  and market_clusters.ended_at is null
+) is not null
 order by seen.score desc, seen.id
 limit :most;
 
