@@ -23,6 +23,7 @@ from bench.appstore_rows import APP_COLUMNS, Calendar, Rows, Size
 from bench.appstore_standin import kind_of
 from bench.report import Report
 from penstock.model.prices import Usage
+from tests.extent import EVERYTHING
 
 PROGRAMME = Path(__file__).resolve().parents[2] / "bench" / "appstore.py"
 ROW = {"subject", "store", "measure", "value", "unit", "reference", "ratio", "durability"}
@@ -33,6 +34,8 @@ ROW = {"subject", "store", "measure", "value", "unit", "reference", "ratio", "du
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not EVERYTHING:
+        pytest.skip("it takes a minute: `make both` runs it")
     made = tmp_path_factory.mktemp("bench")
     command = [sys.executable, str(PROGRAMME), "--smoke", "--seed", "7", "--out", str(made)]
     ended = subprocess.run(command, cwd=made, capture_output=True, text=True, timeout=300)

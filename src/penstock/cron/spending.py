@@ -22,9 +22,16 @@ from (
     rows_written, micros
   from penstock_usage
   where month = :month
-  and (cast(:task as text) is null or task = :task)
 ) as used
 group by kind
+"""
+USED_BY_TASK = """
+select case when statement like 'penstock:%' then statement else '' end as kind, sum(executions) as executions,
+  sum(rows_read) as rows_read, sum(rows_written) as rows_written, sum(micros) as micros
+from penstock_usage
+where month = :month
+and task = :task
+group by 1
 """
 KINDS_MAX = 100
 SKIPPED = """
@@ -52,8 +59,9 @@ class Spending:
     async def _used(self, engine: Engine, task: str | None) -> Usage:
         """What is saved, and what is still in memory."""
         await engine.meter.flush()
-        bound: dict[str, Any] = {"month": month_of(engine.clock.now()), "task": task}
-        return metered((await engine.read("", USED, bound, rows_max=KINDS_MAX)).values)
+        bound: dict[str, Any] = {"month": month_of(engine.clock.now())}
+        sql, bound = (USED, bound) if task is None else (USED_BY_TASK, bound | {"task": task})
+        return metered((await engine.read("", sql, bound, rows_max=KINDS_MAX)).values)
 
     async def tell_once(self, engine: Engine, event: CeilingReached) -> None:
         """Once a task and month, in whatever process: the run log knows whether it was skipped before."""

@@ -172,6 +172,7 @@ class Client:
             status = response.status_code
             if status in REDIRECTS:
                 location = response.headers.get("location")
+                await self._read_off(response, shown)
                 return followed(asked, status=status, location=location, rules=self.rules)
             if not 200 <= status < 300:
                 raise await self._failure(response, shown, throttles_of(asked.url.host, refusals))
@@ -180,13 +181,23 @@ class Client:
         finally:
             await response.stream.aclose()  # type: ignore[union-attr]
 
-    async def _failure(self, response: httpx2.Response, shown: str, throttles: Set[int]) -> PenstockError:
+    async def _read_off(self, response: httpx2.Response, shown: str) -> None:
+        """A connection is closed unless its answer was read to the end: a short one is, so that the next hop can have it."""
+        length = response.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:9]) <= EXCERPT_BYTES_MAX:
+            await self._excerpt(response, shown)
+
+    async def _excerpt(self, response: httpx2.Response, shown: str) -> bytes:
+        """The beginning of a body that nobody waits for; nothing if it does not come soon."""
         bounds = replace(self.bounds, progress_seconds=min(EXCERPT_SECONDS, self.bounds.progress_seconds))
         try:
             async with asyncio.timeout(EXCERPT_SECONDS):
-                body = await read_body(response, bounds, bytes_max=EXCERPT_BYTES_MAX, url=shown, truncate=True)
+                return await read_body(response, bounds, bytes_max=EXCERPT_BYTES_MAX, url=shown, truncate=True)
         except (PenstockError, httpcore2.ProtocolError, httpcore2.NetworkError, httpx2.TransportError, OSError):
-            body = b""
+            return b""
+
+    async def _failure(self, response: httpx2.Response, shown: str, throttles: Set[int]) -> PenstockError:
+        body = await self._excerpt(response, shown)
         failure = failure_of(
             response.status_code,
             url=shown,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -19,6 +19,7 @@ from penstock_systems.appstore.opportunity.advice import playbook, tips
 from penstock_systems.appstore.opportunity.asking import OFFLINE, given, invented
 from penstock_systems.appstore.opportunity.debate import cons, debate, decided, pros, reason
 from penstock_systems.appstore.opportunity.facts import AppFacts, KeywordFacts, MarketFacts, middle
+from penstock_systems.appstore.opportunity.gathering import complaints
 from penstock_systems.appstore.opportunity.methods import RULES, method_scores
 from penstock_systems.appstore.opportunity.opinions import WEIGHTS, opinions, overall
 from penstock_systems.appstore.opportunity.references import references
@@ -206,6 +207,29 @@ def test_tips_and_plan_name_keywords_rivals_and_complaints() -> None:
     assert "Month 3:" in plan
 
 
+@pytest.mark.alike
+def test_a_keyword_that_may_be_somebodys_name_is_not_recommended() -> None:
+    words = [("zanopi sleep", 90.0), ("sleep", 80.0), ("sleep sounds", 70.0), ("rain sounds", 60.0), ("rain", 50.0)]
+    told = tips(market(keywords=[KeywordFacts(*each) for each in words]))[0]
+    assert told == 'Put "sleep" into the title: its demand is 80 of 100. Then "rain sounds" into the subtitle, with 60.'
+
+
+class Said(NamedTuple):
+    rating: int
+    title: str
+    body: str
+    sentiment: float | None = None
+
+
+@pytest.mark.alike
+def test_complaints_are_words_of_the_unhappy_and_not_of_everybody() -> None:
+    unhappy = [Said(1, "Crashes", "It crashes every morning when I sleep", -0.9)] * 3
+    happy = [Said(5, "Nice", "I use it every morning when I wake", 0.9)] * 3
+    assert complaints([*unhappy, *happy], without={"sleep"}) == ["crashes"]
+    assert complaints(happy, without=set()) == []
+    assert complaints([Said(2, "Slow", "Slow")] * 2, without=set()) == ["slow"]  # nobody has judged the tone
+
+
 # -- the workflow ---------------------------------------------------------------------------------------------
 
 TABLES = (
@@ -275,7 +299,7 @@ async def test_without_a_key_every_table_gets_its_rows_and_they_say_who_made_the
         assert (found.id, found.run_id, found.made_by) == ("market-1-2026-01-01", "market-1-2026-01-01", OFFLINE)
         assert "12 of 12 reviews are unhappy" in found.reason
         facts = msgspec.json.decode(found.facts)
-        assert facts["complaints"] == ["crashes", "since", "update"]
+        assert facts["complaints"] == ["crashes", "since", "update"]  # nobody is happy here
         assert facts["unhappy_per_cent"] == 100
         [report] = await it.sql("select transcript, summary from debate_reports")
         assert report.transcript.startswith("Advocate: ")

@@ -12,6 +12,7 @@ from penstock_systems.appstore.app import db, settings
 from penstock_systems.appstore.keywords import words
 from penstock_systems.appstore.moments import after
 from penstock_systems.appstore.opportunity.facts import VISIBLE, AppFacts, KeywordFacts, MarketFacts
+from penstock_systems.appstore.sentiment import NEGATIONS
 
 APPS, KEYWORDS, NEIGHBOURS, COMPLAINTS = 25, 20, 5, 3  # that are named
 APPS_COUNTED = 5_000  # of a market, for who holds how much of it; what comes after has no share to speak of
@@ -19,6 +20,8 @@ REVIEWS_READ = 40  # of an app, the newest
 UNHAPPY = -0.25  # the tone from which on a review complains
 UNHAPPY_STARS = 2  # where nobody has judged its tone
 HEARD_LEAST = 2  # unhappy reviews that have to share a word
+EXCESS_LEAST = 0.1  # by how much its share of them has to be larger than that of the happy ones
+LETTERS_LEAST = 4  # shorter words are said about everything
 MONTH_DAYS = 30
 
 MARKET = """
@@ -162,14 +165,19 @@ def is_unhappy(review: Any) -> bool:
 
 
 def complaints(reviews: Sequence[Any], *, without: set[str]) -> list[str]:
-    """The words that most of the unhappy reviews share, apart from those that the market is about."""
-    heard: Counter[str] = Counter()
+    """The words that unhappy reviews share and happy ones do not, apart from those that the market is about."""
+    unhappy, happy = Counter[str](), Counter[str]()
     for review in reviews:
-        if is_unhappy(review):
-            said = words(review.title or "", settings.letters) + words(review.body or "", settings.letters)
-            heard.update(set(said) - without)
-    shared = [word for word, count in heard.items() if count >= HEARD_LEAST and not word.isdecimal()]
-    return sorted(shared, key=lambda word: (-heard[word], word))[:COMPLAINTS]
+        said = words(review.title or "", settings.letters) + words(review.body or "", settings.letters)
+        (unhappy if is_unhappy(review) else happy).update(set(said) - without - NEGATIONS)
+    many, few = (max(1, sum(is_unhappy(review) is which for review in reviews)) for which in (True, False))
+    excess = {
+        word: count / many - happy[word] / few
+        for word, count in unhappy.items()
+        if count >= HEARD_LEAST and len(word) >= LETTERS_LEAST
+    }
+    telling = [word for word, more in excess.items() if more >= EXCESS_LEAST]
+    return sorted(telling, key=lambda word: (-excess[word], word))[:COMPLAINTS]
 
 
 async def _neighbours(cluster_id: int) -> list[str]:

@@ -79,7 +79,7 @@ def _articles(facts: MarketFacts) -> Scored:
 def _neighbours(facts: MarketFacts) -> Scored:
     near = len(facts.neighbours)
     named = f": {', '.join(facts.neighbours[:2])}" if near else ""
-    return share(near, NEIGHBOURS_MANY), f"{near} markets border on this one{named}."
+    return 0.5 * share(near, NEIGHBOURS_MANY), f"{near} markets border on this one{named}."
 
 
 def _languages(facts: MarketFacts) -> Scored:
