@@ -20,11 +20,11 @@ def noted() -> Iterator[Started]:
     if loop.get_task_factory() is None:  # Python 3.11 does not tell in which context a task runs
         loop.set_task_factory(_made)
     started: Started = WeakSet()
-    before = _started.set(started)
+    _started.set(started)
     try:
         yield started
     finally:
-        _started.reset(before)
+        _started.set(None)
 
 
 def _made(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:

@@ -95,5 +95,5 @@ def playbook(
         lines.append(f"  Why: {method.reason}")
     lines += ["", "From the first day:"]
     lines += [f"  - {tip}" for tip in told]
-    lines += ["", f"Stop and think again if after a quarter nothing moves for the {len(chosen)} of them."]
+    lines += ["", "If none of these has brought users after a quarter, stop and look again."]
     return "\n".join(lines)
