@@ -106,9 +106,9 @@ def failed(name: str, error: str | None, facts: bytes | None = None) -> StepFail
     error_class, _, message = (error or "").partition(": ")
     text = f"Step {name!r} failed: {error}"
     told: dict[str, Any] = {"name": name, "error_class": error_class, "reason": message}
-    if facts is None:
+    spent = msgspec.json.decode(facts or b"null", type=_Spent | None)
+    if spent is None:
         return StepFailed(text, **told)
-    spent = msgspec.json.decode(facts, type=_Spent)
     until = None if spent.until is None else from_micros(spent.until)
     return StepOverBudget(text, budget=spent.budget, until=until, **told)
 
