@@ -137,7 +137,7 @@ async def test_a_refused_page_costs_neither_what_the_look_up_said_nor_an_attempt
 async def test_an_app_that_is_gone_fails_at_once_with_a_reason_and_is_looked_for_again_after_ninety_days(
     pipeline: Opened,
 ) -> None:
-    async with enriching(pipeline, apps=60) as it:
+    async with enriching(pipeline, apps=2_000) as it:
         track_id = unsold(it)
         await insert_apps(it, {"track_id": track_id, "track_name": "Was here"})
         await it.running.advance(minutes=5)
