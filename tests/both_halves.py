@@ -1,7 +1,7 @@
 """Runs the whole suite on both cores of a small machine, and the types beside it: `python -m tests.both_halves`.
 
-Two processes share what computes; a third one has the crashes, which wait for most of their time. All report as pytest
-does, one while it runs and the others after it, and one closing line counts all of them.
+Two processes share what computes; a third one has the crashes and the bad luck, which wait for most of their time. All
+report as pytest does, one while it runs and the others after it, and one closing line counts all of them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from tests.bytecode import compile_all
 from tests.plugins.spec_report import PART_VARIABLE, write
 
 ROOT = Path(__file__).resolve().parent.parent
-CRASHES = ("tests/crash",)
+CRASHES = ("tests/crash", "tests/luck")
 FIRST = (
-    *("tests/contract", "tests/luck", "tests/simulation", "tests/web", "tests/systems", "tests/moving"),
+    *("tests/contract", "tests/simulation", "tests/web", "tests/systems", "tests/moving"),
     *("tests/test_examples.py", "tests/test_docs.py"),
-    *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/unit/test_cli_*.py"))),
 )
 TYPES = ("mypy", "--strict")
 TYPES_NICE = 5  # so that they take what the tests leave
