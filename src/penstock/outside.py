@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +33,11 @@ class Outside:
     name: str
     config: Config
 
-    def __init__(self, clock: ClockOf) -> None:
+    def __init__(self, clock: ClockOf, opened: Callable[[], Awaitable[Engine]]) -> None:
         self._clock = clock
+        self._opened = opened
         self._expiring: list[BlobFolder] = []
-        self.metrics = Datasets(clock, self.opened)
+        self.metrics = Datasets(clock, opened)
         self.gateways: list[Gateway] = []
         self.standins: list[StandIn] = []
 
@@ -69,16 +70,13 @@ class Outside:
     def gateway(self, *, budgets: Budgets | None = None, service: str | None = None) -> Gateway:
         """The way to what costs money: `app.gateway(budgets=ps.Budgets(run=0.50, day=2.0, month=20.0))`, in dollars. Calls
         are filed and added up under `service`, by default the app's name."""
-        made = Gateway(self.opened, service or self.name, budgets or Budgets())
+        made = Gateway(self._opened, service or self.name, budgets or Budgets())
         self.gateways.append(made)
         return made
 
     def model(self, name: str, *, gateway: Gateway, http: Client | None = None) -> Model:
         """A language model, as `[models.<name>]` in penstock.toml describes it. Without a key it is offline."""
         return Model(name, self.config.models.get(name), gateway, http, self.http)
-
-    async def opened(self) -> Engine:
-        raise NotImplementedError
 
     async def expire_blobs(self) -> None:
         """Removes what is too old, for as long as the app runs. Each look goes through all of them, so there are few."""

@@ -18,6 +18,7 @@ import click
 from penstock.app import App
 from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
 from penstock.cli.reference import load
+from penstock.model.errors import BadStatement
 from penstock.readiness import autonomy
 from penstock.readiness.finding import Finding
 from penstock.readiness.fixed_batches import fixed_batches
@@ -84,7 +85,7 @@ def _plan(connection: apsw.Connection, sql: str) -> list[str]:
     try:
         return [str(row[-1]) for row in connection.execute(f"explain query plan {sql}", _Nothing())]
     except apsw.Error as error:
-        return [f"SCAN nothing: {error}"]
+        raise BadStatement(f"A hot query cannot be prepared: {error}: {' '.join(sql.split())[:120]}") from error
 
 
 class _Nothing(dict[str, None]):

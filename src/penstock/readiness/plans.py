@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from penstock.model.errors import BadStatement
 from penstock.readiness.finding import Finding
 
 # As SQLite tells it.
@@ -21,9 +22,9 @@ class Hot(NamedTuple):
 
 
 def slow(queries: Iterable[Hot], explain: Callable[[str], list[str]], lists: Collection[str]) -> Iterator[Finding]:
-    """`explain` gives the plan of a statement, a line each; `lists` are the indexes that hold only some of the rows: to go
-    through one of those from its beginning is to go through a work list. Who chooses none of the rows may take them in the
-    order of any index."""
+    """`explain` gives the plan of a statement, a line each, or raises BadStatement; `lists` are the indexes that hold only
+    some of the rows: to go through one of those from its beginning is to go through a work list. Who chooses none of the
+    rows may take them in the order of any index."""
 
     def is_bad(line: str, sql: str) -> bool:
         scan = _SCAN.search(line)
@@ -32,7 +33,12 @@ def slow(queries: Iterable[Hot], explain: Callable[[str], list[str]], lists: Col
         return read_through or bool(_SORT.search(line))
 
     for hot in queries:
-        bad = [line for line in explain(hot.sql) if is_bad(line, hot.sql)]
+        try:
+            plan = explain(hot.sql)
+        except BadStatement as error:
+            yield Finding(hot.file, hot.line, str(error), "Write it for the tables that the migrations make.")
+            continue
+        bad = [line for line in plan if is_bad(line, hot.sql)]
         if bad:
             told = f"A hot query does not go by an index alone: {'; '.join(bad)}: {' '.join(hot.sql.split())[:120]}"
             yield Finding(hot.file, hot.line, told, "Add an index that has its conditions first and its order next.")

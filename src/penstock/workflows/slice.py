@@ -102,37 +102,49 @@ class Slice:
                     await self.blocked(run, record.due, None)
             if self.pausing or self.loop.time() >= self._ends_at or self._gate.watched:
                 await self._yield(run)
-            # In one piece, without functions of its own: this is what a step costs.
-            unit = StepUnit(self, self._task + name, f"step {name}{self._again}")
-            outside = current_unit.set(unit)
-            told = current_step.set(Step(self._workflow, run.id, name, self._again, attempt))
-            self._begin()
             try:
-                try:
-                    try:
-                        self._at("step.before")
-                        if timeout is None:
-                            result = await function(*arguments)
-                        else:
-                            async with asyncio.timeout(timeout):
-                                result = await function(*arguments)
-                    finally:
-                        current_step.reset(told)
-                        current_unit.reset(outside)
-                        unit.closed = True
-                    body = stored(result, name)
-                    self._at("step.after")
-                    # Made through the tuple itself: one is made for every step.
-                    values = (run.key, position, name, STEP, DONE, attempt, started, self.now(), None, body, None)
-                    await self._commit(run, unit, tuple.__new__(StepRecord, values))
-                    self._at("step.saved")
-                    self.done += 1
-                finally:
-                    self._end()
-                return result if type(result) in PLAIN else restored(body, function)
+                return await self._do(run, name, position, attempt, started, function, arguments, timeout)
             except Exception as error:
                 tried = StepRecord(run.key, position, name, STEP, RETRYING, attempt - 1, started)
                 record = await self._failed(run, tried, error, retry_of(self._retry, retries))
+
+    async def _do(
+        self,
+        run: Run,
+        name: str,
+        position: int,
+        attempt: int,
+        started: int,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        timeout: float | None,
+    ) -> Any:
+        unit = StepUnit(self, self._task + name, f"step {name}{self._again}")
+        outside = current_unit.set(unit)
+        told = current_step.set(Step(self._workflow, run.id, name, self._again, attempt))
+        self._begin()
+        try:
+            self._at("step.before")
+            try:
+                if timeout is None:
+                    result = await function(*arguments)
+                else:
+                    async with asyncio.timeout(timeout):
+                        result = await function(*arguments)
+            finally:
+                current_step.reset(told)
+                current_unit.reset(outside)
+                unit.closed = True
+            body = stored(result, name)
+            self._at("step.after")
+            # Made through the tuple itself: one is made for every step.
+            values = (run.key, position, name, STEP, DONE, attempt, started, self.now(), None, body, None)
+            await self._commit(run, unit, tuple.__new__(StepRecord, values))
+            self._at("step.saved")
+            self.done += 1
+        finally:
+            self._end()
+        return result if type(result) in PLAIN else restored(body, function)
 
     async def _failed(self, run: Run, tried: StepRecord, error: Exception, retry: Retry) -> StepRecord:
         """What is to be tried again, and when. What is not is raised in the workflow, once that is saved."""

@@ -17,7 +17,12 @@ HOUR = 3_600.0
 # The newest trace of each stage, each one row of an index; what a stage may lag behind the one before it, in seconds.
 LATEST = {
     "crawl": (db.hot("select started_at from crawl_log order by started_at desc limit 1"), 0.0),
-    "enrich": (db.hot("select value from crawl_state where name = 'enriched_at' limit 1"), 24 * HOUR),
+    "enrich": (
+        db.hot(
+            "select enriched_at from app_registry where enrichment_source = 'scraper' order by enriched_at desc limit 1"
+        ),
+        24 * HOUR,
+    ),
     "evaluate": (db.hot("select created_at from agent_ledger order by created_at desc limit 1"), 24 * HOUR),
     "cluster": (db.hot("select run_at from cluster_lineages order by run_at desc limit 1"), 12 * HOUR),
     "opportunity": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -251,6 +252,7 @@ def test_stars_lists_and_tracked_keywords_are_kept_by_commands(terminal: Termina
 def test_a_report_is_shared_opened_and_taken_back(terminal: Terminal) -> None:
     shared = terminal("appstore", "share", "--title", "For Ada", "--days", "30", "--out", "ada.html", "--json")
     token = shared.told["token"]
+    assert re.fullmatch("[0-9a-f]{32}", token), "it is typed as an argument, and must not look like an option"
 
     opened = terminal("appstore", "shared", token, "--out", "again.html")
 

@@ -18,7 +18,7 @@ TOKEN_BYTES = 16
 
 async def share(app: ps.App, made: Report, *, days: int | None) -> str:
     """Keeps a report, for so many days or until it is unshared, and gives the token that opens it."""
-    token = secrets.token_urlsafe(TOKEN_BYTES)
+    token = secrets.token_hex(TOKEN_BYTES)  # it is typed as an argument, and must not look like an option
     body = report.as_json(made).decode()
     now = await app.db.now()
     until = None if days is None else (datetime.fromisoformat(now) + timedelta(days=days)).strftime(TIME)
