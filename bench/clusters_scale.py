@@ -6,6 +6,7 @@ between. They are written straight into the file, since it is not the writing th
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import random
@@ -20,6 +21,8 @@ from typing import Any
 
 import apsw
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
 from bench.clusters_truth import v_measure
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore.cluster import task
@@ -29,7 +32,9 @@ PARETO = 1.5  # the exponent of the topics' sizes
 NOISE = 0.15  # of the places are taken by apps that belong to other topics
 KNOWN_SHARE = 0.02  # of the apps are known to everybody
 AT = "2026-01-01 00:00:00"
-CHANGED, LATER = "rankings_changed_at", "9999-01-01 00:00:00"  # so that the task finds something to do
+# So that the task finds something to do: rankings have changed since, and those of many keywords.
+CHANGED, LATER = "rankings_changed_at", "9999-01-01 00:00:00"
+CHANGED_MANY, MANY = "keywords_changed", 1_000_000_000
 FILE = "clusters.db"
 
 
@@ -45,6 +50,15 @@ class Drawn:
 
     def topic_of(self, app: int) -> int:
         return bisect_right(self.ends, app)
+
+    def titles(self) -> Iterator[str]:
+        """Each app is called by its maker's name and by a word of its topic, if the topic has one."""
+        of_topic: dict[int, list[int]] = {}
+        for number, topic in enumerate(self.topic_of_keyword):
+            of_topic.setdefault(topic, []).append(number)
+        for app in range(self.apps):
+            words = of_topic.get(self.topic_of(app)) or [app % self.keywords]
+            yield f"{maker(app):x}maker: Word {words[app % len(words)]:06}"
 
     def places(self) -> Iterator[tuple[str, int, int]]:
         """Keyword, app and rank."""
@@ -65,6 +79,10 @@ class Drawn:
             yield from ((f"word {number:06}", app + 1, rank) for rank, app in enumerate(found, 1))
 
 
+def maker(app: int) -> int:
+    return app * 31 % 700_000
+
+
 async def write(path: Path, drawn: Drawn) -> None:
     """The tables as the migrations make them, filled."""
     shared.app.database = str(path)
@@ -74,9 +92,9 @@ async def write(path: Path, drawn: Drawn) -> None:
     connection.execute("pragma synchronous = off")
     with connection:
         connection.executemany(
-            "insert into app_registry (track_id, rating_count, average_rating, developer_id, primary_genre, first_seen_at, "
-            "last_seen_at) values (?, ?, 4.0, ?, null, ?, ?)",
-            ((app + 1, app * 7_919 % 5_000, app * 31 % 700_000, AT, AT) for app in range(drawn.apps)),
+            "insert into app_registry (track_id, track_name, rating_count, average_rating, developer_id, primary_genre, "
+            "first_seen_at, last_seen_at) values (?, ?, ?, 4.0, ?, null, ?, ?)",
+            ((app + 1, title, app * 7_919 % 5_000, maker(app), AT, AT) for app, title in enumerate(drawn.titles())),
         )
         connection.executemany(
             "insert into crawl_keywords (keyword, source, status, demand, created_at) values (?, 'bench', 'searched', ?, ?)",
@@ -120,11 +138,33 @@ def truth(path: Path, drawn: Drawn) -> tuple[float, float]:
     return agreement, len(found) / ranked
 
 
-def child(folder: Path, scale: float, second: bool) -> None:
-    """In a process of its own, so that its peak is the run's."""
-    path = folder / FILE
+def changed(path: Path) -> None:
+    """As if all had been searched for once more."""
+    connection = apsw.Connection(str(path))
+    state = (CHANGED_MANY, str(MANY), LATER)
+    connection.execute("insert or replace into crawl_state (name, value, updated_at) values (?, ?, ?)", state)
+    connection.close()
+
+
+def main() -> None:
+    """In a process of its own, so that its peak is the run's, and no other stage of the pipeline is there."""
+    parser = argparse.ArgumentParser(description="Part of bench/clusters.py.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("scale", type=float)
+    parser.add_argument("part", choices=("write", "first", "later"))
+    options = parser.parse_args()
+    path = options.folder / FILE
+    if options.part == "write":
+        asyncio.run(write(path, Drawn(options.scale)))
+        return
+    if options.part == "later":
+        changed(path)
     found = asyncio.run(run(path))
     found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024
-    if not second:
-        found["v"], found["placed"] = truth(path, Drawn(scale))
+    if options.part == "first":
+        found["v"], found["placed"] = truth(path, Drawn(options.scale))
     sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

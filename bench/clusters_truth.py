@@ -1,19 +1,26 @@
-"""A catalogue whose markets are known, crawled as the pipeline would, and how near to the truth a clustering of it comes."""
+"""A catalogue whose markets are known, crawled as the pipeline would, and how near to the truth a clustering of it comes.
+
+The truth is a file that the stand-in writes, and it is written after the markets were found.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
 
 from penstock_systems.appstore.cluster.arrangement import arranged
 from penstock_systems.appstore.cluster.baselines import by_genre, by_overlap
 from penstock_systems.appstore.cluster.crawled import NOT_KNOWN, Crawled, KeywordFacts, Places, Registry
 from penstock_systems.appstore.cluster.markets import laid_out
 from penstock_systems.appstore.keywords import discovered
-from penstock_systems.standins.appstore import Catalogue
+from penstock_systems.standins.appstore import Catalogue, write_truth
 from penstock_systems.standins.appstore.genres import APP_STORE
 from penstock_systems.standins.appstore.search import Search
 from penstock_systems.standins.appstore.stars import average
@@ -25,10 +32,19 @@ DAY = 30
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was crawled, and the planted market of each app in it; None for one that belongs to none."""
+    """What was crawled of which catalogue."""
 
+    catalogue: Catalogue
     crawled: Crawled
-    truth: dict[int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """The truth: the market of each app that was planted in one, and which of the markets are niches."""
+
+    market_of: Mapping[int, str]
+    markets: int
+    niches: Sequence[str]
 
 
 def crawl(seed: int, *, apps: int, markets: int, keywords: int) -> Known:
@@ -58,9 +74,7 @@ def crawl(seed: int, *, apps: int, markets: int, keywords: int) -> Known:
             places.rank.append(rank)
             meet(index)
     registry = _registry(catalogue, sorted(found, key=catalogue.track_id))
-    planted = {catalogue.track_id(index): catalogue.place(index)[0] for index in found}
-    truth = {track_id: market.number if market.planted else None for track_id, market in planted.items()}
-    return Known(Crawled(places, registry, KeywordFacts()), truth)
+    return Known(catalogue, Crawled(places, registry, KeywordFacts()))
 
 
 def _registry(catalogue: Catalogue, indexes: Sequence[int]) -> Registry:
@@ -75,43 +89,73 @@ def _registry(catalogue: Catalogue, indexes: Sequence[int]) -> Registry:
         registry.developer.append(catalogue.artist_id(app.developer))
         registry.genre.append(app.genres[0])
         registry.priority.append(0)
+        registry.title.append(app.title)
     return registry
+
+
+def planted(known: Known) -> Planted:
+    """Read from the file that the stand-in writes, and only of apps that were crawled."""
+    with TemporaryDirectory(prefix="penstock-truth-") as folder:
+        path = Path(folder, "truth.json")
+        write_truth(known.catalogue, path)
+        told = msgspec.json.decode(path.read_bytes())
+    crawled = set(known.crawled.registry.track_id)
+    market_of = {int(id): name for id, name in told["market_of"].items() if int(id) in crawled}
+    return Planted(market_of, len(told["markets"]), [each["name"] for each in told["markets"] if each["niche"]])
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How near to the truth, from 0 to 1.
+
+    `whole` is over all planted apps that were crawled: one that is in no market is a market of its own, as it is customary to
+    count what a clustering leaves out. `inside` is over those in a market, and `placed` how many that is of all."""
+
+    whole: float
+    inside: float
+    placed: float
+
+
+def agreement(truth: Mapping[int, str], found: Mapping[int, int]) -> Agreement:
+    """`found` is the market of each app; less than 0, or nothing, for none."""
+    inside = [app for app in truth if found.get(app, -1) >= 0]
+    whole = [(found[app], 0) if found.get(app, -1) >= 0 else (-1, app) for app in truth]
+    return Agreement(
+        v_measure(list(truth.values()), whole),
+        v_measure([truth[app] for app in inside], [found[app] for app in inside]),
+        len(inside) / len(truth),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How near the truth each way comes, from 0 to 1, over the planted apps that were placed in a market."""
+    """How near the truth each way comes."""
 
     seed: int
     keywords: int
     planted: int  # markets
     found: int
-    ours: float
-    overlap: float
-    genre: float
-    placed: float  # the share of the planted apps that rank for anything
+    ours: Agreement
+    overlap: Agreement
+    genre: Agreement
 
 
-def judged(seed: int, *, apps: int, markets: int, keywords: int) -> Judged:
-    known = crawl(seed, apps=apps, markets=markets, keywords=keywords)
+def judged(known: Known) -> Judged:
     given = arranged(known.crawled)
-    truth = [known.truth[track_id] for track_id in given.track_ids.tolist()]
-    planted = [at for at, market in enumerate(truth) if market is not None]
-    ours = laid_out(given.rankings).app.tolist()
-    placed = [at for at in planted if ours[at] >= 0]
-
-    def agreement(found: Sequence[int]) -> float:
-        return v_measure([truth[at] for at in placed], [found[at] for at in placed])
-
+    ids = given.track_ids.tolist()
+    ours, overlap, genre = (
+        dict(zip(ids, each.tolist(), strict=True))
+        for each in (laid_out(given.rankings, given.said).app, by_overlap(given.rankings), by_genre(given.rankings))
+    )
+    truth = planted(known)
     return Judged(
-        seed=seed,
+        seed=known.catalogue.seed,
         keywords=given.rankings.keywords,
-        planted=markets,
-        found=len(set(ours) - {-1}),
-        ours=agreement(ours),
-        overlap=agreement(by_overlap(given.rankings).tolist()),
-        genre=agreement(by_genre(given.rankings).tolist()),
-        placed=len(placed) / len(planted),
+        planted=truth.markets,
+        found=len(set(ours.values()) - {-1}),
+        ours=agreement(truth.market_of, ours),
+        overlap=agreement(truth.market_of, overlap),
+        genre=agreement(truth.market_of, genre),
     )
 
 

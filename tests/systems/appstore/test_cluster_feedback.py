@@ -124,6 +124,16 @@ def test_no_word_is_said_twice_in_a_name() -> None:
     assert name == "Sleep, sounds, rain"
 
 
+def test_a_brand_is_in_no_name_unless_there_is_nothing_else() -> None:
+    market = {"zumba": 1.0, "zumba sleep": 0.9, "sleep": 0.5, "noise": 0.4}
+    assert names([market], common={"sleep", "noise"}) == ["Sleep, noise"]
+    assert names([market])[0].startswith("Zumba")
+    assert names([{"zumba": 1.0, "noka": 0.9}], common={"sleep"}) == ["Zumba, noka"]
+    assert names([{"zumba": 1.0, "\u200f": 0.9}], common={"\u200f"}) == ["Zumba"], (
+        "what cannot be shown is nothing else"
+    )
+
+
 def test_a_name_does_not_depend_on_the_order_in_which_keywords_come() -> None:
     market = {"b": 1.0, "a": 1.0, "c": 1.0, "d": 1.0}
     assert names([market]) == names([dict(reversed(market.items()))]) == ["A, b, c"]

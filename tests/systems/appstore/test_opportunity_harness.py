@@ -11,6 +11,7 @@ import pytest
 
 import penstock as ps
 from penstock_systems.appstore import app as shared
+from penstock_systems.appstore import health
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
 from penstock_systems.appstore.opportunity import asking, harness, research
 from penstock_systems.appstore.opportunity.choosing import FLOOR, MOVED, TOP, Candidate, is_news, task_id, worthwhile
@@ -86,6 +87,13 @@ def test_what_scores_below_the_floor_is_not_looked_into() -> None:
     small = [Candidate(id, id, score) for id, score in enumerate((72.0, 64.0, 58.0, 55.0, 40.0), 1)]
     assert [each.cluster_id for each in worthwhile(small)] == [1, 2, 3, 4]
     assert worthwhile([Candidate(1, 1, FLOOR - 0.1)]) == []
+
+
+@pytest.mark.alike
+def test_of_markets_that_score_alike_those_are_looked_into_of_which_more_is_known() -> None:
+    hardly = [Candidate(id, id, 80.0, 0.1) for id in range(1, 6)]
+    well = [Candidate(id, id, 60.0, 0.9) for id in range(6, 6 + TOP)]
+    assert [each.cluster_id for each in worthwhile([*hardly, *well])] == [each.cluster_id for each in well]
 
 
 @pytest.mark.alike
@@ -186,7 +194,23 @@ async def test_never_more_than_three_are_looked_into_at_once_and_the_best_come_f
         assert cycle.finished_at is not None
         log = await it.sql("select subject, result, processor, cycle_id from harness_processor_log limit 100")
         assert sorted(row.result for row in log) == ["done"] * 8 + ["started"] * 8
+        told = (await health.pipeline_test())["research"]
+        assert (told["last_cycle"]["status"], told["last_cycle"]["started"]) == ("done", 8)
+        assert len(told["lately"]) == 5
+        assert {each["result"] for each in told["lately"]} <= {"started", "done"}
         assert {(row.processor, row.cycle_id) for row in log} == {("batch-research", cycle.id)}
+
+
+@pytest.mark.spec("B6-01", "B6-04")
+async def test_a_whole_list_is_looked_into_one_after_the_other(pipeline: Opened) -> None:
+    """Each is begun when another has ended. That they follow from each other must not be taken for a loop."""
+    async with harnessed(pipeline) as it:
+        await plant(it, *(71.0 + id for id in range(TOP)))
+        await tell(it, *range(1, TOP + 1))
+        await it.running.advance(minutes=10)
+        assert list((await tasks(it)).values()) == ["done"] * TOP
+        [cycle] = await it.sql("select status, wanted, started from harness_cycles")
+        assert (cycle.status, cycle.wanted, cycle.started) == ("done", TOP, TOP)
 
 
 @pytest.mark.spec("B6-04")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from penstock_systems.appstore import scores
 from penstock_systems.appstore.cluster.crawled import Crawled, Registry
 from penstock_systems.appstore.cluster.graph import UNKNOWN, Ints, Rankings
+from penstock_systems.appstore.cluster.titles import Said, said
 
 Longs = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -30,6 +31,7 @@ class Arranged:
     stars: Doubles
     velocity: Doubles
     scored: Doubles  # how hard each app is to compete with, where the agent has come to it
+    said: Said  # the words in the apps' titles
 
     def strengths(self, apps: Longs) -> list[float]:
         """How hard these apps are to compete with. One that the agent has not come to yet is scored by the same formula."""
@@ -61,7 +63,8 @@ def arranged(crawled: Crawled) -> Arranged:
     ratings: Longs = apps.of("ratings", 0)
     demand = _demand(keywords, crawled.keywords.demand, rankings, ratings)
     stars, velocity, scored = (apps.of(column, np.nan) for column in ("stars", "velocity", "score"))
-    return Arranged(rankings, keywords, track_ids, demand, ratings, stars, velocity, scored)
+    words = said(apps.titles(), rankings.developer)
+    return Arranged(rankings, keywords, track_ids, demand, ratings, stars, velocity, scored, words)
 
 
 class _Apps:
@@ -79,6 +82,10 @@ class _Apps:
         found = np.full(len(self._at), missing, values.dtype)
         found[self._known] = values[self._at[self._known]]
         return found
+
+    def titles(self) -> list[str]:
+        listed = self._registry.title
+        return [listed[at] if known else "" for at, known in zip(self._at.tolist(), self._known.tolist(), strict=True)]
 
 
 def _or_none(value: float) -> float | None:

@@ -29,7 +29,7 @@ limit :size
 APPS = db.hot(
     """
 select track_id, rating_count, average_rating, rating_velocity_7d, competitiveness_score, developer_id, primary_genre,
-  enrich_priority
+  enrich_priority, track_name
 from app_registry
 where track_id > :after
 order by track_id
@@ -77,6 +77,7 @@ class Registry:
     developer: array[int] = field(default_factory=longs)
     genre: array[int] = field(default_factory=longs)
     priority: array[int] = field(default_factory=longs)
+    title: list[str] = field(default_factory=list)
 
     def priority_of(self, track_id: int) -> int | None:
         at = bisect_left(self.track_id, track_id)
@@ -128,7 +129,7 @@ async def _registry() -> Registry:
     apps = Registry()
     genres: dict[str, int] = {}
     async for page in db.pages(APPS, key="track_id", size=PAGE_ROWS):
-        for track_id, ratings, stars, velocity, score, developer, genre, priority in page:
+        for track_id, ratings, stars, velocity, score, developer, genre, priority, title in page:
             apps.track_id.append(track_id)
             apps.ratings.append(ratings)
             apps.stars.append(NOT_KNOWN if stars is None else stars)
@@ -137,6 +138,7 @@ async def _registry() -> Registry:
             apps.developer.append(-1 if developer is None else developer)
             apps.genre.append(-1 if genre is None else genres.setdefault(genre, len(genres)))
             apps.priority.append(priority)
+            apps.title.append(title)
     return apps
 
 

@@ -15,7 +15,7 @@ from penstock_systems.appstore.cluster.communities import NONE, numbered
 from penstock_systems.appstore.cluster.graph import Floats, Ints, Matrix, Rankings, presence
 from penstock_systems.appstore.cluster.libraries import sparse
 
-ALIKE = 0.12  # pieces that are more alike than this, on average, are one market
+ALIKE = 0.15  # pieces that are more alike than this, on average, are one market
 PLACES_MIN = 3  # of an app in a piece, for it to count
 FAINT = 0.02  # likenesses below it are taken for none, which keeps the work small
 

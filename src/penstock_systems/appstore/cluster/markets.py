@@ -20,8 +20,10 @@ from penstock_systems.appstore.cluster.joining import joined
 from penstock_systems.appstore.cluster.market import Computed, Market
 from penstock_systems.appstore.cluster.members import members
 from penstock_systems.appstore.cluster.naming import names
+from penstock_systems.appstore.cluster.placing import placed
 from penstock_systems.appstore.cluster.relations import nearest
 from penstock_systems.appstore.cluster.scoring import Score, score
+from penstock_systems.appstore.cluster.titles import Said
 
 APPS_MIN = 3  # a market has at least so many apps
 WEIGHT_PLACES = 4
@@ -30,7 +32,7 @@ WEIGHT_PLACES = 4
 def computed(crawled: Crawled, *, finer: float = 1.0) -> Computed:
     """`finer` is what a deployment multiplies the resolution by."""
     given = arranged(crawled)
-    layout = laid_out(given.rankings, finer=finer)
+    layout = laid_out(given.rankings, given.said, finer=finer)
     tied = cohesion(layout.keyword, layout.edges)
     markets = _described(given, layout, tied)
     near = nearest(between(layout.keyword, layout.edges), _volumes(layout.keyword, layout.edges))
@@ -48,14 +50,16 @@ class Layout:
     resolution: float
 
 
-def laid_out(rankings: Rankings, *, finer: float = 1.0) -> Layout:
+def laid_out(rankings: Rankings, said: Said, *, finer: float = 1.0) -> Layout:
     told = telling(rankings)
     edges = neighbours(rankings, told)
     resolution = finer * resolution_for(len(np.union1d(edges.a, edges.b)))
     pieces = communities(edges, rankings.keywords, resolution=resolution)
     keyword = joined(rankings, pieces, told)
-    app, weight = members(rankings, keyword, told)
-    keyword, app = with_enough_apps(keyword, app)
+    # First what searches alone make sure of. By that it is learned what the apps of each market are like.
+    keyword, sure = with_enough_apps(keyword, members(rankings, keyword, told)[0])
+    belongs, weight = placed(rankings, keyword, told, sure, said)
+    keyword, app = with_enough_apps(keyword, belongs)
     return Layout(keyword, app, weight, edges, resolution)
 
 
@@ -83,7 +87,8 @@ def _described(given: Arranged, layout: Layout, tied: Floats) -> list[Market]:
         heaviness.append(
             {word: tie * (0.5 + want / 100) for (word, tie), want in zip(keywords.items(), demands, strict=True)}
         )
-    return [Market(name, *rest) for name, rest in zip(names(heaviness), found, strict=True)]
+    named = names(heaviness, given.said.common)
+    return [Market(name, *rest) for name, rest in zip(named, found, strict=True)]
 
 
 def _grouped(labels: Ints, weight: Floats, size: int) -> list[Longs]:

@@ -1,10 +1,12 @@
-"""A market's name: the keywords that weigh the most in it and mean little elsewhere, as text that is safe to show."""
+"""A market's name: the keywords that weigh the most in it and mean little elsewhere, as text that is safe to show.
+
+A word that only one developer has in a title is a brand: it names an app, and a market only where there is nothing else."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from penstock_systems.appstore.store.text import cleaned
 
@@ -16,10 +18,17 @@ NAMELESS = "unnamed market"  # one whose keywords hold nothing that can be shown
 Weights = Mapping[str, float]  # of a market's keywords
 
 
-def names(markets: Sequence[Weights]) -> list[str]:
-    """A name for each market, in the same order."""
+def names(markets: Sequence[Weights], common: Container[str] | None = None) -> list[str]:
+    """A name for each market, in the same order. `common` are the words that are no brands; None if nobody knows."""
     holders = Counter(word for market in markets for word in {word for keyword in market for word in keyword.split()})
-    return [_named(market, holders, len(markets)) for market in markets]
+    plain = markets if common is None else [_unbranded(market, common) for market in markets]
+    return [_named(market, holders, len(markets)) for market in plain]
+
+
+def _unbranded(market: Weights, common: Container[str]) -> Weights:
+    """The keywords without a brand, if there are any that can be shown."""
+    plain = {keyword: weight for keyword, weight in market.items() if all(word in common for word in keyword.split())}
+    return plain if any(cleaned(keyword) for keyword in plain) else market
 
 
 def _named(market: Weights, holders: Mapping[str, int], markets: int) -> str:

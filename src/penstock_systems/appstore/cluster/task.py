@@ -17,18 +17,26 @@ from penstock_systems.appstore.cluster.saving import save
 from penstock_systems.appstore.cluster.standing import standing
 
 NAME = "cluster"
+MUCH = 30  # one keyword in so many with other rankings is worth a run, which reads them all
+A_DAY = "23h"  # a day later it is worth it however few there are; a run may begin a little later than the one before
 TOP = 200  # markets that are told of, the best first
-READS_A_MONTH = 1_000_000_000  # a dollar's worth: with 2.8 million rankings, 120 runs read three fifths of it
+READS_A_MONTH = 1_000_000_000  # a dollar's worth: with 2.8 million rankings, 120 runs would read three fifths of it
 ERROR_CHARACTERS_MAX = 500
 
-CHANGED_AT = "select value from crawl_state where name = 'rankings_changed_at'"
+CHANGED = """
+select name, value
+from crawl_state
+where name in ('rankings_changed_at', 'keywords_changed')
+"""
+CHANGED_COUNT = "select value from crawl_state where name = 'keywords_changed'"
 LAST_DONE = db.hot(
     """
-select started_at
+select pipelines.started_at, pipeline_steps.counts
 from pipelines
-where name = 'cluster'
-and status = 'done'
-order by started_at desc
+join pipeline_steps on pipeline_steps.pipeline_id = pipelines.id and pipeline_steps.name = 'read'
+where pipelines.name = 'cluster'
+and pipelines.status = 'done'
+order by pipelines.started_at desc
 limit 1
 """
 )
@@ -70,20 +78,24 @@ class Stats(msgspec.Struct, kw_only=True):
     clusters_told: int = 0
 
 
-async def nothing_changed() -> bool:
-    """Whether the rankings are those that the last run saw."""
-    changed = await db.value(CHANGED_AT)
-    if changed is None:
+async def too_little_changed() -> bool:
+    """Whether the rankings are those that the last run saw, but for a few whose markets can wait until tomorrow."""
+    changed = {row.name: row.value for row in await db.rows(CHANGED)}
+    if "rankings_changed_at" not in changed:
         return True
-    last = await db.value(LAST_DONE)
-    return last is not None and changed < last
+    last = await db.first(LAST_DONE)
+    if last is None:
+        return False
+    counts: dict[str, int] = msgspec.json.decode(last.counts)
+    few = (int(changed.get("keywords_changed", 0)) - counts["changed"]) * MUCH < counts["keywords"]
+    return bool(changed["rankings_changed_at"] < last.started_at or (few and last.started_at > await db.ago(A_DAY)))
 
 
 @app.cron(
     "0 */6 * * *",
     name=NAME,
     why="a day's crawl changes a market a little; four times a day is soon enough to see a new one",
-    unless=nothing_changed,
+    unless=too_little_changed,
     ceiling=ps.rows(READS_A_MONTH),
 )
 async def cluster(tick: ps.Tick) -> Stats:
@@ -105,8 +117,12 @@ async def cluster(tick: ps.Tick) -> Stats:
 
 async def _run(run_at: str, noted: Noted) -> Stats:
     """Clusters, then lends priority, then tells: what is told of is there, and its apps are already on their way up."""
+    changed = int(
+        await db.value(CHANGED_COUNT) or 0
+    )  # before the rankings: what changes meanwhile is read again next time
     found, before = await crawled(), await standing()
-    await noted.step("read", rankings=len(found.places.rank), apps=len(found.registry.track_id))
+    sizes = {"rankings": len(found.places.rank), "apps": len(found.registry.track_id)}
+    await noted.step("read", **sizes, keywords=len(found.places.keywords), changed=changed)
     made = await ps.in_thread(_markets, found)
     await noted.step("compute", markets=len(made.markets), resolution=round(made.resolution, 2))
     who = identities(

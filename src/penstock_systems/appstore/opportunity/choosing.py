@@ -1,9 +1,9 @@
 """Which markets are worth looking into: the best there are.
 
-The best twenty are looked into, down to a score of 50. A score above 70 is what calls a market good; but a catalogue of a few
-thousand apps has its best markets too, and somebody waits for a first result. What was looked into within seven days, or
-anything of its lineage, is not looked into again, unless its score has moved by five points since: then it is, but on another
-day.
+The best twenty are looked into, down to a score of 50; a good score of a market of which little is known counts for less. A
+score above 70 is what calls a market good; but a catalogue of a few thousand apps has its best markets too, and somebody
+waits for a first result. What was looked into within seven days, or anything of its lineage, is not looked into again, unless
+its score has moved by five points since: then it is, but on another day.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import penstock as ps
+from penstock_systems.appstore.opportunity.evidence import believed
 
 FLOOR = 50.0
 TOP = 20  # of one run
@@ -23,12 +24,13 @@ class Candidate(NamedTuple):
     cluster_id: int
     lineage_id: int
     score: float
+    known: float = 1.0  # how much the score rests on, from 0 to 1
 
 
 def worthwhile(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The best first, one of each lineage. Whether it was looked into lately is not asked here, so that the same markets are
     chosen again, and not ever weaker ones."""
-    ranked = sorted(candidates, key=lambda each: (-each.score, each.cluster_id))
+    ranked = sorted(candidates, key=lambda each: (-believed(each.score, each.known), each.cluster_id))
     best = ps.first_by(ranked, lambda each: each.lineage_id)
     return [each for each in best if each.score >= FLOOR][:TOP]
 

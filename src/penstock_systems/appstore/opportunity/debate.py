@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from penstock_systems.appstore.opportunity.evidence import believed
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from penstock_systems.appstore.opportunity.opinions import REVIEWS_LEAST, Opinion, overall
 
@@ -23,6 +24,7 @@ LOVED = 4.5  # stars
 GIANT = 500_000  # ratings
 UNHAPPY_MANY = 25.0  # per cent of reviews
 WEAK_MANY = 3  # of the visible apps
+HARDLY_KNOWN = 0.5  # less than half of what the figures say is believed
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -46,7 +48,7 @@ class Debate(msgspec.Struct, frozen=True):
 
 def debate(facts: MarketFacts, said: Sequence[Opinion]) -> Debate:
     favour, against = pros(facts), cons(facts)
-    score = overall(said)
+    score = believed(overall(said), facts.known)
     verdict = decided(score, len(against))
     ruling = _ruling(score, favour, against, verdict)
     messages = [
@@ -118,6 +120,9 @@ def cons(facts: MarketFacts) -> list[Argument]:
         found.append(Argument(40 - facts.change, text))
     if facts.stars is None:
         found.append(Argument(30.0, "Hardly anybody has rated these apps, so nobody knows what people think of them."))
+    elif facts.known < HARDLY_KNOWN:
+        counts = f"{facts.apps_count:,} apps, {facts.keywords_count:,} keywords and {facts.ratings_total:,} ratings"
+        found.append(Argument(30.0, f"All of this rests on little: {counts}."))
     return sorted(found, key=lambda each: (-each.weight, each.text))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock_systems.appstore.opportunity.evidence import evidence
+
 VISIBLE = 10  # the apps that people see: so many count as the market's leaders
 WEAK_STARS = 4.0  # an app with fewer is weak, however many know it
 PER_CENT = 100.0
@@ -86,6 +88,11 @@ class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def three_share(self) -> float:
         return share(self.ratings_three, self.ratings_total)
+
+    @property
+    def known(self) -> float:
+        """How much the figures rest on, from 0 to 1."""
+        return evidence(apps=self.apps_count, keywords=self.keywords_count, ratings=self.ratings_total)
 
     @property
     def reviews(self) -> int:

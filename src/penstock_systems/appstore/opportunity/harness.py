@@ -13,6 +13,7 @@ import penstock as ps
 from penstock_systems.appstore.app import DesignDone, app, db, events
 from penstock_systems.appstore.moments import after, day_of
 from penstock_systems.appstore.opportunity.choosing import FLOOR, PERIOD_DAYS, Candidate, is_news, task_id, worthwhile
+from penstock_systems.appstore.opportunity.evidence import evidence
 
 PARALLEL = 3
 WORKFLOW = "batch-research"
@@ -22,7 +23,7 @@ WAITING_MAX = 100
 
 CANDIDATES = db.hot(
     """
-select id, lineage_id, opportunity_score
+select id, lineage_id, opportunity_score, apps, keywords
 from market_clusters
 where ended_at is null
 and opportunity_score >= :floor
@@ -106,10 +107,12 @@ class OpportunityHarness(ps.Object, singleton=True):
         if id in self.running:
             self.running.remove(id)
             self._note(id, result, now)
-        self._go_on(await _waiting(), now=now)
+        # The alarm starts the next one. Started from here it would follow from this one, and a list of twenty would be one
+        # chain of messages, which is broken off after ten as a loop.
+        self.set_alarm(after=0)
 
     async def alarm(self) -> None:
-        """Somebody may have ended a run by hand, or its code may have failed in a way that it could not tell."""
+        """Goes on. Somebody may have ended a run by hand, or its code may have failed in a way that it could not tell."""
         now = await db.now()
         for id in list(self.running):
             state = (await app.workflows[WORKFLOW][id].status()).state
@@ -157,7 +160,11 @@ async def _fresh(cluster_ids: Sequence[int], now: str) -> list[tuple[Candidate, 
     """Those worth looking into that nobody has looked into lately."""
     asked = set(cluster_ids)
     rows = await db.rows(CANDIDATES, floor=FLOOR, most=MARKETS_MAX)
-    chosen = worthwhile(Candidate(*row) for row in rows if row.id in asked)
+    chosen = worthwhile(
+        Candidate(row.id, row.lineage_id, row.opportunity_score, evidence(apps=row.apps, keywords=row.keywords))
+        for row in rows
+        if row.id in asked
+    )
     since = after(now, days=-PERIOD_DAYS)
     fresh = []
     for each in chosen:
