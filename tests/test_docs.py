@@ -4,8 +4,9 @@ The python blocks of a page run in order in one namespace, in an empty folder. W
 
     ```python                         run
     ```python no-run needs a server   not run, with the reason
+    ```python file market.py          written there, as a reader would; so is any other language
     ```console                        not run
-    ```console run                    every `$ penstock ...` line has to succeed
+    ```console run                    every `$ penstock ...` and `$ python ...` line has to succeed
 """
 
 from __future__ import annotations
@@ -43,13 +44,17 @@ class Block(NamedTuple):
 
 
 @pytest.fixture
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a page's code runs: an empty folder, and no setting of ours in the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
         monkeypatch.delenv(name)
-    return tmp_path
+    yield tmp_path
+    # The next page may have a market.py of its own.
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -84,6 +89,9 @@ def run(page: Path, found: list[Block], module: ModuleType) -> None:
                 exec(code, module.__dict__)
             case "python", ["no-run", _, *_]:
                 pass
+            case _, ["file", name]:
+                Path(name).parent.mkdir(parents=True, exist_ok=True)
+                Path(name).write_text(block.text, "utf-8")
             case "python", _:
                 pytest.fail(f'{page}:{block.line}: write "python", or "python no-run" and the reason.', pytrace=False)
             case "console", ["run"]:
@@ -98,9 +106,10 @@ def commands(console: str) -> Iterator[list[str]]:
 
 
 def execute(command: list[str], where: str) -> None:
-    if command[:1] != ["penstock"]:
-        pytest.fail(f"{where}: only `$ penstock ...` lines can be run, not {shlex.join(command)}", pytrace=False)
-    program = Path(sys.executable).with_name("penstock")
+    if command[:1] not in (["penstock"], ["python"]):
+        said = "only `$ penstock ...` and `$ python ...` lines can be run"
+        pytest.fail(f"{where}: {said}, not {shlex.join(command)}", pytrace=False)
+    program = Path(sys.executable).with_name(command[0])
     done = subprocess.run(
         [program, *command[1:]], capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX, check=False
     )
@@ -131,6 +140,16 @@ def test_blocks_share_a_namespace_and_run_in_order() -> None:
     page = run_text("```python\na = 1\n```\n\n* In a list:\n\n  ```python\n  b = a + 1\n  ```\n")
 
     assert page.b == 2
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_a_block_that_names_a_file_is_written_there_and_can_be_run() -> None:
+    page = run_text(
+        "```python file shop/lamp.py\nprice = 4\n```\n\n```console run\n$ python shop/lamp.py\n```\n\n"
+        "```python\nfrom shop import lamp\n```\n"
+    )
+
+    assert page.lamp.price == 4
 
 
 def test_an_error_is_reported_at_the_line_of_the_page() -> None:
