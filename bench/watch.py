@@ -71,6 +71,7 @@ class WatchedWriter:
         self.items = writer.items
         self.runs = writer.runs
         self.upkeep = writer.upkeep
+        self.calls = writer.calls
         self.close = writer.close
 
 

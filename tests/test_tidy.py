@@ -59,7 +59,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
 }
 PUBLIC_MODULES = {"penstock", "penstock.commands", "penstock.testing"}  # what a system may import from
-MAY_IMPORT_TESTING = {"src/penstock/cli/run.py", "src/penstock/cli/trial.py"}  # both in virtual time
+# All in virtual time.
+MAY_IMPORT_TESTING = {f"src/penstock/cli/{command}.py" for command in ("run", "simulate", "trial")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool"}
 # Layers that may use only these libraries; the others may use any but a database driver.
@@ -130,7 +131,7 @@ TRACES = re.compile(
 )
 MAY_HOLD_TRACES = {"tests/test_tidy.py"}
 
-PYTHON = ("src/**/*.py", "tests/**/*.py", "bench/**/*.py", "examples/**/*.py")
+PYTHON = ("src/**/*.py", "tests/**/*.py", "bench/**/*.py", "examples/**/*.py", "tools/**/*.py")
 
 
 # -- the rules over the tree ----------------------------------------------------------------------------------------
@@ -539,7 +540,11 @@ def tracked_files() -> list[Path]:
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return files(
-            "*", *(f"{folder}/**/*" for folder in ("src", "tests", "docs", "bench", "examples", "requirements"))
+            "*",
+            *(
+                f"{folder}/**/*"
+                for folder in ("src", "tests", "docs", "bench", "deploy", "examples", "requirements", "tools")
+            ),
         )
     return sorted(path for name in listed.split("\0") if name and (path := ROOT / name).is_file())
 

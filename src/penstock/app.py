@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from penstock.alerts.telling import Alerts
 from penstock.config import Config
 from penstock.contracts.store import Store
-from penstock.control.controller import Definition
+from penstock.control.controller import GATHER_SECONDS, REST, Definition
 from penstock.control.controllers import AnyController, Controllers
 from penstock.control.permits import Permits, Remembered
 from penstock.cron.crons import AnyTask, Crons
@@ -218,18 +218,18 @@ class App(Outside):
         parallel: int = 32,
         rate: tuple[float, float] = (0.001, 1_000.0),
         timeout: float = 60.0,
+        rest: tuple[float, float] = REST,
+        gather: float = GATHER_SECONDS,
         version: str = "1",
     ) -> Callable[[AnyController], AnyController]:
         """A loop that finds its own pace: `@app.controller("enrichment")` above a class derived from `Controller`.
 
         At most `parallel` items are under way, at a `rate` between these two a second; an item that takes longer than
-        `timeout` seconds counts as unavailable. `mode` is "pilot", which finds a service's limit, or "zones"."""
-        return self.controllers.add(
-            name,
-            lambda controller: Definition(
-                controller, mode=mode, version=version, parallel=parallel, rate=rate, timeout_seconds=timeout
-            ),
-        )
+        `timeout` seconds counts as unavailable. `mode` is "pilot", which finds a service's limit, or "zones". Where nothing
+        is left to pick it looks again after the first `rest`, and after twice as long each time up to the second; finished
+        items wait up to `gather` seconds for `after`, which then gets them together. Every look and every `after` costs."""
+        defined = partial(Definition, mode=mode, version=version, parallel=parallel, rate=rate)
+        return self.controllers.add(name, partial(defined, timeout_seconds=timeout, rest=rest, gather_seconds=gather))
 
     def pace(
         self, name: str, *, rate: tuple[float, float] = (0.001, 1_000.0), parallel: int = 32, patience: float = 30.0
@@ -369,6 +369,7 @@ class App(Outside):
         return self._engine
 
     async def close(self) -> None:
+        """Lets go of the database. `async with app:` does it at the end of its block."""
         if self._host is not None:
             self._host.close()
             self._host = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from penstock.gateway.models import Model
 from penstock.gateway.paid import Gateway
 from penstock.gateway.standins import StandIn
 from penstock.metrics.datasets import Datasets
+from penstock.model.usage import Measure
 from penstock.runtime.clock import ClockOf
+from penstock.runtime.unit import current_unit
 
 if TYPE_CHECKING:
     from penstock.config import Config
@@ -32,6 +35,7 @@ class Outside:
 
     name: str
     config: Config
+    _engine: Engine | None
 
     def __init__(self, clock: ClockOf, opened: Callable[[], Awaitable[Engine]]) -> None:
         self._clock = clock
@@ -44,10 +48,18 @@ class Outside:
     def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = (), durable: bool = True) -> BlobFolder:
         """A folder of blobs: bytes under keys, each saved whole or not at all. What `expiries` call too old goes.
         What can be fetched again need not be `durable`: it is saved without waiting for the disk."""
-        folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable)
+        read = partial(self.metered, "blob_reads")
+        folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable, on_read=read)
         if expiries:
             self._expiring.append(folder)
         return folder
+
+    def metered(self, what: str, task: str = "") -> None:
+        """Counts one of what is no statement towards the month, under the task that is at work. While no database is open
+        nothing is counted."""
+        if self._engine is not None and self._engine.is_open:
+            named = task or getattr(current_unit.get(), "task", "")
+            self._engine.meter.add(named, Measure(f"penstock:{what}", 1, 0, 0, 0, 0, 0.0))
 
     def http(self, **options: Any) -> Client:
         """The way out: a client that calls no private address, reads no endless answer, and raises what controllers and

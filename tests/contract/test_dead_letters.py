@@ -130,7 +130,7 @@ def test_a_letter_that_does_not_exist_is_not_counted(desk: Desk, inspect: Inspec
 # -- all or nothing -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A3-06", "A3-09")
+@pytest.mark.spec("A3-06")
 def test_a_unit_with_a_stale_fence_digs_up_nothing(desk: Desk, inspect: Inspect) -> None:
     bury(desk)
     stale = desk.given_one()

@@ -105,6 +105,7 @@ def test_a_shorter_lease_of_another_process_is_known_within_a_second(url: str, b
         assert busy.commit(wants=[], sweep=True).next_lapse == T0 + 2 * SECOND
 
 
+@pytest.mark.fault("F23")
 @pytest.mark.spec("A8-15")
 def test_a_claim_above_the_floor_steps_over_nothing_that_an_old_snapshot_keeps(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as holder, at_a_desk(PostgresStore(url)) as desk:

@@ -45,7 +45,6 @@ ENGINE_WRITES = [
 ]
 
 
-@pytest.mark.spec("A8-03")
 @pytest.mark.parametrize("sql", ENGINE_WRITES)
 def test_the_engines_tables_are_not_written(desk: Desk, inspect: SqliteInspect, sql: str) -> None:
     unit = sheet()

@@ -32,7 +32,7 @@ async def waiting(shop: TestApp, queue: Queue) -> int:
     return counts.ready + counts.delayed
 
 
-@pytest.mark.spec("A1-05", "F-13")
+@pytest.mark.spec("A1-05", "F-13", "A15-02")
 @pytest.mark.fault("F36")
 @pytest.mark.parametrize("profile", PROFILES)
 @virtual
@@ -65,7 +65,7 @@ async def test_a_body_of_eleven_kilobytes_is_sent_with_one_warning() -> None:
         assert await waiting(shop, listings) == 4
 
 
-@pytest.mark.spec("A1-03")
+@pytest.mark.spec("A1-03", "A15-03")
 @pytest.mark.fault("F36")
 @pytest.mark.parametrize("profile", PROFILES)
 @virtual
@@ -120,7 +120,7 @@ async def test_a_batch_that_the_unit_has_no_room_for_is_left_out_whole() -> None
         assert await waiting(shop, listings) == 1
 
 
-@pytest.mark.spec("A1-02")
+@pytest.mark.spec("A1-02", "A15-10")
 @pytest.mark.parametrize("profile, most", [("cloudflare", 86_400), ("local", 366 * 86_400)])
 @virtual
 async def test_the_longest_delay_is_accepted_and_a_second_more_is_refused(profile: str, most: int) -> None:
@@ -157,7 +157,7 @@ async def test_a_payload_that_the_queue_does_not_accept_is_refused_before_it_is_
 # -- queues that are full -------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A1-17")
+@pytest.mark.spec("A1-17", "A15-06")
 @pytest.mark.parametrize(
     "limits, queue, most",
     [
@@ -265,7 +265,7 @@ async def test_a_handler_that_sends_more_than_a_queue_can_ever_hold_does_not_go_
         assert [dead.error_class for dead in await shop.dead(listings)] == ["TooLarge"]
 
 
-@pytest.mark.spec("A1-17")
+@pytest.mark.spec("A1-17", "A15-01")
 def test_no_more_queues_than_an_account_may_have() -> None:
     app, _ = platform("cloudflare", "queues_max = 2")
     app.queue("second")

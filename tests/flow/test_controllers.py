@@ -13,6 +13,7 @@ from tests.flow.shelf import MODES, START, Shelf, names
 from tests.flow.shop import effects
 
 
+@pytest.mark.spec("A6-01")
 @MODES
 @virtual
 async def test_it_works_by_itself_and_goes_on_when_new_items_come(mode: str) -> None:
@@ -25,6 +26,7 @@ async def test_it_works_by_itself_and_goes_on_when_new_items_come(mode: str) -> 
         await shop.advance(minutes=5)
         assert "late" in await effects(shelf.app)
         assert await shelf.notes() == {}
+        assert shelf.picks >= 10, "it has looked again and again, and nobody has called it"
 
 
 @MODES
@@ -217,6 +219,7 @@ async def test_each_item_reaches_one_after_although_the_worker_is_killed_again_a
         assert await shelf.notes() == {}
 
 
+@pytest.mark.spec("A6-06")
 @pytest.mark.parametrize("where", ["pick", "after", "after's commit"])
 @virtual
 async def test_an_error_of_the_users_outside_work_cannot_stop_the_ticks(where: str) -> None:
@@ -238,3 +241,22 @@ async def test_an_error_of_the_users_outside_work_cannot_stop_the_ticks(where: s
         await shop.advance(minutes=10)
         assert await effects(shelf.app) == names(5)
         assert sorted(shelf.worked) == names(5), "an item whose `after` failed was worked on again"
+
+
+@pytest.mark.spec("A6-27")
+@MODES
+@virtual
+async def test_an_item_that_was_refused_is_not_tried_again_in_the_same_tick(mode: str) -> None:
+    async def work(item: str) -> None:
+        tries.setdefault(shelf.picks, []).append(item)
+        raise ps.Throttled(retry_after=1)
+
+    tries: dict[int, list[str]] = {}
+    shelf = Shelf(work, mode=mode, parallel=2)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, *names(3))
+        await shop.advance(minutes=30)
+
+        assert len(tries) > 1, "they were tried again later"
+        for items in tries.values():
+            assert len(items) == len(set(items)), "one was asked for twice"

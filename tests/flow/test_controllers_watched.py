@@ -12,6 +12,7 @@ import pytest
 import penstock as ps
 from penstock.control.behind import GRACE_SECONDS
 from penstock.control.controllers import WATCH_SECONDS
+from penstock.control.ticked import ControllerTicked
 from penstock.model.errors import PenstockError
 from penstock.testing import TestApp, virtual
 from tests.flow.crew import Crew
@@ -161,3 +162,59 @@ async def test_an_operator_in_another_process_is_heard_in_the_middle_of_a_tick(m
             await operate("tune", **({"rate": "fast"} if mode == "pilot" else {"batch_size": "abc"}))
         with pytest.raises(AttributeError):
             await operate("explode")
+
+
+@pytest.mark.spec("A6-37")
+@virtual
+async def test_a_controller_that_runs_and_has_no_alarm_gets_one_when_its_worker_starts() -> None:
+    shelf = Shelf()
+    async with TestApp(shelf.app, start=START) as shop:
+        await shop.advance(minutes=1)
+        await shelf.fill(shop, "a")
+        tamper(shelf.app.database, "delete from penstock_timers where kind = 'alarm'")
+        await shop.restart()
+        await shop.advance(seconds=35)  # an interval, and far less than one pass of the watch
+        assert await effects(shelf.app) == ["a"]
+
+
+@pytest.mark.spec("A6-37", "A6-32")
+@virtual
+async def test_a_controller_that_was_stopped_gets_no_alarm_when_its_worker_starts() -> None:
+    shelf = Shelf()
+    async with TestApp(shelf.app, start=START) as shop:
+        await shop.advance(minutes=1)
+        await shelf.controller.stop()
+        await shelf.fill(shop, "a")
+        tamper(shelf.app.database, "delete from penstock_timers where kind = 'alarm'")
+        await shop.restart()
+        await shop.advance(seconds=2 * WATCH_SECONDS)
+        assert shelf.worked == []
+
+
+@pytest.mark.spec("A6-40")
+@virtual
+async def test_every_tick_that_worked_or_was_kept_from_it_is_one_line() -> None:
+    async def work(item: str) -> None:
+        if down:
+            raise ps.Unavailable("down")
+        if item == "001":
+            raise ps.Gone("sold out")
+
+    down = False
+    shelf = Shelf(work)
+    told: list[ControllerTicked] = []
+    shelf.app.events.subscribe(told.append, to=ControllerTicked)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shop.advance(minutes=10)
+        assert told == [], "it is quiet while there is nothing to do"
+        await shelf.fill(shop, *names(5))
+        await shop.advance(minutes=3)
+        [line] = told
+        assert (line.controller, line.succeeded, line.total, line.failed) == ("enrichment", 4, 5, 0)
+        assert (line.batch_size, line.interval_ms, line.cooldown_seconds) == (5, 30_000, 0.0)
+
+        down = True
+        await shelf.fill(shop, *(f"late {number}" for number in range(20)))
+        await shop.advance(minutes=10)
+        assert any(line.failed for line in told)
+        assert [line for line in told if 0 < line.cooldown_seconds <= 300], "the cooldown is told of with what is left"

@@ -85,7 +85,7 @@ def test_a_cron_needs_a_reason_and_a_frequent_one_a_look_for_work() -> None:
     app.cron(EVERY_MINUTE, why="orders must not wait", unless=busy)(task)
 
 
-@pytest.mark.spec("A4-02")
+@pytest.mark.spec("A4-02", "A15-13")
 def test_the_cloudflare_profile_has_three_crons_and_refuses_a_fourth_by_name() -> None:
     app = ps.App("shop", config=Config(profile="cloudflare"))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from time import thread_time
 
 import pytest
 
 import penstock as ps
+from penstock.config import parse
 from penstock.runtime.events import TickFailed
 from penstock.testing import TestApp, virtual
 from tests.flow.crons import RUNS, START, statuses
@@ -84,6 +86,30 @@ async def test_however_a_run_fails_the_log_says_so_and_the_next_fire_comes(how: 
         assert all(row["error"] for row in rows)
         expected = {"probe": 0, "death": 6}
         assert runs == expected.get(how, 2)
+
+
+@pytest.mark.spec("A15-12")
+@virtual
+async def test_a_task_that_holds_the_processor_for_longer_than_its_profile_allows_has_failed() -> None:
+    limits = "[limits]\ncron_invocation = {wall_seconds = 30, cpu_seconds = 0.02}"
+    app = ps.App("shop", config=parse(limits, "penstock.toml"))
+
+    @app.cron("*/5 * * * *", why="charts move slowly")
+    async def reckon() -> None:
+        for _ in range(5):
+            until = thread_time() + 0.015
+            while thread_time() < until:
+                pass
+            await asyncio.sleep(1)
+        app.db.write(EFFECT, what="of a run that was cancelled")
+
+    async with TestApp(app, start=START) as shop:
+        await shop.advance(minutes=6)
+
+        [row] = await app.db.rows(RUNS, task="reckon")
+        assert row["status"] == "failed"
+        assert row["error"].startswith("CpuLimit: ")
+        assert await effects(app) == []
 
 
 @virtual

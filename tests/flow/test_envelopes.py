@@ -360,7 +360,7 @@ def chained(*links: type[ps.Command] | type[ps.Event]) -> tuple[ps.App, Queue]:
     return app, queues[0]
 
 
-@pytest.mark.spec("A2-20", "F-28")
+@pytest.mark.spec("A2-20", "F-28", "A15-20")
 @pytest.mark.parametrize(
     "links, warned",
     [

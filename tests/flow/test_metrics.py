@@ -261,7 +261,7 @@ def test_the_platforms_quotas_are_its_profiles_and_there_are_none_otherwise() ->
     assert (local.metric_writes_per_day_max, local.metric_reads_per_day_max) == (None, None)
 
 
-@pytest.mark.spec("A10-02")
+@pytest.mark.spec("A10-02", "A15-18")
 @virtual
 async def test_over_the_days_writes_points_are_dropped_and_counted_until_midnight() -> None:
     app = with_quotas(metric_writes_per_day_max=50)
@@ -287,7 +287,7 @@ async def test_over_the_days_writes_points_are_dropped_and_counted_until_midnigh
         assert await count(points) == 51
 
 
-@pytest.mark.spec("A10-02")
+@pytest.mark.spec("A10-02", "A15-18")
 @virtual
 async def test_over_the_days_reads_a_question_is_refused_until_midnight() -> None:
     app = with_quotas(metric_reads_per_day_max=3)

@@ -125,7 +125,7 @@ async def test_a_message_with_a_delay_of_a_minute_is_not_there_at_59_seconds_and
     assert shop.delivered(listings) == [attempt(1)]
 
 
-@pytest.mark.spec("A1-18")
+@pytest.mark.spec("A1-18", "A15-07")
 @virtual
 async def test_a_handler_past_its_wall_limit_is_cancelled_and_charged() -> None:
     cancelled: list[float] = []

@@ -243,7 +243,7 @@ async def test_a_retry_with_a_delay_waits_so_long_and_counts_an_attempt() -> Non
         assert shop.delivered(listings) == [attempt(1), attempt(2), attempt(3)]
 
 
-@pytest.mark.spec("A1-28", "A3-01")
+@pytest.mark.spec("A1-28", "A3-01", "A3-10")
 @virtual
 async def test_a_dead_letter_queue_that_nobody_declared_is_there() -> None:
     async def handle(_listing: Listing, _message: ps.Message) -> object:

@@ -126,6 +126,7 @@ async def test_a_handler_that_will_not_stop_is_left_to_its_wall_limit() -> None:
         assert (await shop.counts(listings)).acked == 2
 
 
+@pytest.mark.spec("A15-07")
 def test_the_profile_says_how_much_and_a_queue_may_say_otherwise() -> None:
     platform = ps.App("shop")
     platform.limits = CLOUDFLARE

@@ -134,7 +134,7 @@ async def test_what_expired_while_no_worker_ran_is_not_delivered_by_the_next() -
         assert (counts.acked, counts.expired) == (1, 2_500)
 
 
-@pytest.mark.spec("A1-16", "A3-01")
+@pytest.mark.spec("A1-16", "A3-01", "A15-09")
 @virtual
 async def test_dead_letters_that_nobody_handles_go_after_four_days_and_those_that_somebody_does_stay() -> None:
     async def heard(_letter: ps.DeadLetter) -> None: ...

@@ -80,6 +80,7 @@ def test_a_signature_is_the_one_that_others_compute() -> None:
     assert signature(secret, "msg_demo_0001", 1763197200, body) == "v1,7cJ8mUxm79y4Z9zUSX/pjwEm+CEa7h1ZJH50KPBA9g4="
 
 
+@pytest.mark.fault("F43")
 @pytest.mark.spec("A12-07")
 @virtual
 async def test_a_webhook_is_signed_over_what_was_sent_with_one_id_for_all_tries(
@@ -121,6 +122,7 @@ async def test_without_a_secret_it_is_not_signed_and_a_bad_one_is_refused(monkey
     assert len(host.asked) == 1
 
 
+@pytest.mark.fault("F43")
 @pytest.mark.parametrize(
     "status, error", [(301, ps.Refused), (307, ps.Refused), (410, ps.Gone), (429, ps.Throttled), (502, ps.Unavailable)]
 )
@@ -140,6 +142,7 @@ async def test_a_webhook_follows_no_redirect_and_tells_what_passes_from_what_doe
 # -- mails --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("F52")
 @pytest.mark.spec("A12-07", "G2-31")
 @virtual
 async def test_a_mail_has_a_clean_subject_and_the_same_key_on_every_try(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +214,7 @@ async def test_without_a_key_no_mail_is_sent_and_the_log_says_so(
     assert "RESEND_API_KEY" in caplog.text
 
 
+@pytest.mark.fault("F52")
 @pytest.mark.parametrize("to", [[], ["a@example.com"] * 51])
 def test_nobody_and_everybody_is_refused(to: list[str]) -> None:
     with pytest.raises(BadConfig):

@@ -61,6 +61,7 @@ def test_all_controllers_are_listed(steered: Path, terminal: Terminal) -> None:
     assert "pages" in terminal("controllers", "list", "shop.py").words
 
 
+@pytest.mark.spec("A13-10")
 def test_a_controller_is_stopped_started_and_reset(steered: Path, terminal: Terminal) -> None:
     assert terminal("controllers", "stop", "enrichment", "shop.py", "--json").told["running"] is False
     assert status(terminal)["running"] is False

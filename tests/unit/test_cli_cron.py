@@ -61,6 +61,7 @@ def test_every_task_is_listed_in_the_agreed_shape(clocked: Path, terminal: Termi
     assert "0 6 * * * UTC" in terminal("cron", "list").words
 
 
+@pytest.mark.spec("A13-10")
 def test_a_task_that_is_triggered_runs_and_its_end_is_shown(clocked: Path, terminal: Terminal) -> None:
     for name in ("crawl", "bad"):
         assert terminal("cron", "trigger", name, "--json").told == {"cron": name, "triggered": True}

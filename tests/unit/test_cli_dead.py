@@ -171,6 +171,7 @@ def test_where_nothing_died_it_says_so(terminal: Terminal, shop: Path) -> None:
     assert terminal("dead", "list", "--json").told == {"dead": []}
 
 
+@pytest.mark.fault("F48")
 @pytest.mark.spec("A12-06")
 def test_hostile_text_moves_no_cursor_and_tells_no_secret(terminal: Terminal, empty_folder: Path) -> None:
     shop_in(empty_folder, HOSTILE)

@@ -170,6 +170,7 @@ def test_a_wrong_setting_stops_every_command_with_2(
     assert terminal(*command, "--json").error["code"] == "bad_config"
 
 
+@pytest.mark.fault("F48")
 @pytest.mark.spec("A12-06")
 def test_an_error_shows_no_password_and_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     for json in (True, False):

@@ -299,6 +299,7 @@ def test_no_verb_makes_a_database(
 # -- send -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("A13-10")
 def test_a_message_that_fits_is_sent_and_handled(terminal: Terminal, market: Path) -> None:
     said = terminal("queues", "send", "sales", '{"item": "lamp"}', "shop.py", "--json")
 

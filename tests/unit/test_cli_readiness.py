@@ -93,7 +93,7 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
     assert not (shop.parent / "shop.db").exists(), "checking touches no database of the app's"
 
 
-@pytest.mark.spec("A13-01", "A13-02")
+@pytest.mark.spec("A13-01", "A3-10", "A13-06")
 @pytest.mark.parametrize(
     "right, wrong, failed, told",
     [

@@ -227,7 +227,7 @@ def test_every_verb_explains_itself_with_an_example(terminal: Terminal, verb: st
 # -- starting ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A7-01", "A7-06")
+@pytest.mark.spec("A7-01", "A7-06", "A13-10")
 def test_a_run_is_started_once_under_its_id(lab: Path, terminal: Terminal) -> None:
     told = terminal("workflows", "start", "sleepy", "shop.py", "--id", "one", "--priority", "high", "--json").told
     assert told == {"id": "one", "workflow": "sleepy", "started": True, "state": "queued"}

@@ -86,6 +86,7 @@ class Dies(BlobFolder):
         await super().delete(key)
 
 
+@pytest.mark.fault("F19")
 @pytest.mark.spec("A8-19")
 @pytest.mark.parametrize("at", range(1, 13))
 def test_an_interrupted_archive_is_finished_by_the_next_without_loss_or_double(tmp_path: Path, at: int) -> None:
@@ -128,6 +129,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.fault("F19")
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-19")
 @pytest.mark.parametrize("nth", [1, 2, 3])
@@ -221,6 +223,7 @@ def test_a_key_that_does_not_tell_rows_apart_is_refused(tmp_path: Path, key: str
     run(app, work())
 
 
+@pytest.mark.fault("F16")
 def test_a_damaged_file_deletes_nothing(tmp_path: Path) -> None:
     app = market(tmp_path)
     pending = tmp_path / "archive" / "apps" / "pending" / "2026-01-01-abc.jsonl"

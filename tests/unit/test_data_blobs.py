@@ -37,6 +37,7 @@ def test_what_was_put_can_be_read_listed_replaced_and_deleted(tmp_path: Path) ->
     asyncio.run(work())
 
 
+@pytest.mark.fault("F47")
 @pytest.mark.parametrize(
     "key",
     ["", "/etc/passwd", "../up", "a/../b", "a//b", "a/", ".hidden", "a/.part-x", "a\0b", "a\nb", "a b", "ä", "x" * 901],
@@ -52,6 +53,7 @@ def test_a_key_that_could_lead_astray_is_refused(tmp_path: Path, key: str) -> No
     asyncio.run(work())
 
 
+@pytest.mark.fault("F47")
 def test_a_prefix_cannot_climb_out_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
 
@@ -60,6 +62,24 @@ def test_a_prefix_cannot_climb_out_of_the_folder(tmp_path: Path) -> None:
             await BlobFolder(tmp_path / "blobs").list("../")
 
     asyncio.run(work())
+
+
+@pytest.mark.fault("F47")
+def test_a_link_in_the_place_of_a_blob_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "innocent").symlink_to(tmp_path / "secret.txt")
+    blobs = BlobFolder(tmp_path / "blobs")
+
+    async def work() -> None:
+        for call in (blobs.get("innocent"), blobs.read("innocent")):
+            with pytest.raises(BadParameter, match="is a link"):
+                await call
+        await blobs.put("innocent", b"mine")
+        assert await blobs.get("innocent") == b"mine"
+
+    asyncio.run(work())
+    assert (tmp_path / "secret.txt").read_text() == "secret"
 
 
 def test_a_key_below_another_blob_is_refused(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_month_that_is_none_is_refused(tmp_path: Path, month: str) -> None:
 
 
 @pytest.mark.only_on("sqlite")
-@pytest.mark.spec("A8-17")
+@pytest.mark.spec("A8-17", "A15-15")
 def test_the_size_is_watched_against_the_cap_with_the_days_that_are_left(tmp_path: Path) -> None:
     app = market(tmp_path, database_bytes_max=10_000_000)
     day = 86_400_000_000

@@ -164,6 +164,21 @@ async def test_a_status_is_an_error_that_says_whether_to_wait(
 
 
 @virtual
+@pytest.mark.fault("F31")
+@pytest.mark.parametrize("said", [("30", "60"), ("-1", "1e12"), ("abc", "30"), ("\x80", "")])
+async def test_two_headers_that_say_when_to_come_back_are_no_reason_to_fail(said: tuple[str, str]) -> None:
+    async def twice(send: Send) -> None:
+        listed = [(b"retry-after", each.encode("latin-1")) for each in said]
+        await send({"type": "http.response.start", "status": 429, "headers": listed})
+        await send({"type": "http.response.body", "body": b""})
+
+    caught = await failure(client(shop=Host(root=twice)).get("https://shop.example"))
+
+    assert type(caught) is Throttled
+    assert caught.facts["retry_after"] is None or 1 <= caught.facts["retry_after"] <= 86_400
+
+
+@virtual
 @pytest.mark.spec("A9-05")
 async def test_a_403_means_too_fast_where_the_caller_or_experience_says_so() -> None:
     host = Host(root=(403, {}, b""))

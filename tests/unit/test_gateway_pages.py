@@ -139,8 +139,9 @@ async def test_a_page_found_bad_later_is_not_served_again(tmp_path: Path) -> Non
     assert (await setup.cache.get(URL, key=KEY)).text() == "page 3"
 
 
+@pytest.mark.fault("F19")
 @virtual
-@pytest.mark.spec("A9-02", "G2-35")
+@pytest.mark.spec("A9-02", "G2-35", "A15-22")
 async def test_blobs_go_when_they_are_older_than_their_prefix_allows(tmp_path: Path) -> None:
     setup = Setup(tmp_path)
     await setup.cache.get(URL, key=KEY)
@@ -202,6 +203,7 @@ async def test_what_is_said_about_a_blob_comes_back_with_it(tmp_path: Path) -> N
         await blobs.put("a", b"", metadata={"long": "x" * 9_000})
 
 
+@pytest.mark.fault("F19")
 @virtual
 @pytest.mark.spec("A9-01")
 async def test_a_crash_between_note_and_content_leaves_each_with_its_own(

@@ -87,6 +87,23 @@ MACHINE: dict[str, object] = {
 }
 
 
+@pytest.mark.spec(
+    "A15-01",
+    "A15-02",
+    "A15-03",
+    "A15-04",
+    "A15-05",
+    "A15-06",
+    "A15-08",
+    "A15-09",
+    "A15-10",
+    "A15-11",
+    "A15-13",
+    "A15-15",
+    "A15-18",
+    "A15-20",
+    "A15-22",
+)
 def test_the_cloudflare_profile_has_the_platforms_numbers_and_no_other() -> None:
     limits = msgspec.structs.asdict(profile("cloudflare"))
 
@@ -101,7 +118,7 @@ def test_the_local_profile_is_the_default_and_only_protects_the_machine() -> Non
     assert {profile("local").invocation(kind).wall_seconds for kind in _kinds()} == {900}
 
 
-@pytest.mark.spec("G7-02")
+@pytest.mark.spec("G7-02", "A15-07", "A15-12")
 @pytest.mark.parametrize(
     "name, kind, wall, cpu, cpu_max",
     [
@@ -124,6 +141,7 @@ def test_each_kind_of_handler_has_limits_of_its_own(
     assert allowed.memory_bytes_max == (None if name == "local" else 128_000_000)
 
 
+@pytest.mark.spec("A15-09")
 def test_the_free_plan_keeps_messages_for_a_day() -> None:
     assert profile("cloudflare-free").retention_seconds_max == DAY
 

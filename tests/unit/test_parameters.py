@@ -216,7 +216,7 @@ def test_a_value_that_holds_itself_has_no_json() -> None:
 # -- sizes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A8-16")
+@pytest.mark.spec("A8-16", "A15-15")
 def test_a_row_over_its_limit_is_refused_with_both_numbers() -> None:
     assert bind(APP, {"track_id": 1, "name": "ü" * 46}, {}, row_bytes_max=100)
     with pytest.raises(TooLarge, match="102 bytes, and a row may have 100") as refused:

@@ -51,7 +51,7 @@ def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
         preset("bulk")
 
 
-@pytest.mark.spec("A1-11", "A1-12", "A1-13", "A1-16")
+@pytest.mark.spec("A1-11", "A1-12", "A1-13", "A1-16", "A15-04", "A15-05", "A15-08", "A15-09")
 @pytest.mark.parametrize(
     "setting",
     [
@@ -76,7 +76,7 @@ def test_settings_out_of_range_are_refused_by_name(setting: dict[str, float]) ->
         app.queue("listings", **setting)  # type: ignore[arg-type]
 
 
-@pytest.mark.spec("A1-11", "A1-12", "A1-13", "A1-16")
+@pytest.mark.spec("A1-11", "A1-12", "A1-13", "A1-16", "A15-04", "A15-05", "A15-08", "A15-09")
 def test_the_ends_of_every_range_are_accepted_and_the_profile_gives_the_defaults() -> None:
     app = ps.App("shop", config=parse('profile = "cloudflare"', "penstock.toml"))
     usual = app.queue("usual").settings

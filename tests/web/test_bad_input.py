@@ -197,6 +197,7 @@ WRONG: list[tuple[str, object, str]] = [
 ]
 
 
+@pytest.mark.spec("A15-11")
 @pytest.mark.fault("F38")
 @pytest.mark.parametrize("path, body, field", WRONG, ids=lambda value: str(value)[:60])
 async def test_a_field_that_does_not_fit_is_named(limited: TestApp, path: str, body: object, field: str) -> None:
@@ -243,6 +244,7 @@ async def test_an_unknown_path_and_a_wrong_method_are_answered_in_the_same_shape
     assert method.error["name"] == "bad_method"
 
 
+@pytest.mark.fault("F46")
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
 async def test_a_body_of_another_kind_is_refused_with_a_hint(shop: TestApp, kind: str) -> None:
     async with nothing_stored(shop) as client:

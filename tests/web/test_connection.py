@@ -84,6 +84,7 @@ def test_a_header_of_a_megabyte_is_refused_and_the_next_connection_works(client:
     assert waiting(client) == 1
 
 
+@pytest.mark.fault("F53")
 def test_garbage_and_half_a_request_disturb_nobody(url: str, client: httpx2.Client) -> None:
     host, port = url.removeprefix("http://").split(":")
     head = f"POST {PUSH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 100\r\n\r\n".encode()
@@ -93,3 +94,37 @@ def test_garbage_and_half_a_request_disturb_nobody(url: str, client: httpx2.Clie
 
     assert works(client)
     assert waiting(client) == 1
+
+
+@pytest.mark.fault("F53")
+def test_idle_connections_and_contradictions_about_a_body_disturb_nobody(url: str, client: httpx2.Client) -> None:
+    host, port = url.removeprefix("http://").split(":")
+    head = f"POST {PUSH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n"
+    body = '{"body": 1}'
+    many = "".join(f"x-{number}: 1\r\n" for number in range(40_000))
+    contradictions = {
+        "two lengths": f"{head}content-length: 5\r\ncontent-length: 11\r\n\r\n{body}",
+        "a length that is none": f"{head}content-length: -1\r\n\r\n{body}",
+        "no length at all, and chunks that are none": f"{head}transfer-encoding: chunked\r\n\r\nzz\r\n{body}\r\n",
+        "forty thousand headers": f"{head}{many}content-length: 11\r\n\r\n{body}",
+    }
+    idle = [socket.create_connection((host, int(port)), timeout=10) for _ in range(100)]
+    try:
+        for what, sent in contradictions.items():
+            with socket.create_connection((host, int(port)), timeout=10) as connection:
+                assert is_refused(connection, sent.encode()), what
+        assert works(client)
+        assert waiting(client) == 1
+    finally:
+        for connection in idle:
+            connection.close()
+
+
+def is_refused(connection: socket.socket, sent: bytes) -> bool:
+    """Told so, or hung up on."""
+    try:
+        connection.sendall(sent)
+        answer = connection.recv(200)
+    except ConnectionError:
+        return True
+    return answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))

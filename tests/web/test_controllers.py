@@ -81,6 +81,7 @@ async def test_what_cannot_be_tuned_is_a_bad_request_and_changes_nothing() -> No
         assert (await client.ask("GET", "/v1/enrichment/status")).result["params"] == before
 
 
+@pytest.mark.fault("F45")
 @pytest.mark.spec("A14-07", "A6-35", "G5-28")
 @pytest.mark.parametrize(
     "path",
@@ -128,6 +129,7 @@ async def test_the_wrong_method_is_told_and_does_nothing() -> None:
         assert (await client.ask("GET", "/v1/enrichment/status")).result["running"] is True
 
 
+@pytest.mark.fault("F45")
 @pytest.mark.spec("A6-35")
 @virtual
 async def test_without_a_token_or_its_scope_nothing_is_told_or_done() -> None:

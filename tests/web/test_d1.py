@@ -63,6 +63,7 @@ async def test_values_are_bound_by_place_and_by_number(shop: TestApp) -> None:
     assert each[0]["results"] == [{"a": "x", "b": "x", "c": "integer"}]
 
 
+@pytest.mark.spec("A8-03")
 async def test_a_batch_is_one_transaction(shop: TestApp) -> None:
     async with outside(shop) as client:
         good = await client.send(
@@ -178,6 +179,7 @@ async def test_dead_messages_can_be_read(shop: TestApp) -> None:
         assert (await client.d1("select queue, payload from dead_messages limit 5")).result[0]["results"] == []
 
 
+@pytest.mark.spec("A8-03", "A15-15")
 @pytest.mark.parametrize(
     "body, field",
     [

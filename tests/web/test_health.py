@@ -30,6 +30,7 @@ async def test_a_healthy_service_says_so_with_what_it_looked_at(shop: TestApp) -
     assert deep.told["checks"]["workers"]["count"] == 1  # the test's own second process
 
 
+@pytest.mark.fault("F20")
 @pytest.mark.spec("A14-01", "G2-42")
 def test_without_its_database_the_service_is_there_and_says_what_is_not(tmp_path: Path) -> None:
     app = shop_app()

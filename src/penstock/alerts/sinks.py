@@ -92,6 +92,7 @@ class MailSink:
 
     @property
     def is_offline(self) -> bool:
+        """Whether there is no key for the service, so that mails are only logged."""
         return not os.environ.get(self._key_env, "").strip()
 
     async def __call__(self, alert: Alert) -> None:

@@ -7,9 +7,10 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from penstock.blobs.attributes import Attributes, Blob, about, attributes_of, etag_of, noted
 from penstock.blobs.lifecycle import EXPIRED_MAX, Expiry
@@ -21,6 +22,7 @@ from penstock.model.times import MICROS
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=@+,-]{0,199}")
 _KEY_CHARACTERS_MAX = 900  # with the folder's own path still below the 1,024 of the tightest system
 LISTED_MAX = 1_000
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class BlobFolder:
@@ -37,8 +39,11 @@ class BlobFolder:
         clock: Clock | None = None,
         expiries: Sequence[Expiry] = (),
         durable: bool = True,
+        on_read: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_read` is told of every blob that is asked for."""
         self.path = Path(path)
+        self._on_read = on_read
         self._durable = durable
         self.expiries = tuple(expiries)
         self._clock = clock
@@ -51,10 +56,13 @@ class BlobFolder:
         await asyncio.to_thread(self._put, file, content, attributes)
 
     async def get(self, key: str) -> bytes | None:
+        """The content, or None where there is none."""
+        self._on_read()
         return await asyncio.to_thread(_read, self._file(key))
 
     async def read(self, key: str) -> Blob | None:
         """The content with all that is known about it."""
+        self._on_read()
         return await asyncio.to_thread(_blob, key, self._file(key))
 
     async def expire(self, *, limit: int = EXPIRED_MAX) -> int:
@@ -80,7 +88,7 @@ class BlobFolder:
 
     def _put(self, file: Path, content: bytes, attributes: Attributes) -> None:
         try:
-            _make(file.parent)
+            _make(file.parent, durable=self._durable)
             # First what is known about the content, under the content's own etag: whichever content is there after a
             # crash, what is told about it is its own.
             if (note := noted(about(file), etag_of(content), attributes)) is not None:
@@ -146,10 +154,10 @@ class BlobFolder:
 
 def _blob(key: str, file: Path) -> Blob | None:
     try:
-        with file.open("rb") as opened:
+        with _opened(file) as opened:
             content = opened.read()
             stored_at = os.fstat(opened.fileno()).st_mtime_ns // 1_000
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except _NOT_THERE:
         return None
     return Blob.of(key, content, stored_at, note=_read(about(file)))
 
@@ -163,9 +171,20 @@ def _stored_at(file: Path) -> int | None:
 
 def _read(file: Path) -> bytes | None:
     try:
-        return file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        with _opened(file) as opened:
+            return opened.read()
+    except _NOT_THERE:
         return None
+
+
+def _opened(file: Path) -> BinaryIO:
+    """Follows no link that somebody put in the place of a blob."""
+    try:
+        return open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BadParameter(f"{file} is a link and no blob. Remove it.", key=str(file)) from error
+        raise
 
 
 def _files(root: Path, folder: Path) -> Iterator[str]:
@@ -179,12 +198,13 @@ def _files(root: Path, folder: Path) -> Iterator[str]:
             yield Path(entry.path).relative_to(root).as_posix()
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, *, durable: bool) -> None:
     """Makes the folders that are missing. A new entry is safe only once the folder that holds it is on the disk."""
     if not folder.is_dir():
-        _make(folder.parent)
+        _make(folder.parent, durable=durable)
         folder.mkdir(exist_ok=True)
-        _sync(folder.parent)
+        if durable:
+            _sync(folder.parent)
 
 
 def _sync(folder: Path) -> None:

@@ -17,4 +17,5 @@ class Expiry:
 
     @property
     def seconds(self) -> float:
+        """How old a blob may become."""
         return self.days * DAY_SECONDS

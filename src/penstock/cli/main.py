@@ -38,6 +38,7 @@ COMMANDS = {
     "check": "penstock.cli.check:check",
     "smoke": "penstock.cli.smoke:smoke",
     "trial": "penstock.cli.trial:trial",
+    "simulate": "penstock.cli.simulate:simulate",
     "doctor": "penstock.cli.doctor:doctor",
 }
 

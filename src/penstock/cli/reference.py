@@ -41,9 +41,13 @@ def load(reference: str) -> App:
     place, _, attribute = systems.APPS.get(reference, reference).partition(":")
     if not place:
         raise BadApp(f"{reference!r} names no app. {EXAMPLES}", reference=reference)
-    with redirect_stdout(sys.stderr):
-        module = _file(Path(place)) if place.endswith(".py") or os.sep in place else _module(place)
+    module = load_module(place)
     return _named(module, place, attribute) if attribute else _only(module, place)
+
+
+def load_module(place: str) -> ModuleType:
+    with redirect_stdout(sys.stderr):
+        return _file(Path(place)) if place.endswith(".py") or os.sep in place else _module(place)
 
 
 def try_out(reference: str) -> Found:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from penstock.contracts.objects import SaveObject
 from penstock.control.controller import Definition
 from penstock.control.flight import Flight, Tally
@@ -13,14 +15,16 @@ from penstock.control.modes import pace_of
 from penstock.control.pace import Pace
 from penstock.control.pilot import Outcome
 from penstock.control.status import Minute, noted, pruned
+from penstock.control.ticked import ticked
 from penstock.model.errors import BadApp
 from penstock.objects.object import Object
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import PaceChanged
 
 FLIGHT_SECONDS = 240.0  # of one tick: well below the wall limit of the alarm that it is
-SAVE_SECONDS = 5.0  # what a crash may lose of the pace that was found
-IDLE_FIRST_SECONDS, IDLE_LONGEST_SECONDS = 1.0, 120.0
+ALONE_SECONDS = 1.0  # of one after its worker died: nothing else runs beside it
+# What a crash may lose of the pace that was found: so many answers, or so many seconds where there are fewer.
+SAVE_SECONDS, SAVE_ANSWERS, SAVE_SECONDS_MAX = 5.0, 10, 30.0
 START_SECONDS = 1.0
 GRACE_SECONDS = 60.0  # new code is given time before it works, and begins carefully
 SAID_MAX = 50  # changes of pace that are remembered in words
@@ -45,6 +49,7 @@ class ControllerObject(Object):
 
     async def loaded(self) -> None:
         self._flight: Flight | None = None
+        self._woken = False  # while it flew
         self._last_words = self.said[-1][1] if self.said else ""
 
     @property
@@ -77,26 +82,29 @@ class ControllerObject(Object):
                 self.pace = {}
                 self.set_alarm(after=GRACE_SECONDS)
                 return
-        generation = self.generation
+        generation, before = self.generation, replace(self.tally)
         pace = tuned_pace(definition, self.pace, self.tuned, now=engine.clock.now() / 1_000_000)
-        worked, error = False, None
-        async with self.released():
+        worked, rest, error = False, definition.rest_seconds(self.idle_streak + 1), None
+        async with self._residence.released(away=True):
             try:
-                worked = await self._fly(engine, definition, pace, generation)
+                worked, rest = await self._fly(engine, definition, pace, generation)
             except Exception as raised:
                 error = raised
         if self.generation != generation:
             return  # it was reset meanwhile: what this tick learnt belongs to the past
         self._note_pace(engine, pace)
+        if told := ticked(self.name, before, self.tally, pace, engine.clock.now() / 1_000_000):
+            engine.events.emit(told)
         self.last_work_at = engine.clock.now() if worked else self.last_work_at
         self.idle_streak = 0 if worked else self.idle_streak + 1
         if self.running:
-            idle = min(IDLE_LONGEST_SECONDS, IDLE_FIRST_SECONDS * 2.0 ** min(self.idle_streak - 1, 10))
-            self.set_alarm(after=0.0 if worked and error is None else idle)
+            self.set_alarm(after=0.0 if self._woken else rest)
         if error is not None:
             engine.events.emit(PaceChanged(self.name, f"the tick failed: {type(error).__qualname__}: {error}", 0.0))
 
-    async def _fly(self, engine: Engine, definition: Definition, pace: Pace, generation: int) -> bool:
+    async def _fly(self, engine: Engine, definition: Definition, pace: Pace, generation: int) -> tuple[bool, float]:
+        """Whether there was anything to do, and how long it may rest now."""
+
         def fence() -> SaveObject:
             return SaveObject(type(self).__name__, self.name, self._residence.epoch, None)
 
@@ -110,8 +118,9 @@ class ControllerObject(Object):
             return self.tally if self.generation == generation else Tally()
 
         def goes_on() -> bool:
-            # Somebody in another process wants something of it, or this one is to stop: the tick lands.
-            called_away = self._residence.asked or engine.due.stopped
+            # Somebody in another process wants something of it, this one is to stop, or a suspect waits until nothing else
+            # runs: the tick lands.
+            called_away = self._residence.asked or engine.due.stopped or engine.gate.watched
             return self.running and self.generation == generation and not called_away
 
         flight = self._flight = Flight(
@@ -121,23 +130,39 @@ class ControllerObject(Object):
             tally,
             fence,
             timeout_seconds=definition.timeout_seconds,
+            gather_seconds=definition.gather_seconds,
             noted=note,
         )
+        self._woken = False
+        self._residence.on_asked = flight.interrupt
+        engine.due.on_stop.add(flight.interrupt)
+        engine.gate.on_watch.add(flight.interrupt)
         saving = asyncio.ensure_future(self._keep_saving(engine, pace, generation))
         try:
             await flight.load()
-            until = engine.clock.now() / 1_000_000 + FLIGHT_SECONDS
-            return await flight.run(until, goes_on)
+            until = engine.clock.now() / 1_000_000 + (ALONE_SECONDS if engine.gate.closed else FLIGHT_SECONDS)
+            worked = await flight.run(until, goes_on)
+            if not flight.has_all:
+                return worked, 0.0
+            rest = definition.rest_seconds(1 if worked else self.idle_streak + 1)
+            return worked, min(rest, max(START_SECONDS, flight.held_seconds()))
         finally:
             self._flight = None
+            self._residence.on_asked = None
+            engine.due.on_stop.discard(flight.interrupt)
+            engine.gate.on_watch.discard(flight.interrupt)
             saving.cancel()
             await asyncio.gather(saving, return_exceptions=True)
 
     async def _keep_saving(self, engine: Engine, pace: Pace, generation: int) -> None:
-        """Now and then while it works, so that a crash costs seconds of what was learnt, and status is fresh."""
+        """Now and then while it works, so that a crash costs little of what was learnt, and status is fresh."""
+        saved, waited = self.tally.dispatched, 0.0
         while self.generation == generation:
             await asyncio.sleep(SAVE_SECONDS)
-            if self.generation == generation:
+            waited += SAVE_SECONDS
+            new = self.tally.dispatched - saved
+            if self.generation == generation and (new >= SAVE_ANSWERS or waited >= SAVE_SECONDS_MAX):
+                saved, waited = self.tally.dispatched, 0.0
                 self.pace = pace.saved()
                 self.last_tick_at = engine.clock.now()
                 await self._residence.save_between()
@@ -205,7 +230,8 @@ class ControllerObject(Object):
         self.pace = pace.saved()
 
     async def wake(self) -> None:
-        """There is new work: the tick comes now instead of after its rest."""
+        """There is new work: the tick comes now instead of after its rest, or right after the one that flies."""
+        self._woken = self._flight is not None
         if self._flight is None and self.running:
             self.idle_streak = 0
             self.set_alarm(after=0.0)

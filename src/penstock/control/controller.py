@@ -8,6 +8,9 @@ import msgspec
 
 Item = TypeVar("Item")
 
+REST = (1.0, 120.0)
+GATHER_SECONDS = 2.0
+
 
 class Controller(Generic[Item]):
     """Derive from it and register it with `@app.controller("name")`."""
@@ -29,15 +32,18 @@ class Controller(Generic[Item]):
         return None
 
     def key_of(self, item: Item) -> str:
+        """What an item is remembered by: its JSON, unless the class says otherwise."""
         return msgspec.json.encode(item).decode()
 
     def item_of(self, key: str) -> Item:
+        """The item that a key stands for: the way back from `key_of`."""
         item: Item = msgspec.json.decode(key)
         return item
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A controller as an app registers it. `version` is the code's: a new one is given time and begins carefully."""
+    """A controller as an app registers it. `version` is the code's: a new one is given time and begins carefully. `rest` is
+    its first and its longest rest between looks that find nothing; finished items wait `gather` seconds for `after`."""
 
     controller: Controller[Any]
     mode: str = "pilot"
@@ -45,3 +51,10 @@ class Definition(msgspec.Struct, frozen=True):
     parallel: int = 32
     rate: tuple[float, float] = (0.001, 1_000.0)
     timeout_seconds: float = 60.0
+    rest: tuple[float, float] = REST
+    gather_seconds: float = GATHER_SECONDS
+
+    def rest_seconds(self, streak: int) -> float:
+        """After so many looks in a row that found nothing more."""
+        first, longest = self.rest
+        return min(longest, first * 2.0 ** min(streak - 1, 20))

@@ -54,6 +54,11 @@ class Controllers:
             made = definition(controller)
             if made.mode not in MODES:
                 raise BadApp(f"Controller {name!r}: there is no mode {made.mode!r}; there are {', '.join(MODES)}.")
+            if not 0 < made.rest[0] <= made.rest[1] or made.gather_seconds < 0:
+                raise BadApp(
+                    f"Controller {name!r}: rest={made.rest} and gather={made.gather_seconds} are seconds; "
+                    "a rest is (first, longest), longer than 0 and the longest last."
+                )
             self._definitions[name] = made
             if self._namespace is None:
                 kept = {"definitions": self._definitions, "opened": staticmethod(self._opened)}

@@ -4,6 +4,7 @@ ones to `after`."""
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -28,9 +29,7 @@ PICKED_MAX = 10_000
 ATTEMPTS_MAX = 5  # failures of one item that were not about the pace; then it is parked
 AGAIN_SECONDS = 60.0  # a failed item waits so long, and twice as long each time
 THROTTLED_SECONDS = 5.0  # a refused one lets others go first
-AFTER_SECONDS = 2.0  # finished items wait at most so long for `after`
 AFTER_ITEMS = 200
-LOOK_SECONDS = 1.0  # nobody interrupts it when the process is to stop: it looks
 
 
 class Tally(msgspec.Struct):
@@ -53,6 +52,7 @@ class Flight:
         fence: Callable[[], SaveObject],
         *,
         timeout_seconds: float,
+        gather_seconds: float,
         noted: Callable[[Outcome], None],
     ) -> None:
         self._engine = engine
@@ -62,6 +62,7 @@ class Flight:
         self._tally = tally
         self._fence = fence
         self._timeout_seconds = timeout_seconds
+        self._gather_seconds = gather_seconds
         self._noted = noted
         self._loop = asyncio.get_running_loop()
         self._ready: deque[Any] = deque()
@@ -71,6 +72,7 @@ class Flight:
         self._after_at = 0.0
         self._changed = asyncio.Event()
         self._lost: Exception | None = None
+        self.has_all = False  # it ended because nothing was left to pick
 
     async def load(self) -> None:
         """What was noted before: items to hand to `after`, items not to pick."""
@@ -89,6 +91,12 @@ class Flight:
         """Something about the controller has changed."""
         self._changed.set()
 
+    def held_seconds(self) -> float:
+        """Until the first of those that wait may be picked. Whose time has come and who was not picked is not waited for."""
+        now = self._engine.clock.now()
+        dues = (note.due for note in self._held.values() if note.state == WAITING and note.due > now)
+        return (min(dues, default=math.inf) - now) / 1_000_000
+
     async def run(self, until: float, is_running: Callable[[], bool]) -> bool:
         """Works until then, or until there is nothing to do; whether it found anything to do."""
         worked = False
@@ -96,12 +104,13 @@ class Flight:
         try:
             if self._done:
                 await self._hand_over()  # of a flight before this one: nothing new while the old cannot be delivered
-            while is_running() and self._now() < until and self._lost is None:
+            while self._hears() and is_running() and self._now() < until and self._lost is None:
                 if not self._ready and not exhausted:
                     exhausted = not await self._pick()
                 if not self._ready:
                     self._pace.none_left(self._now())
                     if not self._flying:
+                        self.has_all = True
                         break
                 worked = True
                 started, again_at = self._start_next()
@@ -151,10 +160,14 @@ class Flight:
         self._flying[key] = self._loop.create_task(self._fly(item, key, ticket, now))
         return True, None
 
+    def _hears(self) -> bool:
+        """Before it looks at anything: what changes from here on ends the next wait."""
+        self._changed.clear()
+        return True
+
     async def _wait(self, again_at: float | None, until: float) -> None:
         """For an answer, for the pace, or for somebody who has changed something."""
-        self._changed.clear()
-        wake = min(until, self._now() + LOOK_SECONDS, again_at if again_at is not None else until)
+        wake = min(until, again_at if again_at is not None else until)
         if self._done:
             wake = min(wake, self._after_at)
         try:
@@ -215,7 +228,7 @@ class Flight:
         self._count(outcome_of(error))
         if error is None:
             if not self._done:
-                self._after_at = self._now() + AFTER_SECONDS
+                self._after_at = self._now() + self._gather_seconds
             self._done[key] = item
             self._held.pop(key, None)
         elif isinstance(note, NoteItem):

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.control.pace import outcome_of
@@ -56,8 +56,7 @@ class Permits:
         self._engine: Engine | None = None
         self._pace: PilotPace | None = None
         self._loading: asyncio.Lock | None = None
-        self._waiting: deque[object] = deque()
-        self._changed: asyncio.Event | None = None
+        self._waiting: deque[asyncio.Event] = deque()
         self._saved_at = 0.0
 
     @asynccontextmanager
@@ -66,7 +65,8 @@ class Permits:
         out says how long it waits: `patience=0` takes a permit that is free now, or none."""
         engine = await self._opened()
         if engine is not self._engine:
-            self._engine, self._pace, self._loading, self._changed = engine, None, None, None
+            self._engine, self._pace, self._loading = engine, None, None
+            self._waiting.clear()
         pace = await self._loaded()
         await self._turn(engine, pace, self._patience if patience is None else patience)
         began = engine.clock.now()
@@ -93,7 +93,7 @@ class Permits:
     async def _turn(self, engine: Engine, pace: PilotPace, patience: float) -> None:
         """Waits for its turn. A wait that would be too long is refused instead, and costs a message no attempt: while a
         service is down nothing queues up before its door."""
-        me = object()
+        me = asyncio.Event()  # set when the first in the row has something to look at
         if len(self._waiting) >= WAITING_MAX:
             raise Throttled(f"{WAITING_MAX:,} wait for {self.name} already.", retry_after=self._patience)
         self._waiting.append(me)
@@ -110,25 +110,18 @@ class Permits:
                 if now >= until or (again_at is not None and again_at > until):
                     wait = max(1.0, (again_at or now) - now)
                     raise Throttled(f"{self.name} takes no more for {wait:.0f} s.", retry_after=wait)
-                await self._wait(min(until, again_at or until) - now)
+                me.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(0.0, min(until, again_at or until) - now)):
+                        await me.wait()
         finally:
-            self._waiting.remove(me)
+            if me in self._waiting:  # not those of an engine before this one
+                self._waiting.remove(me)
             self._wake()
 
-    async def _wait(self, seconds: float) -> None:
-        if self._changed is None:
-            self._changed = asyncio.Event()
-        changed = self._changed
-        try:
-            async with asyncio.timeout(max(0.0, seconds)):
-                await changed.wait()
-        except TimeoutError:
-            pass
-
     def _wake(self) -> None:
-        if self._changed is not None:
-            changed, self._changed = self._changed, None
-            changed.set()
+        if self._waiting:
+            self._waiting[0].set()
 
     async def _loaded(self) -> PilotPace:
         if self._pace is None:

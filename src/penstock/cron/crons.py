@@ -110,6 +110,7 @@ class Crons:
             alone=task.rule.overlap != "allow",
             retry=Retry(0),
             wall_seconds=task.wall_seconds,
+            cpu_seconds=self._limits.cron_invocation.cpu_seconds,
             accepts=("cron.tick",),
         )
         queue = self._make_queue(settings, [Due])
@@ -134,6 +135,7 @@ class Crons:
     # -- what an operator does --------------------------------------------------------------------------
 
     async def listed(self) -> list[ScheduleState]:
+        """Every task, when it runs next, and how its last run ended."""
         return [self._state(row) for row in await self._rows(await self._opened())]
 
     def _state(self, row: TimerRow) -> ScheduleState:
@@ -150,6 +152,7 @@ class Crons:
         engine.ring({f"cron.{name}"})
 
     async def pause(self, name: str) -> None:
+        """It runs no more until `resume`; what it misses is not made up for."""
         engine = await self._opened()
         if not await engine.in_writer(partial(engine.writer.timers.pause, name, paused=True)):
             raise self._unknown(name)

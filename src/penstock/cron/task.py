@@ -74,6 +74,7 @@ class Tick:
 
     @property
     def late_seconds(self) -> float:
+        """How long after its due time it is now."""
         return max(0.0, (from_micros(self._now()) - self.scheduled_at).total_seconds())
 
     def wait_until(self, work: Coroutine[Any, Any, Any]) -> None:

@@ -107,6 +107,10 @@ async def month_spending(
         sum(row.calls for row in months),
         round(sum(row.reserved + row.settled for row in months) / NANOS, 9),
         round(sum(row.reserved for row in months) / NANOS, 9),
-        tuple(Kind(*row[:5], row.cost / NANOS, row.unknown / NANOS) for row in kinds),
+        tuple(_kind(*row) for row in kinds),
         tuple(budgets),
     )
+
+
+def _kind(service: str, provider: str, operation: str, calls: int, units: int, cost: int, unknown: int) -> Kind:
+    return Kind(service, provider, operation, calls, units, cost / NANOS, unknown / NANOS)

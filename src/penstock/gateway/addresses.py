@@ -63,11 +63,12 @@ class Rules:
             raise _refusal("Only http and https are called.", "bad_scheme", url)
         if parsed.userinfo or not 0 < port < 65_536 or len(str(parsed)) > URL_CHARACTERS_MAX:
             raise _refusal("It holds credentials, an impossible port, or too many characters.", "bad_url", url)
-        host = parsed.raw_host.decode("ascii")
-        host = host.removesuffix(".")
+        named = parsed.raw_host.decode("ascii")
+        host = named.removesuffix(".")
         if (host, port) not in self.allow and (why := self._blocked_host(host, port)):
             raise _refusal(why, "blocked_address", url)
-        return parsed.copy_with(host=host, fragment=None)
+        # A copy is parsed anew, and most need none.
+        return parsed if host == named and not parsed.fragment else parsed.copy_with(host=host, fragment=None)
 
     def usable(self, host: str, port: int, answers: Sequence[str]) -> list[str]:
         """Those of a name's addresses that may be connected to, or Forbidden if there is none."""

@@ -86,11 +86,13 @@ class Client:
         self._mounts[origin_of(self.rules.target(origin))] = Forwarded(url)
 
     async def get(self, url: str, **options: Unpack[Options]) -> Response:
+        """Asks an API, without a User-Agent; raises where the answer is not 2xx."""
         return await self.request("GET", url, **options)
 
     async def post(
         self, url: str, *, json: object = None, content: bytes = b"", **options: Unpack[Options]
     ) -> Response:
+        """Sends JSON, or bytes as they are, to an API."""
         return await self.request("POST", url, json=json, content=content, **options)
 
     async def page(self, url: str, **options: Unpack[Options]) -> Response:

@@ -24,7 +24,8 @@ HandlerKind = Literal["queue", "cron", "http"]
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one run of a handler may use. The sources disagree per handler kind, so each kind has its own numbers."""
+    """What one run of a handler may use. The sources disagree per handler kind, so each kind has its own numbers. Memory is
+    there to be compared with and bounds nothing: all handlers of a process share its memory."""
 
     wall_seconds: Seconds
     cpu_seconds: Seconds | None = None

@@ -15,9 +15,11 @@ class Retry:
     jitter: bool = False
 
     def delay_seconds(self, attempt: int, share: float = 1.0) -> float:
+        """How long it waits after this failure."""
         # The exponent is capped because 2.0 ** 1024 overflows long before anybody waits that long.
         whole = min(self.first_seconds * 2.0 ** min(attempt - 1, 60), self.longest_seconds)
         return whole * share if self.jitter else whole
 
     def exhausted(self, attempt: int) -> bool:
+        """Whether this failure was its last."""
         return attempt > self.retries

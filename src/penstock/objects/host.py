@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -46,8 +46,12 @@ class Resident:
         self.lock = asyncio.Lock()
         self.used_at = host.time()
         self.events = 0  # under way
+        self.at_work = 0  # of those, the ones whose time is the object's
+        self.worked_since = 0.0
+        self.seconds = 0.0  # worked and not metered yet
         self.saves = 0  # not metered yet
         self.asked = False  # another process wants it
+        self.on_asked: Callable[[], None] | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -78,14 +82,35 @@ class Resident:
         return None if row is None else row.alarm
 
     @asynccontextmanager
-    async def released(self) -> AsyncIterator[None]:
-        """Others may run meanwhile. What this event has changed so far is saved first, so that they see it."""
+    async def released(self, *, away: bool = False) -> AsyncIterator[None]:
+        """Others may run meanwhile. What this event has changed so far is saved first, so that they see it. Who is `away`
+        does the app's work, not the object's: that time is not the object's."""
         await self._host.save_midway(self)
         self.lock.release()
+        if away:
+            self.leave()
         try:
             yield
         finally:
+            if away:
+                self.come()
             await self._enter_again()
+
+    def come(self) -> None:
+        """Events beside each other share their time: it is counted while there is any."""
+        if not self.at_work:
+            self.worked_since = self._host.time()
+        self.at_work += 1
+
+    def leave(self) -> None:
+        self.count()
+        self.at_work -= 1
+
+    def count(self) -> None:
+        if self.at_work:
+            now = self._host.time()
+            self.seconds += now - self.worked_since
+            self.worked_since = now
 
     async def _enter_again(self) -> None:
         """Whoever is cancelled while he waits for his turn takes it all the same: who leaves an event lets go of the lock,
@@ -168,9 +193,8 @@ class Host:
                 return answer(stored, getattr(cls, method))
         while True:
             resident = await self._arrived(cls, name, hint, ELSEWHERE_SECONDS if patient else 0.0)
-            if not resident.events:
-                resident.used_at = self.time()
             resident.events += 1
+            resident.come()
             token = _inside.set((*inside, key))
             try:
                 async with resident.lock:
@@ -180,6 +204,7 @@ class Host:
             finally:
                 _inside.reset(token)
                 resident.events -= 1
+                resident.leave()
                 self._meter(resident)
                 self._watch_idle()
                 if not resident.events and (self._worker is None or resident.asked):
@@ -187,11 +212,10 @@ class Host:
                     await self._let_go(resident)
 
     def _meter(self, resident: Resident) -> None:
-        """An event has ended. Events beside each other share their time: an object is billed while it is at work."""
-        now = self.time()
-        seconds, saves = now - resident.used_at, resident.saves
-        resident.used_at, resident.saves = now, 0
-        used = Measure("penstock:object_requests", 1, 0, saves, 0, 0, seconds)
+        """An event has ended. An object is billed while it is at work."""
+        resident.used_at = self.time()
+        used = Measure("penstock:object_requests", 1, 0, resident.saves, 0, 0, resident.seconds)
+        resident.saves, resident.seconds = 0, 0.0
         self.engine.meter.add(queue_of(resident.key[0]), used)
 
     async def _event(
@@ -308,7 +332,9 @@ class Host:
                 if resident is not None and not resident.events:
                     await self._let_go(resident)
                 elif resident is not None:
-                    resident.asked = True  # let go after its event; a long one that is released may look and end
+                    resident.asked = True  # let go after its event; a long one that is released hears of it and may end
+                    if resident.on_asked is not None:
+                        resident.on_asked()
                 elif (class_name, name) not in self._arriving:
                     await self.engine.in_writer(partial(self.engine.writer.objects.disown, class_name, name))
                     self.engine.ring(())

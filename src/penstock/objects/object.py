@@ -27,9 +27,12 @@ class Residence(Protocol):
     def epoch(self) -> int: ...
     @property
     def asked(self) -> bool: ...
+
+    on_asked: Callable[[], None] | None
+
     async def save(self) -> None: ...
     async def save_between(self) -> None: ...
-    def released(self) -> AbstractAsyncContextManager[None]: ...
+    def released(self, *, away: bool = False) -> AbstractAsyncContextManager[None]: ...
 
 
 class Object:
@@ -71,6 +74,7 @@ class Object:
         self._residence.set_alarm(due)
 
     def clear_alarm(self) -> None:
+        """Takes the alarm back, with the rest of the event."""
         self._residence.clear_alarm()
 
     async def get_alarm(self) -> datetime | None:

@@ -119,6 +119,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dlq(self) -> str:
+        """The name under which it is listed: `found-dlq` for a letter of the queue `found`."""
         return f"{self.queue}-dlq"
 
     def facts(self) -> dict[str, Any]:

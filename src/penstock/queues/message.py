@@ -51,18 +51,22 @@ class Message:
 
     @property
     def id(self) -> str:
+        """The same on every attempt; give it to services as an idempotency key."""
         return as_text(self.delivery.id)
 
     @property
     def queue(self) -> str:
+        """The name of the queue it is in."""
         return self.delivery.queue
 
     @property
     def type(self) -> str:
+        """What it is, as its class says: `app.found`."""
         return self.delivery.type
 
     @property
     def source(self) -> str:
+        """Who sent it: the name of an app, or `http`."""
         return self.delivery.source
 
     @property
@@ -74,16 +78,19 @@ class Message:
 
     @property
     def sent_at(self) -> datetime:
+        """When it was sent; the same on every attempt."""
         return from_micros(self.delivery.sent_at)
 
     timestamp = sent_at
 
     @property
     def correlation_id(self) -> str:
+        """What all messages of a chain have in common."""
         return as_text(self.delivery.correlation_id)
 
     @property
     def causation_id(self) -> str | None:
+        """The id of the message whose handler sent this one."""
         return None if self.delivery.causation_id is None else as_text(self.delivery.causation_id)
 
     @property

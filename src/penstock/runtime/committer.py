@@ -20,9 +20,7 @@ from penstock.runtime.groups import GroupResult, commit_group
 from penstock.runtime.lanes import Lane
 
 GROUP_UNITS_MAX = 2_000  # bounds the time of one transaction, and what a single bad unit makes us repeat
-GROUP_UNITS_WAITED = (
-    200  # so many waiting units begin their commit at once; fewer let others join for a turn of the loop
-)
+GROUP_UNITS_WAITED = 200  # so many begin their commit at once; fewer let others join for a turn of the loop
 RETRY_SECONDS = (0.05, 0.5, 2.0, 3.0)  # after an I/O error whose truth is known: nothing was saved
 FULL_RETRY_SECONDS = 1.0
 

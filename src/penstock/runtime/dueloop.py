@@ -61,6 +61,7 @@ class DueLoop:
         self._timer_at = 0
         self._first = 0
         self.stopped = True
+        self.on_stop: set[Callable[[], None]] = set()
 
     def begin(self, sources: Iterable[Source]) -> None:
         self.stopped = False
@@ -71,6 +72,8 @@ class DueLoop:
 
     def stop(self) -> None:
         self.stopped = True
+        for told in tuple(self.on_stop):
+            told()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

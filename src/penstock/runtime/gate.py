@@ -14,6 +14,7 @@ class Gate:
         self.closed = False
         self.running = 0
         self.watched = 0  # how many wait for quiet
+        self.on_watch: set[Callable[[], None]] = set()  # of what runs for long and can end early
         self._one = asyncio.Lock()
         self._quiet = asyncio.Event()
         self._reopened: list[Callable[[], None]] = []
@@ -26,6 +27,8 @@ class Gate:
     async def quiet(self) -> None:
         """Returns when no handler runs."""
         self.watched += 1
+        for told in tuple(self.on_watch):
+            told()
         try:
             while self.running:
                 self._quiet.clear()

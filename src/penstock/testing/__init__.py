@@ -10,23 +10,31 @@ from penstock.testing.duplicates import NotIdempotent, deliver_twice
 from penstock.testing.harness import NotDrained, TestApp, WorkerFailed
 from penstock.testing.loop import VirtualLoop, VirtualTime, run, virtual
 from penstock.testing.replay import replay
+from penstock.testing.simulating import History, InvariantBroken, Report, history_of, simulate
+from penstock.testing.simulation import Simulation
 
 __all__ = [
     "CRASH_POINTS",
     "Attempt",
     "Counts",
     "DeadLetter",
+    "History",
+    "InvariantBroken",
     "Nondeterminism",
     "NotConserved",
     "NotDrained",
     "NotIdempotent",
+    "Report",
+    "Simulation",
     "TestApp",
     "VirtualLoop",
     "VirtualTime",
     "WorkerFailed",
     "attempt",
     "deliver_twice",
+    "history_of",
     "replay",
     "run",
+    "simulate",
     "virtual",
 ]

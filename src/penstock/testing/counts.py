@@ -35,6 +35,8 @@ class Counts(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
+    """A dead letter as its row tells of it."""
+
     id: str
     type: str
     reason: str

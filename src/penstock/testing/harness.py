@@ -234,9 +234,11 @@ class TestApp:
         return list(self._recorder.delivered.get(queue.name, ()))
 
     async def counts(self, queue: Queue) -> Counts:
+        """What has become of everything that was ever sent to this queue."""
         return await counts_of(self._outside, queue.name)
 
     async def dead(self, queue: Queue) -> list[DeadLetter]:
+        """The dead letters of a queue."""
         return await dead_letters(self._outside, queue.name)
 
     async def check_conservation(self) -> None:
@@ -247,6 +249,7 @@ class TestApp:
 
     @property
     def now(self) -> datetime:
+        """The virtual time."""
         return from_micros(self._time.clock.now())
 
     async def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
@@ -312,6 +315,7 @@ class TestApp:
 
     @property
     def workers_started(self) -> int:
+        """How many workers there have been, those that were killed among them."""
         return self._workers
 
     async def restart(self) -> None:

@@ -144,6 +144,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._time
 
     def wall_ns(self) -> int:
+        """The wall clock of this world, in nanoseconds since 1970."""
         # To the nearest microsecond: cut off, a float a hair below a due time would read as one too early.
         return (self._start + self.wall_offset + round(self._time * MICROS)) * 1000
 

@@ -28,6 +28,10 @@ class NotFound(PenstockError):
     """There is no such thing."""
 
 
+class TooSlow(PenstockError):
+    """The answer took longer than a request may take, and was given up."""
+
+
 # The first that fits counts. What is not listed is a request that cannot be fulfilled as it is: 400.
 _STATUSES: tuple[tuple[type[PenstockError], int, str], ...] = (
     (BadJson, 400, "bad_json"),
@@ -37,6 +41,7 @@ _STATUSES: tuple[tuple[type[PenstockError], int, str], ...] = (
     (Forbidden, 403, "forbidden"),
     (Disconnected, 400, "disconnected"),
     (NotFound, 404, "not_found"),
+    (TooSlow, 504, "too_slow"),
     (errors.NoSuchQueue, 404, "no_such_queue"),
     (errors.BadLease, 422, "bad_lease"),
     (errors.TooLarge, 413, "message_too_large"),

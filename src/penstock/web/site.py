@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -19,7 +20,7 @@ from penstock.web.controllers import CONTROLLERS_READ, CONTROLLERS_WRITE, VERBS,
 from penstock.web.d1 import D1
 from penstock.web.health import Health
 from penstock.web.messages import Messages
-from penstock.web.reply import Reply, problem, refused, sent
+from penstock.web.reply import Reply, TooSlow, problem, refused, sent
 from penstock.web.tokens import APP_READ, QUEUES_READ, QUEUES_WRITE, Keyring, Token, configured, require
 
 ACCOUNT = "/client/v4/accounts/{account}"  # any account will do: there is one, and it is called `local`
@@ -45,26 +46,30 @@ def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[
         ("/d1/database/{database}/raw", d1.raw, []),
     )
     routes = [
-        Route(ACCOUNT + path, _guarded(keyring, needed, answering), methods=["POST"])
+        Route(ACCOUNT + path, _guarded(app, keyring, needed, answering), methods=["POST"])
         for path, answering, needed in posts
     ]
     controllers = ControllerRoutes(app)
-    looking = _guarded(keyring, [CONTROLLERS_READ], controllers.status)
+    looking = _guarded(app, keyring, [CONTROLLERS_READ], controllers.status)
     routes += [Route(path, looking, methods=["GET"]) for path in paths("status")]
     for verb in VERBS:
-        answering = _guarded(keyring, [CONTROLLERS_WRITE], getattr(controllers, verb))
+        answering = _guarded(app, keyring, [CONTROLLERS_WRITE], getattr(controllers, verb))
         routes += [Route(path, answering, methods=["POST"]) for path in paths(verb)]
     for own in app.routes.known.values():
-        routes.append(Route(own.path, _guarded(keyring, [APP_READ], _answering(own.answer)), methods=["GET"]))
+        in_time = _in_time(app.limits.http_invocation.wall_seconds, own.answer)
+        routes.append(Route(own.path, _guarded(app, keyring, [APP_READ], in_time), methods=["GET"]))
     routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
     return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
 
 
-def _guarded(keyring: Keyring, needed: Sequence[str], answering: Answering) -> Callable[[Request], Awaitable[Response]]:
+def _guarded(
+    app: App, keyring: Keyring, needed: Sequence[str], answering: Answering
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             request.state.scopes = keyring.scopes(request.headers.get("authorization"))
             require(request.state.scopes, needed)
+            app.metered("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
             return sent(await answering(request))
         except PenstockError as error:
             return refused(error)
@@ -76,9 +81,17 @@ def _guarded(keyring: Keyring, needed: Sequence[str], answering: Answering) -> C
     return answer
 
 
-def _answering(answer: Callable[[], Awaitable[object]]) -> Answering:
+def _in_time(seconds: float, answer: Callable[[], Awaitable[object]]) -> Answering:
+    """A route of the app's own, within the wall limit of its profile."""
+
     async def reply(_: Request) -> Reply:
-        return Reply(await answer())
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return Reply(await answer())
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise TooSlow(f"The answer took longer than {seconds:g} s, and was given up.") from error
 
     return reply
 

@@ -74,6 +74,7 @@ class Run:
 
     @property
     def started_at(self) -> datetime:
+        """When the run was started; the same whenever it goes on."""
         return from_micros(self._began)
 
     @property

@@ -28,6 +28,7 @@ class Step(NamedTuple):
 
     @property
     def key(self) -> str:
+        """The same on every try of this step: give it to services as an idempotency key."""
         return f"{self.workflow}/{self.run}/{self.name}{self.again}"
 
 

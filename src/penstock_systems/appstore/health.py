@@ -35,6 +35,12 @@ MARKETS = "select count(*) from (select 1 from market_clusters where ended_at is
 EVALUATED = "select count(*) from (select 1 from opportunity_evaluations limit 10000) as counted"
 LAST_CYCLE = "select phase, stats, started_at, finished_at, error from crawl_log order by started_at desc limit 1"
 
+# How the harness fares: its newest cycle, and how the last markets that it had looked into ended.
+LAST_RESEARCH = (
+    "select status, wanted, started, started_at, finished_at from harness_cycles order by started_at desc limit 1"
+)
+RESEARCHED = "select subject, result, created_at from harness_processor_log order by created_at desc limit 5"
+
 
 async def stages() -> dict[str, dict[str, Any]]:
     """By name: how much there is, when the newest came, and whether that is healthy."""
@@ -69,4 +75,10 @@ async def crawl_status() -> dict[str, Any]:
 @app.get("/v1/pipeline-test", cache=CACHE_SECONDS)
 async def pipeline_test() -> dict[str, Any]:
     found = await stages()
-    return {"stages": found, "pipeline_healthy": all(stage["healthy"] for stage in found.values())}
+    last = await db.first(LAST_RESEARCH)
+    lately = [row.asdict() for row in await db.rows(RESEARCHED)]
+    return {
+        "stages": found,
+        "pipeline_healthy": all(stage["healthy"] for stage in found.values()),
+        "research": {"last_cycle": None if last is None else last.asdict(), "lately": lately},
+    }

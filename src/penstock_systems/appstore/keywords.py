@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
@@ -35,6 +36,10 @@ _UNSPACED = (
     (0xF900, 0xFAFF),
     (0x20000, 0x323AF),  # the rarer Chinese characters
 )
+_ASCII, _LATIN = (
+    re.compile("[a-z0-9]+"),
+    re.compile("[a-z]+"),
+)  # what the rules below come to where there is nothing else
 _HANGUL = (0xAC00, 0xD7AF)
 _APOSTROPHES = "'\u2019\u02bc\uff07"
 _DOTTED_I = "i\u0307"  # what the Turkish capital becomes in lower case
@@ -99,6 +104,8 @@ def _letters_needed(word: str) -> int:
 
 
 def _tokens(text: str, letters: Letters) -> list[str]:
+    if text.isascii():
+        return (_LATIN if letters == "latin" else _ASCII).findall(text[:TEXT_CHARACTERS_MAX].lower().replace("'", ""))
     folded = _folded(text[:TEXT_CHARACTERS_MAX], letters)
     keeps = _is_latin if letters == "latin" else _is_letter
     made: list[str] = []

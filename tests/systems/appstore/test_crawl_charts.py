@@ -150,7 +150,7 @@ async def test_an_app_of_which_nothing_is_known_but_its_id_gets_the_names_for_th
 
 
 @pytest.mark.on_both
-@pytest.mark.spec("B2-04", "B2-12", "B2-14", "G2-10", "A8-08", "A8-11")
+@pytest.mark.spec("B2-04", "B2-12", "B2-14", "G2-10", "A8-08")
 async def test_three_charts_of_two_hundred_are_saved_whole_with_their_history(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,7 +341,7 @@ async def test_a_chart_that_cannot_be_saved_does_not_stand_at_the_head_for_ever(
         assert await it.sql("select track_id from app_registry") == [(2,)]
 
 
-@pytest.mark.spec("B2-12", "B2-13")
+@pytest.mark.spec("B2-12")
 async def test_charts_of_the_stand_in_fill_the_registry(pipeline: Opened) -> None:
     async with crawling(pipeline, charts=True, apps=1_500, markets=8) as it:
         stats = await cycle(it)

@@ -25,7 +25,7 @@ from tests.systems.appstore.crawling import THEN, crawling, insert, insert_apps,
 SQL_TEXT = re.compile(r"\s*(select|insert|update|delete)\b")
 PARAMETER = re.compile(r"(?<!:):([a-z_]+\d*)")
 NUMBERS = re.compile(
-    r"(id\d+|track_id|most|size|count|attempts|found|known|priority|velocity|score|ratings)"  # what is bound as a number
+    r"(id\d+|track_id|most|size|count|attempts|found|more|known|priority|velocity|score|ratings)"  # what is bound as a number
 )
 
 # What walks over something small by nature, and why that is enough.

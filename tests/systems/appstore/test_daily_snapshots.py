@@ -7,6 +7,7 @@ import pytest
 
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore.daily import snapshots, velocity
+from penstock_systems.appstore.reading import answers
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import THEN, crawling, day, insert, insert_apps, insert_keywords, leap, write
 
@@ -85,6 +86,12 @@ async def test_tracked_keywords_are_noted_with_what_is_known_of_them_and_their_r
         }
         rows = await it.sql("select keyword, track_id, day, rank from ranking_snapshots order by track_id")
         assert [tuple(row) for row in rows] == [("calm", 1, "2026-01-01", 1), ("calm", 2, "2026-01-01", 2)]
+        told = await answers.keyword(shared.db, "calm")
+        assert told is not None
+        assert [(each["day"], each["rank"], each["track_id"]) for each in told["places"]] == [
+            ("2026-01-01", 1, 1),
+            ("2026-01-01", 2, 2),
+        ]
 
 
 # -- velocity ---------------------------------------------------------------------------------------------
@@ -171,7 +178,7 @@ async def test_velocity_reads_a_snapshot_once_however_many_days_are_kept(
         assert row[0] == 500.0
 
 
-@pytest.mark.spec("B7-03", "B7-04", "B1-07")
+@pytest.mark.spec("B7-03", "B7-04")
 async def test_ten_days_of_the_daily_run_end_in_a_velocity(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
         await insert_apps(it, {"track_id": 1, "rating_count": 1_000})

@@ -40,7 +40,7 @@ def test_what_somebody_asked_for_comes_before_all_others() -> None:
 
 
 @pytest.mark.on_both
-@pytest.mark.spec("B3-02")
+@pytest.mark.spec("B3-02", "A6-07")
 async def test_each_list_has_its_order_and_only_what_waits(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
         await insert_apps(

@@ -233,6 +233,20 @@ async def test_words_that_an_app_no_longer_uses_are_forgotten(pipeline: Opened, 
         assert {row.keyword for row in rows} == {"money coach", "money", "coach"}
 
 
+async def test_words_that_an_app_still_uses_are_not_written_again(pipeline: Opened, store: Store) -> None:
+    mentioned = "select coalesce(sum(rows_written), 0) as rows from penstock_usage where statement like :like limit 1"
+    async with crawling(pipeline) as it:
+        written = []
+        for title in ("Budget Planner", "Budget Planner", "Budget Keeper"):
+            store.lookup = found(title=title)
+            await enrich(APP)
+            await shared.db.usage()  # what is still in memory is saved
+            [row] = await it.sql(mentioned, like="%into app_keyword_mentions%")
+            written.append(int(row.rows))
+        assert written[0] == written[1] > 0
+        assert written[1] < written[2] < 2 * written[0]
+
+
 @pytest.mark.on_both
 @pytest.mark.spec("B3-10")
 async def test_a_developers_other_apps_are_found_once(pipeline: Opened, store: Store) -> None:

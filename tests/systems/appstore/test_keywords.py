@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock_systems.appstore.keywords import (
     KEYWORD_CHARACTERS_MAX,
@@ -151,3 +153,11 @@ def test_what_a_person_types_is_kept_as_they_mean_it() -> None:
     assert normal("\u202eBudget\u202c") == "budget"
     assert normal("!?") is None
     assert normal("word " * 20) is None
+
+
+@pytest.mark.parametrize("letters", ["latin", "any"])
+@given(title=st.text(st.characters(codec="ascii"), max_size=80))
+def test_the_short_way_for_plain_letters_gives_what_the_long_way_gives(title: str, letters: Letters) -> None:
+    silent = "\u200d"  # it parts no word, and makes the text one of many scripts
+    assert discovered(title, letters) == discovered(title + silent, letters)
+    assert words(title, letters) == words(silent + title, letters)

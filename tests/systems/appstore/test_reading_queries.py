@@ -22,9 +22,11 @@ __all__ = ["market"]
 PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 READINGS = {name: sql for name, sql in SQL.items() if sql.startswith("select")}
 
-# What a reading may go through whole: some hundreds of markets, charts of 200 places, what people keep, the ledger of calls.
+# What a reading may go through whole: some hundreds of markets, charts of 200 places, what people keep, the ledger of calls,
+# ten examples of how to market something.
 SMALL = re.compile(
-    r"SCAN (near|seen|place|tracked|market_clusters|shared_reports|cluster_relations|penstock_calls|member|developers)\b"
+    r"SCAN (near|seen|place|tracked|market_clusters|shared_reports|cluster_relations|penstock_calls|member)\b"
+    r"|SCAN (developers|example)\b"
     r"|SCAN \(subquery"
 )
 # Counting takes one step an entry, but of an index that has all it needs.

@@ -46,6 +46,7 @@ def test_numbers_are_shown_alike_everywhere() -> None:
 # -- spreadsheets ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("F44")
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@now", " =1", "\t=1", "\r\n@x", "\u202e=1", "\x00-1"])
 def test_no_cell_is_a_formula(text: str) -> None:
     assert cell(text)[0] == "'"

@@ -111,6 +111,7 @@ def full(text: str) -> Report:
     return msgspec.structs.replace(made, opportunities=[one], relations=[Relation(a=7, b=7, weight=0.5)])
 
 
+@pytest.mark.fault("F44")
 @pytest.mark.parametrize("text", [*HOSTILE, "\x00\x08\ud800", "</style><script>alert(1)</script>", "&lt;b&gt; &#60;"])
 def test_no_text_gets_out_of_its_place(text: str) -> None:
     page = Page(html(full(text)))
@@ -134,6 +135,7 @@ def test_what_strangers_wrote_is_isolated_so_that_it_turns_nothing_around_it() -
     assert ".plot text { fill: var(--ink); unicode-bidi: plaintext; }" in STYLE
 
 
+@pytest.mark.fault("F44")
 def test_the_page_may_load_nothing_and_run_nothing() -> None:
     text = html(full("habit"))
     page = Page(text)

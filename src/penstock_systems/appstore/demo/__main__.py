@@ -10,6 +10,7 @@ import gc
 import logging
 import os
 import shutil
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -97,6 +98,8 @@ def _note(course: Course, truth: Truth, before: tuple[int, int], pages_before: t
 
 
 def main() -> None:
+    if sys.argv[1:]:
+        sys.exit(str(__doc__))
     console = Console()
     settings = chosen()
     course = resumed(BUILD / "run.json", settings)

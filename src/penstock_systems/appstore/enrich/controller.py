@@ -16,9 +16,20 @@ from penstock_systems.appstore.enrich.verdict import Verdict, is_refresh, judged
 NAME = "enrichment"
 PARALLEL = 8
 ITEM_SECONDS = 60.0
+# As often as the crawl may find new apps. One that is due again can wait as long; on the whole store one comes due every
+# four seconds, and a look for each would cost more than all the rest.
+REST_SECONDS = 300.0
+GATHER_SECONDS = 60.0
 
 
-@app.controller(NAME, parallel=PARALLEL, rate=(0.01, 200.0), timeout=ITEM_SECONDS)
+@app.controller(
+    NAME,
+    parallel=PARALLEL,
+    rate=(0.01, 200.0),
+    timeout=ITEM_SECONDS,
+    rest=(REST_SECONDS, REST_SECONDS),
+    gather=GATHER_SECONDS,
+)
 class Enrichment(ps.Controller[int]):
     sets_aside: ClassVar[bool] = False  # the registry tells when an app that failed is due again
 
@@ -38,6 +49,7 @@ class Enrichment(ps.Controller[int]):
         known = self._picked.pop(item, None) or await picking.known(item)
         try:
             now = await db.now()
+            known = await picking.with_mentions(known)
             parts, verdict = await found_out(known, now)
             if verdict.told is None:
                 save(item, parts, known, verdict, now)
@@ -75,7 +87,7 @@ controllers = app.object(EnrichmentController, tag="v1")
 
 async def enrich(track_id: int) -> Verdict:
     """Finds out about one app, whatever is known of it, and saves that. Raises what the store said where it refused."""
-    known, now = await picking.known(track_id), await db.now()
+    known, now = await picking.with_mentions(await picking.known(track_id)), await db.now()
     parts, verdict = await found_out(known, now)
     async with app.unit():
         save_and_tell(known, parts, verdict, now)

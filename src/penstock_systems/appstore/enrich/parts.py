@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 import penstock as ps
+from penstock_systems.appstore.enrich.mentions import Mention
 from penstock_systems.appstore.store.facts import Found, PageFacts, Ratings, Review
 
 Answer = TypeVar("Answer", covariant=True)
@@ -63,3 +64,4 @@ class Known(msgspec.Struct, frozen=True):
     enrich_attempts: int = 0
     enrich_priority: int = 0
     portfolio_at: str | None = None
+    mentions: tuple[Mention, ...] = ()

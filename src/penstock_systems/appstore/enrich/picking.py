@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from penstock_systems.appstore.app import db
+from penstock_systems.appstore.enrich.mentions import Mention
 from penstock_systems.appstore.enrich.parts import Known
 from penstock_systems.appstore.enrich.verdict import is_wished
 
@@ -34,6 +37,8 @@ left join developers on developers.developer_id = app_registry.developer_id
 where track_id = :track_id
 """
 
+MENTIONS = "select keyword, field, count from app_keyword_mentions where track_id = :track_id"
+
 
 async def waiting(most: int) -> list[Known]:
     """At most so many apps, the most important first."""
@@ -45,6 +50,14 @@ async def waiting(most: int) -> list[Known]:
 async def known(track_id: int) -> Known:
     row = await db.first(ONE, track_id=track_id)
     return Known(track_id) if row is None else Known(*row)
+
+
+async def with_mentions(known: Known) -> Known:
+    """What its texts were said to mention, if it was enriched before."""
+    if known.enriched_at is None:
+        return known
+    rows = await db.rows(MENTIONS, track_id=known.track_id)
+    return msgspec.structs.replace(known, mentions=tuple(Mention(*row) for row in rows))
 
 
 def merged(fresh: Sequence[Known], due: Sequence[Known]) -> Iterator[Known]:

@@ -75,7 +75,7 @@ async def keywords(
 
 
 async def keyword(reading: Reading, word: str) -> dict[str, Any] | None:
-    """One keyword in depth: who ranks for it, which markets it belongs to, its last days."""
+    """One keyword in depth: who ranks for it, which markets it belongs to, its last days and who ranked on them."""
     found = await ask_one(reading, "keyword", keyword=word)
     if found is None:
         return None
@@ -85,6 +85,7 @@ async def keyword(reading: Reading, word: str) -> dict[str, Any] | None:
         "ranked": await apps(reading, keyword=word, most=PART_MOST),
         "markets": await ask(reading, "keyword_markets", keyword=word, most=PART_MOST),
         "days": [_unfolded(day) for day in days],
+        "places": await ask(reading, "keyword_places", keyword=word, most=PART_MOST),
         "findings": await ask(reading, "findings", kind="keyword", subject=word, most=PART_MOST),
     }
 

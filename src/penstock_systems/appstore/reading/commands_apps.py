@@ -42,6 +42,12 @@ CHARTED = (
     Column("rank", "rank", number, right=True),
     Column("at", "snapshot_at", moment),
 )
+PLACES = (
+    Column("day", "day", str),
+    Column("rank", "rank", number, right=True),
+    Column("id", "track_id", str),
+    Column("app", "track_name", name),
+)
 IN_MARKETS = (
     Column("id", "id", str),
     Column("market", "name", name),
@@ -191,6 +197,7 @@ def _draw_keyword(console: Console, found: dict[str, Any]) -> None:
     )
     draw_part(console, "Who ranks for it", found["ranked"], RANKED)
     draw_part(console, "Markets", found["markets"], IN_MARKETS)
+    draw_part(console, "Who ranked for it", found["places"], PLACES)
     _draw_findings(console, found)
 
 

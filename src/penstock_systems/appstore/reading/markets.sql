@@ -75,6 +75,16 @@ where keyword = :keyword
 order by day desc
 limit :most;
 
+-- name: keyword_places
+-- Who ranked for it on its last days, if somebody tracks it. Index: the key of ranking_snapshots.
+select place.day, place.rank, place.track_id, app.track_name
+from ranking_snapshots as place
+left join app_registry as app
+on app.track_id = place.track_id
+where place.keyword = :keyword
+order by place.day desc, place.rank, place.track_id
+limit :most;
+
 -- name: clusters
 -- Markets by their score, and how far it moved since the first snapshot in the window. Indexes: reading_markets_best, the
 -- key of cluster_snapshots.

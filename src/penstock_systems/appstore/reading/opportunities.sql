@@ -57,8 +57,14 @@ order by coalesce(app.rating_count, 0) desc, named.track_id
 limit :most;
 
 -- name: methods
--- Which ways to market it were weighed, the best first. Index: the key of opportunity_method_scores.
-select weighed.method_id, method.name, weighed.score, weighed.reason
+-- Which ways to market it were weighed, the best first, each with an example. Index: the key of opportunity_method_scores.
+select weighed.method_id, method.name, weighed.score, weighed.reason, (
+    select example.body
+    from case_studies as example
+    where example.method_id = weighed.method_id
+    order by example.id
+    limit 1
+  ) as example
 from opportunity_method_scores as weighed
 left join marketing_methods as method
 on method.id = weighed.method_id

@@ -30,6 +30,8 @@ def cleaned(value: object, *, characters_max: int = TITLE_CHARACTERS_MAX, lines:
     """
     if not isinstance(value, str):
         return None
+    if len(value) <= characters_max and value.isascii() and value.isprintable():
+        return " ".join(value.split()) or None  # as most are
     # What is taken out may shrink the text, so more is looked at than is kept, but not all of a book.
     text = value if len(value) <= 4 * characters_max else value[: 4 * characters_max]
     # Nothing that is unwanted is printable, and to ask for that takes no time.

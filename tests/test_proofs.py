@@ -1,0 +1,76 @@
+"""What is claimed is known, what is known is claimed or has a reason, and the page about faults is the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.plugins import faults
+from tests.plugins.claims import TESTS, Proof, claims, claims_of
+from tests.plugins.requirements import LEAST, REASONS, requirements, share
+
+NEWEST = "Run `python -m tests.plugins.faults`."
+
+
+def test_the_page_about_faults_is_the_newest() -> None:
+    assert faults.PAGE.read_text("utf-8") == faults.page(), NEWEST
+
+
+def test_every_fault_has_a_test_or_a_reason() -> None:
+    assert [id for id, fault in faults.faults().items() if id not in claims() and not fault.not_yet] == []
+
+
+def test_every_mark_names_something_known() -> None:
+    known = {*requirements().titles, *faults.faults()}
+    engine_and_pipeline = [id for id in claims() if id[0] in "AB"]
+    of_faults = [id for id in claims() if id[0] == "F" and "-" not in id]
+
+    assert sorted({*engine_and_pipeline, *of_faults} - known) == []
+
+
+def test_every_requirement_is_claimed_or_has_a_reason_and_not_both() -> None:
+    known = requirements()
+
+    assert [id for id in known.titles if id not in claims() and id not in known.unproven] == []
+    assert [id for id in known.unproven if id in claims()] == []
+    assert [id for id in known.unproven if id not in known.titles] == []
+    assert {reason.partition(":")[0] for reason in known.unproven.values()} <= set(REASONS)
+
+
+def test_nearly_all_requirements_are_claimed(note: Callable[[str], None]) -> None:
+    proven, all_of_them = share("", claims())
+
+    note(f"requirements: tests claim {proven} of {all_of_them} ({proven / all_of_them:.1%})")
+    assert proven / all_of_them >= LEAST
+
+
+@pytest.mark.spec("A4-16")
+def test_the_page_that_says_which_trigger_to_take_compares_all_four() -> None:
+    page = (TESTS.parent / "docs" / "explain" / "which-trigger.md").read_text("utf-8").lower()
+
+    for trigger in ("cron", "alarm", "queue", "workflow"):
+        assert trigger in page
+
+
+# -- these tests can fail -------------------------------------------------------------------------------------------
+
+
+def test_marks_are_found_wherever_they_stand() -> None:
+    source = """
+pytestmark = [pytest.mark.alike, pytest.mark.fault("F01")]
+
+@pytest.mark.parametrize("a", [1, pytest.param(2, marks=pytest.mark.spec("B1-02"))])
+@pytest.mark.spec("A1-01", "A1-02")
+async def test_one(a): ...
+
+def test_other(): ...
+
+@pytest.mark.spec("A1-09")
+def helper(): ...
+"""
+
+    assert list(claims_of(source, "tests/test_x.py")) == [
+        (Proof("tests/test_x.py", "test_one"), ["A1-01", "A1-02", "B1-02", "F01"]),
+        (Proof("tests/test_x.py", "test_other"), ["F01"]),
+    ]
