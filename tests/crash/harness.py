@@ -136,14 +136,21 @@ class Site:
 
     # -- starting ---------------------------------------------------------------------------------------
 
-    def start(self, role: str, *, environment: dict[str, str] | None = None, **arguments: Any) -> Victim:
+    def start(
+        self,
+        role: str,
+        *,
+        environment: dict[str, str] | None = None,
+        module: str = "tests.crash.roles",
+        **arguments: Any,
+    ) -> Victim:
         named = {
             "PENSTOCK_DATABASE": self.ground.address,
             JOURNAL_VARIABLE: str(self.folder / "journal.jsonl"),
             **(environment or {}),
         }
         request = Request(
-            start=f"tests.crash.roles:{role}",
+            start=f"{module}:{role}",
             arguments=arguments,
             environment=named,
             output=str(self.folder / "output.log"),

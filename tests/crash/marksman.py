@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import statistics
 import time
 from collections import Counter
@@ -14,12 +15,16 @@ from uuid import UUID
 from penstock.contracts.running import RunningHandler
 from tests.crash.harness import Site, Victim
 from tests.crash.journal import Entry
-from tests.crash.lookout import Place
+from tests.crash.lookout import Place, RunningList
 from tests.crash.oracle import Oracle
 
 AIM_SECONDS = 0.4  # a worker that does not get to the wished place by then is killed where it is
+FALL_SECONDS = 3.0  # the same for one that is to kill itself
 ANYWHERE_SECONDS = 0.2  # about as long as a start takes
 AIMS = {"handler": 40, "processor": 20, "commit": 30, "anywhere": 10}  # how often each is wished for
+
+
+Aim = Callable[[RunningList], bool]
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Kill:
     place: Place
     in_commit: bool
     held: frozenset[str]  # ids of the messages that the worker had claimed and not settled
+    running: tuple[RunningHandler, ...] = ()
+    point: str = ""  # the crash point at which it killed itself
 
 
 @dataclass
@@ -39,21 +46,40 @@ class Marksman:
     random: Random
     kills: list[Kill] = field(default_factory=list)
 
-    def kill(self, victim: Victim, aim: str | None = None) -> Kill:
+    def kill(self, victim: Victim, aim: str | Aim | None = None) -> Kill:
+        """Where it is wished for: at one of the places, or once the list of running handlers looks as it should."""
         if aim is None:
             [aim] = self.random.choices(list(AIMS), list(AIMS.values()))
         reached = self._wait_for(victim, aim)
         at = victim.kill()  # at once: a handler is over in a few milliseconds
+        return self._recorded(victim, at, in_commit=aim == "commit" and reached)
+
+    def let_fall(self, victim: Victim, point: str) -> Kill:
+        """A worker that kills itself at a crash point. If it does not get there it is killed where it is."""
+        ends = time.monotonic() + FALL_SECONDS
+        while time.monotonic() < ends and not victim.ended():
+            if victim.running is None:  # looked at while it lives: its neighbour may be quick to remove it
+                time.sleep(0.001)
+            time.sleep(0.001)
+        at, is_there = time.monotonic(), victim.ended()
+        if not is_there:
+            at = victim.kill()
+        assert victim.code == -signal.SIGKILL, f"it ended with {victim.code}: {self.site.said()}"
+        return self._recorded(victim, at, in_commit=is_there and point.startswith("commit."), point=point * is_there)
+
+    def _recorded(self, victim: Victim, at: float, *, in_commit: bool, point: str = "") -> Kill:
         running = victim.running
         if running is None:
-            kill = Kill(at, victim.pid, 0, Place.STARTING, aim == "commit" and reached, frozenset())
+            kill = Kill(at, victim.pid, 0, Place.STARTING, in_commit, frozenset(), point=point)
         else:
-            held = self.oracle.held_by(running.worker) | self._ids(victim.pid, running.rows())
-            kill = Kill(at, victim.pid, running.worker, running.place(), aim == "commit" and reached, frozenset(held))
+            rows = running.rows()
+            held = frozenset(self.oracle.held_by(running.worker) | self._ids(victim.pid, rows))
+            place = running.place()
+            kill = Kill(at, victim.pid, running.worker, place, in_commit, held, tuple(rows), point)
         self.kills.append(kill)
         return kill
 
-    def _wait_for(self, victim: Victim, aim: str) -> bool:
+    def _wait_for(self, victim: Victim, aim: str | Aim) -> bool:
         """Returns as soon as the worker is where it is to be killed, and whether it got there in time."""
         if aim == "anywhere":
             ends = time.monotonic() + self.random.uniform(0, ANYWHERE_SECONDS)
@@ -66,8 +92,12 @@ class Marksman:
             "commit": lambda: victim.running is not None and self.site.ground.writing(victim.pid),
             "anywhere": lambda: False,
         }
+        if isinstance(aim, str):
+            is_there = at_the_place[aim]
+        else:
+            is_there = lambda: victim.running is not None and aim(victim.running)  # noqa: E731
         while time.monotonic() < ends:
-            if at_the_place[aim]():
+            if is_there():
                 return True
             # Giving way costs aim, but a look that never pauses takes a processor from those it waits for.
             time.sleep(0.0002)
