@@ -50,7 +50,7 @@ lint: $(READY) ## Ruff: rules and format
 	@$(RUN) -m ruff format --check .
 
 .PHONY: types
-types: $(READY) ## Mypy, strict, over src, tests, bench and examples
+types: $(READY) ## Mypy, strict, over src, tests, bench, examples and tools
 	@$(RUN) -m mypy --strict
 
 .PHONY: crash
@@ -68,7 +68,15 @@ simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories
 ##@ Measure
 
 .PHONY: bench
-bench: $(addprefix bench-,$(BENCHES)) ## Run every benchmark, one after the other
+bench: $(READY) ## Every benchmark at a brief size, under 20 minutes in all, and the page of them: docs/explain/benchmarks.md
+	@$(RUN) bench/brief.py
+
+.PHONY: bench-full
+bench-full: $(addprefix bench-,$(BENCHES)) ## Every benchmark at full size, one after the other, for hours
+
+.PHONY: bench-page
+bench-page: $(READY) ## The page and the README's figures once more, of the reports that are in build/bench
+	@$(RUN) bench/page.py
 
 .PHONY: bench-store
 bench-store: $(READY) ## How fast SQLite and PostgreSQL send, claim and settle, beside raw loops on each
@@ -114,6 +122,16 @@ bench-appstore: $(READY) ## The pipeline at full scale: rows of an idle cycle, p
 bench-pace: $(READY) ## Controllers against services whose limits are drawn from SEEDS=20 seeds
 	@$(RUN) bench/pace.py --seeds $(if $(filter command% environment%,$(origin SEEDS)),$(SEEDS),20)
 
+##@ Read
+
+.PHONY: docs
+docs: $(READY) ## Build the documentation and the reference into build/site, to be opened in a browser
+	@$(RUN) -m tools.site
+
+.PHONY: try-docs
+try-docs: $(READY) ## Follow the start page and the queue guide as a stranger: the built wheel, an empty folder, a new venv
+	@$(RUN) -m tools.trying
+
 ##@ Keep
 
 .PHONY: format
@@ -138,7 +156,7 @@ dist: $(READY) ## Build the wheel and the source archive into dist/
 .PHONY: clean
 clean: ## Remove everything that was made here, .venv too
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	@find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests bench examples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---------------------------------------------------------------------------------------------------------------------
 

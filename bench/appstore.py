@@ -1,6 +1,6 @@
 """The App Store pipeline at the size of the whole store: what it reads, what it costs, how fast it is, and what it loses.
 
-    make bench-appstore        or        python bench/appstore.py [--quick | --smoke] [--apps N] [--part NAME ...]
+    make bench-appstore        or        python bench/appstore.py [--brief | --quick | --smoke] [--apps N] [--part NAME ...]
 
     scale     1.1 million apps in the database: an idle cycle, the plans of all queries, the clustering
     month     what thirty days cost at a platform's prices, measured on a part of the store and extrapolated to all of it
@@ -30,7 +30,7 @@ from bench.disk import fdatasync_seconds
 from bench.neighbours import Neighbours
 from bench.plot import Line, Panel, draw
 from bench.queues_processes import PeerFailed
-from bench.report import ROOT, Report, number
+from bench.report import ROOT, Report, number, size_of
 from penstock_systems.standins.appstore.scale import APPS
 
 ENRICH_APPS_MAX = 1_000  # the stand-in keeps half a megabyte of each
@@ -66,7 +66,9 @@ class Plan:
 
 FULL = Plan(APPS, 20_000, 30, 300, 5, True, (20_000, 200_000), 500, 1, 3_000, 6)
 QUICK = Plan(APPS // 50, 3_000, 30, 150, 3, True, (10_000, 50_000), 100, 1, 1_000, 6)
+BRIEF = Plan(APPS // 50, 600, 10, 100, 2, True, (5_000, 20_000), 30, 0, 300, 2)
 SMOKE = Plan(300, 200, 1, 8, 1, False, (100, 200), 2, 0, 100, 1)
+PLANS = {"full": FULL, "brief": BRIEF, "quick": QUICK, "smoke": SMOKE}
 
 Part = Callable[[Report, Path, Plan], None]
 
@@ -135,6 +137,7 @@ def panels(report: Report) -> list[Panel]:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The App Store pipeline at the size of the whole store.")
     size = parser.add_mutually_exclusive_group()
+    size.add_argument("--brief", action="store_true", help="as much as the page of all benchmarks has time for")
     size.add_argument("--quick", action="store_true", help="a fiftieth of the store")
     size.add_argument("--smoke", action="store_true", help="just enough to see that all of it runs")
     parser.add_argument("--apps", type=int, metavar="N", help="another number of apps; ten times as many for memory")
@@ -146,11 +149,17 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    plan = SMOKE if options.smoke else QUICK if options.quick else FULL
+    plan = PLANS[size_of(options)]
     if options.apps:
         plan = plan.of(options.apps)
     options.out.mkdir(parents=True, exist_ok=True)
-    report = Report("appstore", options.seed)
+    report = Report("appstore", options.seed, size=size_of(options))
+    report.settings = {
+        "scale": f"{plan.scale_apps:,} of {APPS:,} apps",
+        "month": f"{plan.month_days} days with {plan.month_apps:,} apps",
+        "enrich": f"{plan.enrich_apps} apps, {plan.enrich_rounds} rounds",
+        "pushback": f"{plan.pushback_days} days with {plan.pushback_apps:,} apps",
+    }
     say(f"appstore: {', '.join(options.part)}; seed {options.seed}")
     neighbours = Neighbours()
     failed = False

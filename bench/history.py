@@ -8,6 +8,7 @@ a thread that is busy with Python code, as handlers are, every statement waits f
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import tempfile
@@ -24,7 +25,7 @@ import apsw
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
 
-from bench.report import ROOT, Bar, Report, Row, number, table
+from bench.report import ROOT, Bar, Report, Row, number, size_of, table
 from penstock.contracts.history import Entry
 from penstock.model.ids import IdSource, derived
 from penstock.model.message import Delivery
@@ -172,10 +173,18 @@ async def noting() -> tuple[float, float]:
     return min(noted), min(settled)
 
 
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="What it costs to keep a history of every message.")
+    parser.add_argument("--brief", action="store_true", help="no shorter: it is brief as it is")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where history.json goes")
+    return parser.parse_args()
+
+
 def main() -> int:
+    options = parsed()
     (ROOT / "build").mkdir(exist_ok=True)
     sys.setswitchinterval(SWITCH_SECONDS)  # as the engine sets it
-    report = Report("history", seed=7)
+    report = Report("history", seed=7, size=size_of(options))
     for name, beside_python in (("append", False), ("append beside busy Python code", True)):
         ours, plain = appending(beside_python=beside_python)
         report.rows.append(Row("penstock", name, ours, "us/entry", plain, ours / plain, durability="normal"))
@@ -193,7 +202,7 @@ def main() -> int:
     ]
     print(table(("microseconds", "history", "raw executemany, no index", "ratio"), lines))
     print(*report.bars, sep="\n")
-    report.write(ROOT / "build" / "bench")
+    report.write(options.out)
     return 0
 
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 
 from bench.disk import fdatasync_seconds
 from bench.meter_shapes import SHAPES, Shape, database, markdown, measured
-from bench.report import ROOT, Report, Row, number, table
+from bench.report import ROOT, Report, Row, number, size_of, table
 from penstock.storage.sqlite.meter import Meter
 
 ROUNDS = 60
@@ -121,6 +121,7 @@ class Bench:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What measuring costs, and how near its estimates are.")
+    parser.add_argument("--brief", action="store_true", help="no shorter: it is brief as it is")
     parser.add_argument("--table", action="store_true", help="print the table of docs/explain/meter.md")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where meter.json goes")
     given = parser.parse_args()
@@ -134,7 +135,7 @@ def main() -> None:
     bench.many("insert", INSERT)
     bench.many("insert or nothing", UPSERT)
     bench.new_texts()
-    report = Report("meter", seed=0, rows=bench.rows)
+    report = Report("meter", seed=0, rows=bench.rows, size=size_of(given))
     with tempfile.TemporaryDirectory() as folder:
         report.fdatasync_p50_ms = 1000 * fdatasync_seconds(Path(folder))
     print(f"Microseconds added to a statement; SQLite {apsw.sqlite_lib_version()}, in memory\n")

@@ -1,6 +1,6 @@
 """How near the pilot comes to a client that knows everything, over services whose every number is drawn from a seed.
 
-    make bench-pace SEEDS=20        or        python bench/pace.py [--seeds N] [--kind NAME ...] [--first SEED]
+    make bench-pace SEEDS=20        or        python bench/pace.py [--brief | --seeds N] [--kind NAME ...] [--first SEED]
 
 Time is simulated. For each seed and each kind of limit one service is drawn; the pilot meets it without a word about it.
 """
@@ -22,11 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 from bench.pace_plot import draw_pace, draw_shares
 from bench.pace_services import KINDS, Answer, Service
 from bench.pace_strangers import STRANGERS
-from bench.report import ROOT, Bar, Report, Row, table
+from bench.report import ROOT, Bar, Report, Row, size_of, table
 from penstock.control.pilot import Outcome, Pilot
 
 ATTEMPTS_MOST = 5  # an item that failed so often is given up, as a controller does
 RETRY_SECONDS, RETRY_DOUBLED = 60.0, 7  # the distance between two tries of an item doubles, up to two hours
+SEEDS, BRIEF_SEEDS = 20, 4
 SOON = 300.0  # seconds in which 80 % of the limit have to be reached
 ENOUGH = 0.8
 PUBLISHED_MEAN = 99.3  # per cent, what the pilot gets in the published suite; the mean here may be two points lower
@@ -191,11 +192,14 @@ def say(line: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="How near the pilot comes to a client that knows everything.")
-    parser.add_argument("--seeds", type=int, default=20, help="services of each kind")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--brief", action="store_true", help="as much as the page of all benchmarks has time for")
+    size.add_argument("--seeds", type=int, help="services of each kind")
     parser.add_argument("--first", type=int, default=1, metavar="SEED", help="the first seed")
     parser.add_argument("--kind", nargs="+", metavar="NAME", help="only kinds whose names hold one of these words")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where the results go")
     options = parser.parse_args()
+    options.seeds = options.seeds or (BRIEF_SEEDS if options.brief else SEEDS)
     draws = [*KINDS, *STRANGERS]
     if options.kind:
         draws = [draw for draw in draws if any(word in getattr(draw, "kind", "") for word in options.kind)]
@@ -205,7 +209,10 @@ def main() -> None:
         those = [tried(draw, seed) for seed in range(options.first, options.first + options.seeds)]
         trials += those
         say(f"  {those[0].kind}: {' '.join(f'{100 * each.share:.1f}' for each in those)}")
-    report = Report("pace", options.first)
+    report = Report("pace", options.first, size=size_of(options))
+    report.settings = {"kinds of limit": str(len(draws)), "services of each": str(options.seeds)}
+    if options.brief:
+        report.skip(f"{SEEDS - options.seeds} of {SEEDS} services of each kind", "--brief")
     judged(report, trials)
     for bar in report.bars:
         say(str(bar))

@@ -18,6 +18,16 @@ SPACE = 26  # between two panels
 
 INK, PALE, GRID = "#1f2933", "#66727f", "#dfe4e9"
 OURS, BESIDE, LIMIT = "#1f77a4", "#a9b6c2", "#c2410c"
+# By daylight as above; at night the same shapes on a dark ground, wherever the file is shown.
+AT_NIGHT = {
+    "#ffffff": "#14191f",
+    INK: "#e3e8ed",
+    PALE: "#9aa7b4",
+    GRID: "#2f3944",
+    OURS: "#4aa8d8",
+    BESIDE: "#5d6b78",
+    LIMIT: "#f0814a",
+}
 FONT = "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 
@@ -64,6 +74,7 @@ def draw(title: str, subtitle: str, panels: Sequence[Panel], path: Path) -> Path
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
         f'style="{FONT}">',
+        night(),
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         _text(MARGIN, MARGIN + 14, title, size=19, bold=True),
         _text(MARGIN, MARGIN + 34, subtitle, size=12, colour=PALE),
@@ -74,6 +85,13 @@ def draw(title: str, subtitle: str, panels: Sequence[Panel], path: Path) -> Path
         top += panel.height + SPACE
     path.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
     return path
+
+
+def night() -> str:
+    rules = "".join(
+        f'[{name}="{by_day}"]{{{name}:{dark}}}' for by_day, dark in AT_NIGHT.items() for name in ("fill", "stroke")
+    )
+    return f"<style>@media (prefers-color-scheme: dark){{{rules}}}</style>"
 
 
 def _panel(panel: Panel, top: int) -> list[str]:

@@ -9,6 +9,7 @@ by day, and counts it towards the day's quota.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import tempfile
@@ -24,7 +25,7 @@ import apsw
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
 
 import penstock as ps
-from bench.report import ROOT, Bar, Report, Row, number, table
+from bench.report import ROOT, Bar, Report, Row, number, size_of, table
 from penstock.metrics.point import Noted, Sorts
 from penstock.metrics.saving import Rolling, ready, save
 from penstock.storage.sqlite.history import SqliteHistory
@@ -142,9 +143,17 @@ async def writing() -> tuple[float, float]:
     return min(written), min(appended)
 
 
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="What a data point costs, beside a plain insert.")
+    parser.add_argument("--brief", action="store_true", help="no shorter: it is brief as it is")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where points.json goes")
+    return parser.parse_args()
+
+
 def main() -> int:
+    options = parsed()
     (ROOT / "build").mkdir(exist_ok=True)
-    report = Report("points", seed=7)
+    report = Report("points", seed=7, size=size_of(options))
     written, appended = asyncio.run(writing())
     ours, plain = saving()
     both, insert = 1e6 / (written + ours), 1e6 / (appended + plain)
@@ -163,7 +172,7 @@ def main() -> int:
     ]
     print(table(("", "points", "append, executemany", "ratio", "unit"), lines))
     print(*report.bars, sep="\n")
-    report.write(ROOT / "build" / "bench")
+    report.write(options.out)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Penstock beside other queues for Python: enqueue, drain and idle latency, in one run on one machine.
 
-    make bench-queues        or        python bench/queues.py [--quick | --smoke] [--n N] [--rounds N] [--only NAMES]
+    make bench-queues      or      python bench/queues.py [--brief | --quick | --smoke] [--n N] [--rounds N] [--only NAMES]
 
 Each queue has a file under bench/peers with its settings and where they come from. Every round takes all of them in a new
 order; each gets an empty store on this disk and, where it needs one, a server of its own. Right before it the raw SQLite
@@ -32,7 +32,7 @@ from bench.queues_report import OURS, Taken, build
 from bench.queues_servers import NoServer
 from bench.queues_shown import HEAD, Shown, verdict
 from bench.queues_turns import Figures, Plan, Turns, settings_of
-from bench.report import PACE_CHANGE_MAX, ROOT, Report, number, table
+from bench.report import PACE_CHANGE_MAX, ROOT, Report, number, size_of, table
 
 PEERS = {
     settings_of(module).name: module
@@ -51,8 +51,10 @@ PEERS = {
 }
 
 FULL = Plan(messages=10_000, one_by_one=2_000, latencies=120, rounds=3, again_max=2)
+BRIEF = Plan(messages=10_000, one_by_one=1_000, latencies=60, rounds=1, again_max=0)
 QUICK = Plan(messages=1_000, one_by_one=200, latencies=30, rounds=1, again_max=0)
 SMOKE = Plan(messages=200, one_by_one=40, latencies=4, rounds=1, again_max=0, raw_messages=200, raw_times=1)
+PLANS = {"full": FULL, "brief": BRIEF, "quick": QUICK, "smoke": SMOKE}
 
 
 @dataclass(slots=True)
@@ -120,6 +122,7 @@ def parsed() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description="Penstock beside other queues, in one run on one machine.")
     size = parser.add_mutually_exclusive_group()
+    size.add_argument("--brief", action="store_true", help="as much as the page of all benchmarks has time for")
     size.add_argument("--quick", action="store_true", help="a thousand messages and one round")
     size.add_argument("--smoke", action="store_true", help="just enough to see that all of it runs")
     parser.add_argument("--n", type=int, metavar="N", help="messages to drain, in hundreds")
@@ -131,7 +134,7 @@ def parsed() -> argparse.Namespace:
 
 
 def planned(options: argparse.Namespace) -> Plan:
-    plan = SMOKE if options.smoke else QUICK if options.quick else FULL
+    plan = PLANS[size_of(options)]
     if options.n:
         plan = replace(plan, messages=options.n, one_by_one=options.n // 5)
     return replace(plan, rounds=options.rounds) if options.rounds else plan
@@ -156,7 +159,12 @@ def main() -> None:
     options = parsed()
     plan = planned(options)
     options.out.mkdir(parents=True, exist_ok=True)
-    report = Report("queues", options.seed)
+    report = Report("queues", options.seed, size=size_of(options))
+    report.settings = {
+        "messages drained": f"{plan.messages:,}",
+        "rounds": str(plan.rounds),
+        "latencies": str(plan.latencies),
+    }
     subjects = [name for name in (*OURS, *PEERS) if options.only is None or name in options.only]
     for name in (*OURS, *PEERS):
         if name not in subjects:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
 import platform
 import statistics
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ import penstock
 
 PACE_CHANGE_MAX = 2.5  # the slow and fast phases of a shared disk are a factor of 5 to 20 apart
 ROOT = Path(__file__).resolve().parent.parent
+SMALLER = ("smoke", "quick", "brief")  # the sizes that are options; without one of them a benchmark is full
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,8 @@ class Report:
     peer_versions: dict[str, str] = field(default_factory=dict)
     fdatasync_p50_ms: float = 0.0
     neighbours_cores: float | None = None
+    size: str = "full"
+    settings: dict[str, str] = field(default_factory=dict)  # how much was measured, in words
 
     def skip(self, subject: str, reason: str) -> None:
         self.skipped.append({"subject": subject, "reason": reason})
@@ -137,6 +143,10 @@ class Report:
             "name": self.name,
             "commit": commit(),
             "seed": self.seed,
+            "date": datetime.now(UTC).isoformat(" ", "minutes")[:16],
+            "size": self.size,
+            "arguments": arguments(),
+            "settings": self.settings,
             "versions": versions() | self.peer_versions,
             "machine": _rounded(
                 {
@@ -182,6 +192,19 @@ def number(value: float) -> str:
 def percentile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def size_of(options: argparse.Namespace) -> str:
+    """The size that was asked for."""
+    return next((size for size in SMALLER if getattr(options, size, False)), "full")
+
+
+def arguments() -> list[str]:
+    """What the benchmark was told on its command line, but for where its results go."""
+    given = sys.argv[1:] if Path(sys.argv[0]).resolve().parent == ROOT / "bench" else []
+    if "--out" in given:
+        del given[given.index("--out") : given.index("--out") + 2]
+    return [each for each in given if not each.startswith("--out=")]
 
 
 def versions() -> dict[str, str]:

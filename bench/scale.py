@@ -1,6 +1,6 @@
 """How far one PostgreSQL goes: throughput and latency against the number of worker processes.
 
-    make bench-scale        or        python bench/scale.py [--quick | --smoke] [--workers 1 2 4 8]
+    make bench-scale        or        python bench/scale.py [--brief | --quick | --smoke] [--workers 1 2 4 8]
 
 Once with handlers that wait, as those do that fetch pages, and once with handlers that do nothing. The queue is filled while
 it is paused, and the clock runs from when it is resumed until the last message is settled on the disk. Then, with nothing
@@ -30,7 +30,7 @@ from bench.neighbours import Neighbours
 from bench.place import SENT_AND_ACKED, Place, full_server
 from bench.plot import Line, Panel, draw
 from bench.queues_processes import Process
-from bench.report import ROOT, Bar, Report, Row, number, percentile, table
+from bench.report import ROOT, Bar, Report, Row, number, percentile, size_of, table
 from bench.scale_worker import Job, scale_app
 from penstock.testing.postgres import PostgresServer
 
@@ -58,8 +58,10 @@ class Plan:
 
 
 FULL = Plan(5.0, 60_000, 200)
+BRIEF = Plan(2.0, 20_000, 40)
 QUICK = Plan(0.25, 2_000, 20)
 SMOKE = Plan(0.05, 100, 2)
+PLANS = {"full": FULL, "brief": BRIEF, "quick": QUICK, "smoke": SMOKE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ def panels(points: list[Point]) -> list[Panel]:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Throughput and latency against the number of worker processes.")
     size = parser.add_mutually_exclusive_group()
+    size.add_argument("--brief", action="store_true", help="as much as the page of all benchmarks has time for")
     size.add_argument("--quick", action="store_true", help="fewer messages")
     size.add_argument("--smoke", action="store_true", help="just enough to see that all of it runs")
     parser.add_argument("--workers", nargs="+", type=int, default=(1, 2, 4, 8), metavar="N", help="how many processes")
@@ -203,9 +206,13 @@ def say(line: str) -> None:
 
 def main() -> None:
     options = parsed()
-    plan = SMOKE if options.smoke else QUICK if options.quick else FULL
+    plan = PLANS[size_of(options)]
     options.out.mkdir(parents=True, exist_ok=True)
-    report = Report("scale", options.seed)
+    report = Report("scale", options.seed, size=size_of(options))
+    report.settings = {
+        "no-op messages": f"{plan.noop_messages:,}",
+        "handlers that wait": f"{plan.wait_seconds:g} s worth for each worker",
+    }
     say(f"scale: {', '.join(map(str, options.workers))} worker processes on one PostgreSQL, seed {options.seed}")
     neighbours = Neighbours()
     random = Random(options.seed)

@@ -1,6 +1,6 @@
 """The memory of runs that sleep: many runs of a workflow begin, sleep for a day of virtual time, and finish.
 
-    make bench-sleeping        or        python bench/sleeping.py [--quick] [--runs 10000 100000]
+    make bench-sleeping        or        python bench/sleeping.py [--brief | --quick] [--runs 10000 100000]
 
 A run that sleeps is a row with a due time and nothing else, so ten times as many of them should need no more memory. Five
 hundred begin in every virtual second, and the first wakes long after the last has fallen asleep. Each number of runs has a
@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 import penstock as ps
 from bench.place import Place, in_file
 from bench.plot import Line, Panel, draw
-from bench.report import ROOT, Bar, Report, Row, table
+from bench.report import ROOT, Bar, Report, Row, size_of, table
 from bench.workflows_penstock import ENDED
 from penstock.cli.operating import progress
 from penstock.cli.output import Output
@@ -166,7 +166,9 @@ def lines(found: list[Slept]) -> list[tuple[str, ...]]:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The memory of runs that sleep.")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the runs")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--brief", action="store_true", help="as much as the page of all benchmarks has time for")
+    size.add_argument("--quick", action="store_true", help="a tenth of the runs")
     parser.add_argument("--runs", nargs="+", type=int, metavar="N", help="how many sleep at the same time")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where results and databases go")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
@@ -183,8 +185,11 @@ def main() -> None:
         return child(options.child, options.out)
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
-    sizes = sorted(options.runs or (QUICK if options.quick else RUNS))
-    report = Report("sleeping", seed=0)
+    sizes = sorted(options.runs or (QUICK if options.quick or options.brief else RUNS))
+    report = Report("sleeping", seed=0, size=size_of(options))
+    if report.size != "full":
+        for left_out in sorted(set(RUNS) - set(sizes)):
+            report.skip(f"{left_out:,} runs that sleep", f"--{report.size}")
     say(f"sleeping: {', '.join(f'{size:,}' for size in sizes)} runs, each asleep for a day of virtual time")
     found = []
     for size in sizes:

@@ -1,6 +1,6 @@
 """How fast the stores send, claim and settle, beside what SQLite, PostgreSQL and the disk allow in the same minutes.
 
-    make bench-store        or        python bench/store.py [--quick | --smoke] [--n N] [--only PART ...]
+    make bench-store        or        python bench/store.py [--brief | --quick | --smoke] [--n N] [--only PART ...]
 
 Raw loop and engine take turns, three times, each on an empty database with full durability. What counts is the ratio within
 a round: absolute figures belong to one disk and one minute. A round on a slow or changing disk is taken again, a few
@@ -35,7 +35,7 @@ from bench.neighbours import Neighbours
 from bench.old_snapshot import PER_SECOND, Aged, claims_under_an_old_snapshot
 from bench.place import Place, full_server, in_file
 from bench.plot import draw
-from bench.report import PACE_CHANGE_MAX, ROOT, Bar, Pair, Report, Row, percentile
+from bench.report import PACE_CHANGE_MAX, ROOT, Bar, Pair, Report, Row, percentile, size_of
 from bench.store_shown import claim_at, panels, say, show_aged, show_backlogs, show_idle, show_rounds
 from penstock.cli.worker import GARBAGE_THRESHOLD
 
@@ -69,8 +69,10 @@ class Plan:
 
 
 FULL = Plan(100_000, 200, (1_000, 1_000_000, 5_000_000), 300, 60.0, 12.0, (10.0, 60.0), 2)
+BRIEF = Plan(50_000, 40, (1_000, 500_000), 100, 20.0, 12.0, (3.0, 10.0), 1, rounds=2)
 QUICK = Plan(50_000, 20, (1_000, 200_000), 100, 10.0, 12.0, (2.0, 6.0), 1)
 SMOKE = Plan(300, 3, (1_000, 2_000), 5, 0.2, 0.2, (0.2, 0.5), 0, rounds=1)
+PLANS = {"full": FULL, "brief": BRIEF, "quick": QUICK, "smoke": SMOKE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,7 @@ class Bench:
                 Row("penstock", f"{name}, processor", each.cpu_ms, "ms", least.cpu_ms, each.cpu_ms / least.cpu_ms),
             ]
         for size in sorted(set(FULL.sizes) - set(self._plan.sizes)):
-            self.report.skip(claim_at(size), "--smoke" if self._plan is SMOKE else "--quick")
+            self.report.skip(claim_at(size), f"--{self.report.size}")
         # A slow disk would hide what a claim costs, so the processor's time has to keep within the bar too.
         ratio = max(most.p50_ms / least.p50_ms, most.cpu_ms / least.cpu_ms)
         unit = f"x the claim at {least.rows:,}"
@@ -294,6 +296,7 @@ def resident_mb() -> float:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="How fast the store is, beside the raw loop on the same disk.")
     size = parser.add_mutually_exclusive_group()
+    size.add_argument("--brief", action="store_true", help="as much as the page of all benchmarks has time for")
     size.add_argument("--quick", action="store_true", help="fewer messages, a smaller backlog, a shorter rest")
     size.add_argument("--smoke", action="store_true", help="just enough to see that all of it runs")
     parser.add_argument("--n", type=int, metavar="N", help="messages in each loop")
@@ -305,7 +308,7 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    plan = SMOKE if options.smoke else QUICK if options.quick else FULL
+    plan = PLANS[size_of(options)]
     if options.n:
         plan = replace(plan, messages=options.n)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -313,6 +316,12 @@ def main() -> None:
     neighbours = Neighbours()
     with tempfile.TemporaryDirectory(dir=options.out) as folder:
         bench = Bench(plan, Path(folder), options.seed)
+        bench.report.size = size_of(options)
+        bench.report.settings = {
+            "messages in each loop": f"{plan.messages:,}",
+            "rounds": str(plan.rounds),
+            "idle for": f"{plan.idle_seconds:g} s",
+        }
         for part in PARTS:
             if part in options.only:
                 getattr(bench, part)()

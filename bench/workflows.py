@@ -1,6 +1,6 @@
 """Durable workflows of no-op steps: Penstock beside DBOS and beside a raw bound, in one run on one machine.
 
-    make bench-workflows        or        python bench/workflows.py [--quick | --smoke] [--rounds N] [--only penstock]
+    make bench-workflows      or      python bench/workflows.py [--brief | --quick | --smoke] [--rounds N] [--only penstock]
 
 Whoever takes part makes each step's result durable before the next step of that run begins: SQLite with synchronous=full,
 PostgreSQL with fsync and synchronous_commit on. So many runs are under way at once: as many clients each start a run, wait
@@ -33,7 +33,7 @@ from bench.peers.dbos_workflows import PACKAGE, SETTINGS, Setting
 from bench.plot import draw
 from bench.queues_processes import PeerFailed
 from bench.queues_servers import NoServer
-from bench.report import PACE_CHANGE_MAX, ROOT, Report, number, table
+from bench.report import PACE_CHANGE_MAX, ROOT, Report, number, size_of, table
 from bench.workflows_report import HEAD, JUDGED_STEPS, Shown, Swept, Taken, best, build
 from bench.workflows_shape import DBOS, PENSTOCK, RAW, STORES, Point, Shape
 from bench.workflows_turns import PLACES, Turns
@@ -42,6 +42,7 @@ STEPS = (1, 5)
 AT_ONCE = (1, 100, 1_000)
 SWEPT_ALL_MAX = 100  # above so many at once, only what was best there is tried
 SWEPT_BEST = 3
+BRIEF_STEPS, BRIEF_AT_ONCE = (5,), (1, 100)  # a thousand at once take DBOS half a minute each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,9 @@ class Plan:
 
 FULL = Plan({RAW: 300, PENSTOCK: 200, DBOS: 60}, {RAW: 100, PENSTOCK: 40, DBOS: 3}, rounds=3, tries=2, again_max=1)
 QUICK = Plan({RAW: 60, PENSTOCK: 40, DBOS: 20}, {RAW: 50, PENSTOCK: 20, DBOS: 2}, rounds=1, tries=1, again_max=0)
+BRIEF = QUICK
 SMOKE = Plan({RAW: 3, PENSTOCK: 3, DBOS: 3}, {RAW: 1, PENSTOCK: 1, DBOS: 1}, rounds=1, tries=1, again_max=0)
+PLANS = {"full": FULL, "brief": BRIEF, "quick": QUICK, "smoke": SMOKE}
 
 
 class Bench:
@@ -165,16 +168,20 @@ def parsed() -> argparse.Namespace:
     contestants = (PENSTOCK, DBOS)
     parser = argparse.ArgumentParser(description="Durable workflows beside DBOS and a raw bound, in one run.")
     size = parser.add_mutually_exclusive_group()
+    size.add_argument("--brief", action="store_true", help="as much as the page of all benchmarks has time for")
     size.add_argument("--quick", action="store_true", help="fewer runs, one round")
     size.add_argument("--smoke", action="store_true", help="just enough to see that all of it runs")
     parser.add_argument("--rounds", type=int, metavar="N", help="how often each contestant has its turn")
-    parser.add_argument("--steps", nargs="+", type=int, default=STEPS, metavar="N", help="steps of a run")
-    parser.add_argument("--at-once", nargs="+", type=int, default=AT_ONCE, metavar="N", help="runs under way at once")
+    parser.add_argument("--steps", nargs="+", type=int, metavar="N", help="steps of a run")
+    parser.add_argument("--at-once", nargs="+", type=int, metavar="N", help="runs under way at once")
     parser.add_argument("--stores", type=lambda text: names(STORES, text), default=STORES, help=",".join(STORES))
     parser.add_argument("--only", type=lambda text: names(contestants, text), default=contestants, metavar="NAMES")
     parser.add_argument("--seed", type=int, default=os.environ.get("PENSTOCK_SEED") or SystemRandom().getrandbits(32))
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where results and databases go")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.steps = options.steps or (BRIEF_STEPS if options.brief else STEPS)
+    options.at_once = options.at_once or (BRIEF_AT_ONCE if options.brief else AT_ONCE)
+    return options
 
 
 def peers_installed(report: Report) -> Path:
@@ -199,11 +206,17 @@ def told(bench: Bench, points: Sequence[Point]) -> None:
 
 def main() -> None:
     options = parsed()
-    plan = SMOKE if options.smoke else QUICK if options.quick else FULL
+    plan = PLANS[size_of(options)]
     if options.rounds:
         plan = replace(plan, rounds=options.rounds)
     options.out.mkdir(parents=True, exist_ok=True)
-    report = Report("workflows", options.seed)
+    report = Report("workflows", options.seed, size=size_of(options))
+    report.settings = {"rounds": str(plan.rounds)}
+    if options.brief:
+        for left_out in sorted(set(STEPS) - set(options.steps)):
+            report.skip(f"runs of {left_out} step{'s' if left_out > 1 else ''}", "--brief")
+        for left_out in sorted(set(AT_ONCE) - set(options.at_once)):
+            report.skip(f"{left_out:,} at once", "--brief")
     say(f"workflows: {plan.rounds} round(s), seed {options.seed}")
     python = peers_installed(report) if DBOS in options.only else Path(sys.executable)
     if DBOS not in options.only:
