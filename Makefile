@@ -64,6 +64,7 @@ both: $(READY) ## Everything that can run on PostgreSQL, there too: of most a sa
 .PHONY: simulate
 simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories
 	@$(RUN) -m tests.simulation --seeds $(SEEDS)
+	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest -q tests/simulation/test_mutants.py
 
 ##@ Measure
 

@@ -14,11 +14,12 @@ import pytest
 import penstock as ps
 from penstock.testing import History, InvariantBroken, Simulation, history_of, simulate
 from penstock.testing.simulated_disturbances import DISTURBANCES
+from tests.extent import EVERYTHING
 from tests.flow import checkout
 from tests.flow.checkout import MISTAKES, CounterInMemory, Orders, Shop
 from tests.unit.cli import Said, penstock
 
-SEEDS = range(200)
+SEEDS = range(200 if EVERYTHING else 60)
 SERVICES = {"slow to begin", "slow to answer", "fails", "answer lost"}
 DELIVERIES = {"deliveries in any order", "every message once too often", "a slow store"}
 

@@ -81,3 +81,11 @@ def test_of_several_that_open_a_new_file_at_once_none_gives_up(
     else:
         with pytest.raises(StoreUnavailable, match="locked by another program"):
             opening.connect(path, synchronous="full", vfs=None)
+
+
+def test_who_only_reads_a_file_can_open_it_before_it_has_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    apsw.Connection(str(path)).execute("create table effects (what text); insert into effects values ('first')")
+    reader = opening.connect(path, synchronous="full", vfs=None, read_only=True)
+    assert reader.execute("select what from effects").fetchall() == [("first",)]
+    opening.disconnect(reader)

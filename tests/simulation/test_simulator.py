@@ -7,15 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.extent import EVERYTHING
 from tests.simulation.features import ACTS, planned
 from tests.simulation.many import histories, report
-from tests.simulation.mutants import SEEDS
+from tests.simulation.mutants import SEEDS as ALL
 from tests.simulation.runs import plan as runs
 from tests.simulation.runs.shape import STEPS, WAITS, Do, nodes
 from tests.simulation.simulator import Simulator
 from tests.simulation.stage import Staging
 
-RUNS_SEEDS = SEEDS[:80]
+SEEDS = ALL if EVERYTHING else ALL[:100]
+RUNS_SEEDS = SEEDS[:50]
 
 
 @pytest.mark.spec("A13-11")

@@ -95,8 +95,9 @@ def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = 
 def _set_up(connection: apsw.Connection, path: Path, synchronous: str, read_only: bool) -> None:
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     if not read_only:
+        # Who only reads takes the file as it is: in the moment in which another makes it, it has no log yet.
         _refuse_others(connection, path)
-    _write_ahead(connection)
+        _write_ahead(connection)
     for pragma in (
         SYNCHRONOUS[synchronous],
         "pragma foreign_keys = on",
