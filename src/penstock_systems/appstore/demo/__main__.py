@@ -30,7 +30,7 @@ from penstock_systems.standins.appstore import Fault, Limit, Manners, Truth, mak
 BUILD = Path("build/demo")
 HOSTS = ("https://itunes.apple.com", "https://search.itunes.apple.com", "https://apps.apple.com")
 STEP = timedelta(minutes=20)
-GARBAGE_THRESHOLD = 20_000
+GARBAGE_THRESHOLD = 200_000
 # The store does not say what it takes: 20 searches and look-ups a minute; 4 pages a minute at night and 2 by day. On the
 # second day it is out of order for ten minutes.
 OUTAGE = (START + timedelta(days=1, hours=3, minutes=30), START + timedelta(days=1, hours=3, minutes=40))
