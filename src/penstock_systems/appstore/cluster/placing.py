@@ -78,8 +78,9 @@ def _learned(known: _Known, belongs: Ints, markets: int) -> _Learned:
     signs = _commonest(signs)
     signs.data = np.log1p(signs.data / (DOUBT * np.repeat(usual, np.diff(signs.indptr))))
     told = apps[known.genre[apps] != NONE]
-    genres = np.zeros((known.genres + 1, markets))  # the last row is for the one that nobody knows
-    np.add.at(genres, (known.genre[told], belongs[told]), 1.0)
+    cell = known.genre[told].astype(np.int64) * markets + belongs[told]
+    # The last row is for the one that nobody knows.
+    genres = np.bincount(cell, minlength=(known.genres + 1) * markets).reshape(-1, markets).astype(np.float64)
     expected = DOUBT * genres.sum(axis=1, keepdims=True) / max(1, len(apps))
     return _Learned(signs, np.log1p(genres / np.maximum(expected, 1e-9)), np.log(DOUBT / (size + DOUBT)))
 
@@ -110,9 +111,9 @@ def _decided(known: _Known, learned: _Learned, sure: Ints) -> Ints:
         weight = np.asarray(signs.sum(axis=1)).ravel() + (genre != NONE)
         # The genre that nobody knows comes last, and is as likely everywhere.
         score = likely.data + weight[app] * learned.absent[market] + learned.genres[genre[app], market]
-        highest = np.full(len(many), -np.inf)
-        np.maximum.at(highest, app, score)
-        top = np.flatnonzero(score == highest[app])
+        seen = np.flatnonzero(many)  # the others have no sign, and so no place in `score`
+        highest = np.repeat(np.maximum.reduceat(score, likely.indptr[seen]), many[seen]) if len(seen) else score
+        top = np.flatnonzero(score == highest)
         # Among equals the market with the smaller number.
         apps, first = np.unique(app[top], return_index=True)
         best = top[first]
