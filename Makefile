@@ -62,7 +62,7 @@ both: $(READY) ## Everything that can run on PostgreSQL, there too: of most a sa
 	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest tests/flow tests/unit tests/contract tests/test_examples.py
 
 .PHONY: simulate
-simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories
+simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories, and on every planted bug
 	@$(RUN) -m tests.simulation --seeds $(SEEDS)
 	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest -q tests/simulation/test_mutants.py
 

@@ -49,7 +49,7 @@ class ControllerObject(Object):
 
     async def loaded(self) -> None:
         self._flight: Flight | None = None
-        self._woken = False  # while it flew
+        self._woken = False  # since it took off
         self._last_words = self.said[-1][1] if self.said else ""
 
     @property
@@ -231,7 +231,7 @@ class ControllerObject(Object):
 
     async def wake(self) -> None:
         """There is new work: the tick comes now instead of after its rest, or right after the one that flies."""
-        self._woken = self._flight is not None
+        self._woken = True
         if self._flight is None and self.running:
             self.idle_streak = 0
             self.set_alarm(after=0.0)

@@ -102,7 +102,7 @@ class Permits:
             while True:
                 now = engine.clock.now() / 1_000_000
                 again_at: float | None = None
-                if self._waiting[0] is me:
+                if self._waiting and self._waiting[0] is me:
                     decision = pace.next(now)
                     if decision.start:
                         return

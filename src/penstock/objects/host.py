@@ -103,14 +103,10 @@ class Resident:
         self.at_work += 1
 
     def leave(self) -> None:
-        self.count()
+        now = self._host.time()
+        self.seconds += now - self.worked_since
+        self.worked_since = now
         self.at_work -= 1
-
-    def count(self) -> None:
-        if self.at_work:
-            now = self._host.time()
-            self.seconds += now - self.worked_since
-            self.worked_since = now
 
     async def _enter_again(self) -> None:
         """Whoever is cancelled while he waits for his turn takes it all the same: who leaves an event lets go of the lock,

@@ -47,12 +47,12 @@ _DOTTED_I = "i\u0307"  # what the Turkish capital becomes in lower case
 
 def words(text: str, letters: Letters = "any") -> list[str]:
     """The words of a text that say something, in its order: folded, without stop words and without very short ones."""
-    return [word for word in _tokens(text, letters) if word not in STOP_WORDS and _says_something(word)][:WORDS_MAX]
+    return [word for word in tokens(text, letters) if word not in STOP_WORDS and _says_something(word)][:WORDS_MAX]
 
 
 def normal(text: str, letters: Letters = "any") -> str | None:
     """What somebody typed, as a keyword is kept. Stop words stay: a person may mean them. None if nothing is left."""
-    keyword = " ".join(_tokens(text, letters))
+    keyword = " ".join(tokens(text, letters))
     return keyword if 0 < len(keyword) <= KEYWORD_CHARACTERS_MAX else None
 
 
@@ -103,7 +103,8 @@ def _letters_needed(word: str) -> int:
 # -- telling words apart ----------------------------------------------------------------------------------
 
 
-def _tokens(text: str, letters: Letters) -> list[str]:
+def tokens(text: str, letters: Letters = "any") -> list[str]:
+    """All words of a text, folded: those too that say nothing."""
     if text.isascii():
         return (_LATIN if letters == "latin" else _ASCII).findall(text[:TEXT_CHARACTERS_MAX].lower().replace("'", ""))
     folded = _folded(text[:TEXT_CHARACTERS_MAX], letters)

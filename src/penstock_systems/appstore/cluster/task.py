@@ -28,7 +28,6 @@ select name, value
 from crawl_state
 where name in ('rankings_changed_at', 'keywords_changed')
 """
-CHANGED_COUNT = "select value from crawl_state where name = 'keywords_changed'"
 LAST_DONE = db.hot(
     """
 select pipelines.started_at, pipeline_steps.counts
@@ -80,15 +79,21 @@ class Stats(msgspec.Struct, kw_only=True):
 
 async def too_little_changed() -> bool:
     """Whether the rankings are those that the last run saw, but for a few whose markets can wait until tomorrow."""
-    changed = {row.name: row.value for row in await db.rows(CHANGED)}
-    if "rankings_changed_at" not in changed:
+    changed_at, changed = await _changes()
+    if changed_at is None:
         return True
     last = await db.first(LAST_DONE)
     if last is None:
         return False
     counts: dict[str, int] = msgspec.json.decode(last.counts)
-    few = (int(changed.get("keywords_changed", 0)) - counts["changed"]) * MUCH < counts["keywords"]
-    return bool(changed["rankings_changed_at"] < last.started_at or (few and last.started_at > await db.ago(A_DAY)))
+    few = (changed - counts["changed"]) * MUCH < counts["keywords"]
+    return bool(changed_at < last.started_at or (few and last.started_at > await db.ago(A_DAY)))
+
+
+async def _changes() -> tuple[str | None, int]:
+    """When the rankings of a keyword changed last, and how often any did in all."""
+    noted = {row.name: row.value for row in await db.rows(CHANGED)}
+    return noted.get("rankings_changed_at"), int(noted.get("keywords_changed", 0))
 
 
 @app.cron(
@@ -117,9 +122,7 @@ async def cluster(tick: ps.Tick) -> Stats:
 
 async def _run(run_at: str, noted: Noted) -> Stats:
     """Clusters, then lends priority, then tells: what is told of is there, and its apps are already on their way up."""
-    changed = int(
-        await db.value(CHANGED_COUNT) or 0
-    )  # before the rankings: what changes meanwhile is read again next time
+    _, changed = await _changes()  # before the rankings are read: what changes meanwhile counts for the next run
     found, before = await crawled(), await standing()
     sizes = {"rankings": len(found.places.rank), "apps": len(found.registry.track_id)}
     await noted.step("read", **sizes, keywords=len(found.places.keywords), changed=changed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable
@@ -12,12 +11,9 @@ import numpy as np
 
 from penstock_systems.appstore.cluster.graph import UNKNOWN, Ints, Matrix
 from penstock_systems.appstore.cluster.libraries import sparse
-from penstock_systems.appstore.keywords import TEXT_CHARACTERS_MAX, words
+from penstock_systems.appstore.keywords import tokens, words
 
 DEVELOPERS_MIN = 2  # in whose titles a word is, for it to be more than a name
-
-# Most titles are plain letters: for these this finds the words that the tokenizer does, many times as fast.
-_PLAIN = re.compile("[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ def said(titles: Iterable[str], developer: Ints) -> Said:
     number.default_factory = number.__len__  # a new word gets the next number
     column, ends = array("i"), array("q", [0])
     for title in titles:
-        column.extend(map(number.__getitem__, _words(title)))
+        column.extend(map(number.__getitem__, tokens(title)))
         ends.append(len(column))
     matrix = sparse.csr_matrix(
         (np.ones(len(column), np.float32), np.frombuffer(column, np.int32), np.frombuffer(ends, np.int64)),
@@ -55,12 +51,6 @@ def said(titles: Iterable[str], developer: Ints) -> Said:
         if not words(known[at]):
             developers[at] = 0  # it says nothing, such as "the"
     return Said(known, matrix, developers)
-
-
-def _words(title: str) -> Iterable[str]:
-    if title.isascii() and "'" not in title:
-        return _PLAIN.findall(title[:TEXT_CHARACTERS_MAX].lower())
-    return words(title)
 
 
 def _developers(titles: Matrix, developer: Ints) -> Ints:

@@ -99,7 +99,8 @@ def _note(course: Course, truth: Truth, before: tuple[int, int], pages_before: t
 
 def main() -> None:
     if sys.argv[1:]:
-        sys.exit(str(__doc__))
+        print(__doc__)
+        sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
     console = Console()
     settings = chosen()
     course = resumed(BUILD / "run.json", settings)
