@@ -59,7 +59,7 @@ crash: $(READY) ## Kill workers KILLS=2000 times on each store, restart the serv
 
 .PHONY: both
 both: $(READY) ## Everything that can run on PostgreSQL, there too: of most a sample is part of `make test`
-	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest tests/flow tests/unit tests/contract tests/test_examples.py
+	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest tests/flow tests/unit tests/contract tests/systems tests/test_examples.py
 
 .PHONY: simulate
 simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories, and on every planted bug

@@ -19,7 +19,7 @@ from tests.flow import checkout
 from tests.flow.checkout import MISTAKES, CounterInMemory, Orders, Shop
 from tests.unit.cli import Said, penstock
 
-SEEDS = range(200 if EVERYTHING else 60)
+SEEDS = range(200 if EVERYTHING else 40)
 SERVICES = {"slow to begin", "slow to answer", "fails", "answer lost"}
 DELIVERIES = {"deliveries in any order", "every message once too often", "a slow store"}
 
@@ -181,7 +181,7 @@ class OverHttp(Orders):
 
 @only_on_sqlite
 def test_a_host_that_calls_a_service_fails_as_a_network_does() -> None:
-    report = simulate(OverHttp, seeds=range(25))
+    report = simulate(OverHttp, seeds=range(15))
 
     assert {"fails", "answer lost"} <= {*report.befallen}
 

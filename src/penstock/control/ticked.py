@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from penstock.control.flight import Tally
@@ -10,8 +9,7 @@ from penstock.control.pace import Pace
 from penstock.runtime.events import EngineEvent
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerTicked(EngineEvent):
+class ControllerTicked(EngineEvent, frozen=True):
     """A tick that did something, or was kept from it by a cooldown: what came of it, and how fast it goes on."""
 
     name: ClassVar[str] = "controller.ticked"

@@ -149,9 +149,12 @@ def _mapping(saved: bytes | str | Mapping[str, object] | None) -> Mapping[str, o
     return saved if isinstance(saved, Mapping) else {}
 
 
+_FIELDS = msgspec.structs.fields(ZonesState)  # it takes a millisecond, and a controller is loaded often
+
+
 def _repaired(state: ZonesState, given: Mapping[str, object]) -> ZonesState:
     good: dict[str, Any] = {}
-    for field in msgspec.structs.fields(ZonesState):
+    for field in _FIELDS:
         if field.name == "metrics":
             good["metrics"] = _minutes(given.get("metrics"))
         elif field.name in given:

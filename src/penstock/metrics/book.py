@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
 from typing import Any, ClassVar
@@ -28,8 +27,7 @@ PRUNED_AT_ONCE = 5_000
 TOLD_SECONDS = 3_600.0  # what goes on is told of once in so long
 
 
-@dataclass(frozen=True, slots=True)
-class PointsFailed(EngineEvent):
+class PointsFailed(EngineEvent, frozen=True):
     """Data points could not be saved. It is tried again; nothing else is held up."""
 
     name: ClassVar[str] = "points.failed"
@@ -37,8 +35,7 @@ class PointsFailed(EngineEvent):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class PointsDropped(EngineEvent):
+class PointsDropped(EngineEvent, frozen=True):
     """So many points were dropped: over the day's quota, or no room in memory while they could not be saved."""
 
     name: ClassVar[str] = "points.dropped"
@@ -46,8 +43,7 @@ class PointsDropped(EngineEvent):
     dropped: int
 
 
-@dataclass(frozen=True, slots=True)
-class PointsRefused(EngineEvent):
+class PointsRefused(EngineEvent, frozen=True):
     """Something was written that is no data point. Its line in the code writes nothing."""
 
     name: ClassVar[str] = "points.refused"

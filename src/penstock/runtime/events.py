@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from typing import Any, ClassVar
+
+import msgspec
 
 from penstock.model.outcome import Again, Dead, Done, Settlement
 
 _log = logging.getLogger("penstock.events")
 
 
-@dataclass(frozen=True, slots=True)
-class EngineEvent:
+class EngineEvent(msgspec.Struct, frozen=True):
     """`name` is noun.past-verb. `level`: error wakes a person, warning will if it goes on, info is a life-cycle change."""
 
     name: ClassVar[str] = ""
     level: ClassVar[str] = "info"
 
     def facts(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class MessageReceived(EngineEvent):
+class MessageReceived(EngineEvent, frozen=True):
     """A handler is about to run."""
 
     name: ClassVar[str] = "message.received"
@@ -42,8 +41,7 @@ class MessageReceived(EngineEvent):
         return _about_message(self, "received")
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSettled(EngineEvent):
+class MessageSettled(EngineEvent, frozen=True):
     name: ClassVar[str] = "message.settled"
     level: ClassVar[str] = "debug"
     queue: str
@@ -68,8 +66,7 @@ class MessageSettled(EngineEvent):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFailed(EngineEvent):
+class MessageFailed(EngineEvent, frozen=True):
     name: ClassVar[str] = "message.failed"
     level: ClassVar[str] = "warning"
     queue: str
@@ -93,8 +90,7 @@ def _about_message(event: EngineEvent, action: str, **more: Any) -> dict[str, An
     return {"action": action, "event_id": facts.pop("id"), **facts, **more}
 
 
-@dataclass(frozen=True, slots=True)
-class MessageDied(EngineEvent):
+class MessageDied(EngineEvent, frozen=True):
     """A message has become a dead letter."""
 
     name: ClassVar[str] = "message.died"
@@ -109,8 +105,7 @@ class MessageDied(EngineEvent):
     correlation_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageWasLarge(EngineEvent):
+class MessageWasLarge(EngineEvent, frozen=True):
     """Told once for each type and process."""
 
     name: ClassVar[str] = "message.bulged"
@@ -120,8 +115,7 @@ class MessageWasLarge(EngineEvent):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChainGrewLong(EngineEvent):
+class ChainGrewLong(EngineEvent, frozen=True):
     """More commands follow from each other than a person can follow. Told once for each type and process."""
 
     name: ClassVar[str] = "chain.grew"
@@ -131,8 +125,7 @@ class ChainGrewLong(EngineEvent):
     hops: int
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesExpired(EngineEvent):
+class MessagesExpired(EngineEvent, frozen=True):
     """Messages, or dead letters, outlived their queue's retention."""
 
     name: ClassVar[str] = "messages.expired"
@@ -141,8 +134,7 @@ class MessagesExpired(EngineEvent):
     dead: int
 
 
-@dataclass(frozen=True, slots=True)
-class LettersPiledUp(EngineEvent):
+class LettersPiledUp(EngineEvent, frozen=True):
     """A queue has more dead letters than a person would look through."""
 
     name: ClassVar[str] = "letters.piled"
@@ -152,8 +144,7 @@ class LettersPiledUp(EngineEvent):
     letters_max: int
 
 
-@dataclass(frozen=True, slots=True)
-class LettersAge(EngineEvent):
+class LettersAge(EngineEvent, frozen=True):
     """Dead letters will expire in a day unless somebody deals with them."""
 
     name: ClassVar[str] = "letters.aged"
@@ -162,8 +153,7 @@ class LettersAge(EngineEvent):
     letters: int
 
 
-@dataclass(frozen=True, slots=True)
-class TickWasIdle(EngineEvent):
+class TickWasIdle(EngineEvent, frozen=True):
     """A cron task looked for work and found none."""
 
     name: ClassVar[str] = "tick.idled"
@@ -172,16 +162,14 @@ class TickWasIdle(EngineEvent):
     rows_read: int
 
 
-@dataclass(frozen=True, slots=True)
-class TickFailed(EngineEvent):
+class TickFailed(EngineEvent, frozen=True):
     name: ClassVar[str] = "tick.failed"
     level: ClassVar[str] = "error"
     task: str
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class CeilingReached(EngineEvent):
+class CeilingReached(EngineEvent, frozen=True):
     """A task is skipped until the next month. Told once a month."""
 
     name: ClassVar[str] = "ceiling.reached"
@@ -190,8 +178,7 @@ class CeilingReached(EngineEvent):
     used: str
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmRang(EngineEvent):
+class AlarmRang(EngineEvent, frozen=True):
     """An object is about to hear its alarm, so long after the time it was set to."""
 
     name: ClassVar[str] = "alarm.rang"
@@ -200,8 +187,7 @@ class AlarmRang(EngineEvent):
     late_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class StepsEnded(EngineEvent):
+class StepsEnded(EngineEvent, frozen=True):
     """A run of a workflow has come as far as it comes for now: steps that were done, and that failed for good, on the way."""
 
     name: ClassVar[str] = "steps.ended"
@@ -211,8 +197,7 @@ class StepsEnded(EngineEvent):
     failed: int
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmWasLost(EngineEvent):
+class AlarmWasLost(EngineEvent, frozen=True):
     """An object's alarm has failed for the last time. It is parked: see its dead letter, and set it again."""
 
     name: ClassVar[str] = "alarm.lost"
@@ -221,8 +206,7 @@ class AlarmWasLost(EngineEvent):
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class PaceChanged(EngineEvent):
+class PaceChanged(EngineEvent, frozen=True):
     """A controller goes faster or slower, and why."""
 
     name: ClassVar[str] = "pace.changed"
@@ -231,16 +215,14 @@ class PaceChanged(EngineEvent):
     rate_per_second: float
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseWasLost(EngineEvent):
+class LeaseWasLost(EngineEvent, frozen=True):
     name: ClassVar[str] = "lease.lost"
     level: ClassVar[str] = "warning"
     queue: str
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class RowsReturned(EngineEvent):
+class RowsReturned(EngineEvent, frozen=True):
     name: ClassVar[str] = "rows.returned"
     level: ClassVar[str] = "warning"
     worker: int
@@ -250,23 +232,20 @@ class RowsReturned(EngineEvent):
     dead: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStarted(EngineEvent):
+class WorkerStarted(EngineEvent, frozen=True):
     name: ClassVar[str] = "worker.started"
     worker: int
     database: str
     queues: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStopped(EngineEvent):
+class WorkerStopped(EngineEvent, frozen=True):
     name: ClassVar[str] = "worker.stopped"
     worker: int
     handed_back: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerDied(EngineEvent):
+class WorkerDied(EngineEvent, frozen=True):
     name: ClassVar[str] = "worker.died"
     level: ClassVar[str] = "error"
     worker: int
@@ -274,8 +253,7 @@ class WorkerDied(EngineEvent):
     exit_code: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerWasKilled(EngineEvent):
+class WorkerWasKilled(EngineEvent, frozen=True):
     name: ClassVar[str] = "worker.killed"
     level: ClassVar[str] = "error"
     worker: int
@@ -283,15 +261,13 @@ class WorkerWasKilled(EngineEvent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClockJumped(EngineEvent):
+class ClockJumped(EngineEvent, frozen=True):
     name: ClassVar[str] = "clock.jumped"
     level: ClassVar[str] = "warning"
     by_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ClockWasAhead(EngineEvent):
+class ClockWasAhead(EngineEvent, frozen=True):
     """The database has seen a time far ahead of this clock. Set the clock right; if it is left alone for an hour, what
     waits is due that much sooner."""
 
@@ -300,31 +276,27 @@ class ClockWasAhead(EngineEvent):
     by_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class StorageRanFull(EngineEvent):
+class StorageRanFull(EngineEvent, frozen=True):
     name: ClassVar[str] = "storage.filled"
     level: ClassVar[str] = "error"
     database: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogGrew(EngineEvent):
+class LogGrew(EngineEvent, frozen=True):
     name: ClassVar[str] = "log.grew"
     level: ClassVar[str] = "warning"
     database: str
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoreFailed(EngineEvent):
+class StoreFailed(EngineEvent, frozen=True):
     name: ClassVar[str] = "store.failed"
     level: ClassVar[str] = "error"
     database: str
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class ScanWasSlow(EngineEvent):
+class ScanWasSlow(EngineEvent, frozen=True):
     name: ClassVar[str] = "scan.slowed"
     level: ClassVar[str] = "warning"
     task: str
@@ -332,8 +304,7 @@ class ScanWasSlow(EngineEvent):
     rows_read: int
 
 
-@dataclass(frozen=True, slots=True)
-class SizeWatched(EngineEvent):
+class SizeWatched(EngineEvent, frozen=True):
     name: ClassVar[str] = "size.crossed"
     level: ClassVar[str] = "warning"
     database: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import ClassVar, TypeVar
 
@@ -24,7 +23,7 @@ FLUSH_SECONDS = 1.0  # what a crash may lose
 FAILED_SECONDS = 30.0  # until a history that could not be saved is tried again
 PENDING_MAX = 100_000  # entries in memory, some 50 MB; more are dropped and counted
 TOLD_SECONDS = 3_600.0  # what goes on is told of once in so long
-PRUNE_SECONDS = 60.0  # a look that finds nothing old costs microseconds
+PRUNE_SECONDS = 600.0  # a look that finds nothing old costs microseconds
 PRUNED_LEAST = 5_000  # entries of one portion; more where more come in, so that it never falls behind
 BYTES_MAX = 4_000_000_000  # some thirty million entries; beyond that the oldest go before their time
 ERROR_TEXT_MAX = 300  # characters; a dead letter's own row holds more
@@ -34,8 +33,7 @@ _FACTS = itemgetter(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryFailed(EngineEvent):
+class HistoryFailed(EngineEvent, frozen=True):
     """The history could not be saved. It is tried again; the work goes on."""
 
     name: ClassVar[str] = "history.failed"
@@ -43,8 +41,7 @@ class HistoryFailed(EngineEvent):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryDropped(EngineEvent):
+class HistoryDropped(EngineEvent, frozen=True):
     """So many entries found no room in memory while the history could not be saved."""
 
     name: ClassVar[str] = "history.dropped"
@@ -52,8 +49,7 @@ class HistoryDropped(EngineEvent):
     dropped: int
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRenewed(EngineEvent):
+class HistoryRenewed(EngineEvent, frozen=True):
     """The history was damaged and was begun anew."""
 
     name: ClassVar[str] = "history.renewed"

@@ -10,19 +10,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
-from unittest import mock
+from typing import NamedTuple
 
-from penstock.storage.sqlite import meter
-from penstock.storage.sqlite.cost import Cost
 from penstock.testing.loop import run
 from penstock.testing.simulation import Simulation
 
 LINES_SHOWN = 40
 NOT_OWN = (str(Path(__file__).parents[1]) + os.sep, str(Path(asyncio.__file__).parent) + os.sep)  # files of Penstock
-PROGRAMS_MAX = 2_000  # of statements, more than any app has
 SPARED_MAX = 50  # where one thing is left out another may happen instead, but not for ever
 PATIENCE_SECONDS = 20.0  # real ones without a leap: something spins
 
@@ -96,7 +91,7 @@ def history_of(simulation: type[Simulation], seed: int, *, spared: Collection[st
         await worlds[0].live()
 
     broken = where = ""
-    with _prepared():
+    with _unwarned():
         try:
             run(main, seed=seed, patience=PATIENCE_SECONDS, horizon=simulation.longest)
         except Exception as error:
@@ -126,19 +121,12 @@ def _place(error: BaseException) -> str:
 
 
 @contextmanager
-def _prepared() -> Iterator[None]:
-    """Deaths and clocks that jump are what this is about: nobody needs to be warned. What a statement can cost follows from
-    its program alone, and is worked out once for all histories."""
+def _unwarned() -> Iterator[None]:
+    """Deaths and clocks that jump are what this is about: nobody needs to be warned."""
     log = logging.getLogger("penstock")
     before = log.level
     log.setLevel(logging.CRITICAL)
     try:
-        with mock.patch.object(meter, "Cost", lambda program: _cost_of(tuple(program))):
-            yield
+        yield
     finally:
         log.setLevel(before)
-
-
-@lru_cache(PROGRAMS_MAX)
-def _cost_of(program: tuple[tuple[Any, ...], ...]) -> Cost:
-    return Cost(program)

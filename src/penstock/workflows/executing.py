@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -37,8 +36,7 @@ class Begun(Event, type="workflow.run"):
     child: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunFailed(EngineEvent):
+class RunFailed(EngineEvent, frozen=True):
     """A run of a workflow has ended with an error."""
 
     name: ClassVar[str] = "workflow.failed"
@@ -48,8 +46,7 @@ class RunFailed(EngineEvent):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunParked(EngineEvent):
+class RunParked(EngineEvent, frozen=True):
     """The code of a workflow differs from what a run has recorded. The run waits for somebody to look at it."""
 
     name: ClassVar[str] = "workflow.parked"

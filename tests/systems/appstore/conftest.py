@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from penstock.storage.sqlite import meter
 from penstock.testing import TestApp, run
 from penstock_systems.appstore import app as shared
 from penstock_systems.standins.appstore import Catalogue, Manners, Store, make_store, store_of
 from tests.conftest import SEED
-from tests.flow.conftest import remembered
 from tests.postgres import empty_database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,7 +53,6 @@ def kept_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp
     """Every test runs on both stores, in a folder of its own."""
     kept: str = request.param
     monkeypatch.setattr(TestApp, "new_database", empty_database if kept == "postgres" else None)
-    monkeypatch.setattr(meter, "Cost", remembered)
     monkeypatch.chdir(tmp_path)
     return kept
 

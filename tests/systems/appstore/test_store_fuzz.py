@@ -19,6 +19,7 @@ from penstock_systems.appstore.store.page import parse_page
 from penstock_systems.appstore.store.ratings import parse_ratings
 from penstock_systems.appstore.store.reviews import parse_reviews
 from penstock_systems.appstore.store.search import parse_search
+from tests.extent import EVERYTHING
 from tests.systems.appstore.store_shapes import POCKET_LEDGER, check_facts, page, shape, shoebox_page
 
 Parse = Callable[[bytes], Any]
@@ -60,7 +61,7 @@ anything = st.recursive(
     ),
     max_leaves=12,
 )
-fuzzed = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+fuzzed = settings(max_examples=200 if EVERYTHING else 30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(autouse=True)

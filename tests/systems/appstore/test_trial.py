@@ -28,7 +28,7 @@ async def test_ten_apps_come_through_all_five_stages(pipeline: Opened, monkeypat
     for queue in shared.app.queues.values():
         monkeypatch.setattr(queue, "_told", set())  # large ones are told of once, and another test may have seen that
     leave = shared.app.events.subscribe(large.append, to=MessageWasLarge)
-    async with pipeline(apps=240, markets=4) as it:
+    async with pipeline(apps=160, markets=3) as it:
         followed = await tried(it)
     leave()
 
@@ -48,7 +48,7 @@ async def nothing(*_: object, **__: object) -> None:
 async def test_a_stage_that_is_cut_off_fails_by_its_name(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch, cut: str
 ) -> None:
-    async with pipeline(apps=160, markets=3) as it:
+    async with pipeline(apps=100, markets=2) as it:
         match cut:
             case "crawl":
                 monkeypatch.setattr(cycle, "scan_charts", nothing)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from penstock.storage.sqlite.bound import Bound
 from penstock.storage.sqlite.bytecode import Unreadable
 from penstock.storage.sqlite.program import Program, connected
 
+PROGRAMS_MAX = 2_000  # with what is known of each, in a process
 REMEMBERED_MAX = 64  # different sets of counters with their result; a statement by key has one or two
 BOUNDS_MAX = 32  # which counters are zero, unknown or neither; a statement has few of these cases
 _TOLD_DELETE = 0x41  # P2 of Delete: counted as a change, or only told to hooks and not done
@@ -40,6 +41,13 @@ class Most(NamedTuple):
 def fingerprint(listing: Listing) -> int:
     """Differs when a program differs; the listings themselves would fill the memory."""
     return hash(tuple(listing))
+
+
+@lru_cache(PROGRAMS_MAX)
+def cost_of(program: tuple[tuple[Any, ...], ...]) -> Cost:
+    """Follows from the program alone, whichever connection runs it: what took milliseconds to work out serves all of them,
+    also in several threads at once."""
+    return Cost(program)
 
 
 class Cost:
@@ -97,11 +105,12 @@ class Cost:
         if finished:
             known["unsorted"] = 0  # a sorter is not left with rows in it
         signs = tuple(None if value is None else value > 0 for value in known.values())
-        if (finished, of, signs) not in self._bounds:
+        found = self._bounds.get((finished, of, signs))
+        if found is None:
             if len(self._bounds) >= BOUNDS_MAX:
                 self._bounds.clear()
-            self._bounds[finished, of, signs] = self._bound(of, known, finished=finished)
-        bound, counters = self._bounds[finished, of, signs]
+            found = self._bounds[finished, of, signs] = self._bound(of, known, finished=finished)
+        bound, counters = found
         return bound.most(tuple(known[name] or 0 for name in counters))
 
     def _bound(self, of: str, known: dict[str, int | None], *, finished: bool) -> tuple[Bound, tuple[str, ...]]:

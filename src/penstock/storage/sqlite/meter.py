@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.cost import Cost, Listing, Seen, fingerprint
+from penstock.storage.sqlite.cost import Cost, Listing, Seen, cost_of, fingerprint
 
 TEXTS_MAX = 512  # programs kept; a connection keeps as many prepared statements
 UNTRACED_FROM = 16  # executions; for fewer, tracing each is cheaper than looking at the program once more
@@ -167,7 +167,7 @@ class Meter:
         if listing is None:
             return None
         if cost is None or cost.fingerprint != fingerprint(listing):
-            cost = Cost(listing)
+            cost = cost_of(tuple(listing))
             if len(self._costs) >= TEXTS_MAX:
                 del self._costs[next(iter(self._costs))]
         self._costs[text] = self._schema, cost
