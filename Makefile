@@ -130,7 +130,7 @@ docs: $(READY) ## Build the documentation and the reference into build/site, to 
 	@$(RUN) -m tools.site
 
 .PHONY: try-docs
-try-docs: $(READY) ## Follow the start page and the queue guide as a stranger: the built wheel, an empty folder, a new venv
+try-docs: $(READY) ## Follow two pages and run the demo as a stranger: the built wheel, an empty folder, a new venv
 	@$(RUN) -m tools.trying
 
 ##@ Keep

@@ -1,7 +1,8 @@
 """`make try-docs`: follows pages as a stranger does, with the built wheel, in a new environment and an empty folder.
 
 Files that a page shows are written, its commands are run in a shell, and its Python code as one program, with commands that
-come later in between. Nothing of this tree is within reach: what the wheel lacks, or what only works here, fails.
+come later in between. Then a small demonstration runs. Nothing of this tree is within reach: what the wheel lacks, or what
+only works here, fails.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from tools.site.markdown import blocks_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("docs/start/first-pipeline.md", "docs/guide/queues.md")
+DEMO = "APPS=150 DAYS=0.5 python -m penstock_systems.appstore.demo"
+LISTS_NOTHING = "grep -q '\"opportunities\": 0$' build/demo/report.json"
+DEMO_NEEDS = "cluster,systems"  # extras
+QUIETLY = ("install", "--disable-pip-version-check", "--quiet")
 COMMAND_SECONDS_MAX = 300  # the slowest is the installation, over a slow line
 
 
@@ -26,27 +31,30 @@ class Failed(Exception):
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-stranger-") as made:
         try:
-            programs = install(Path(made))
+            wheel, programs = install(Path(made))
             for page in PAGES:
                 folder = Path(made, Path(page).stem)
                 folder.mkdir()
                 print(f"\n{page}")
                 follow((ROOT / page).read_text("utf-8"), folder, programs)
+            print("\nThe demonstration, with the extras that it needs")
+            run([str(programs / "pip"), *QUIETLY, f"{wheel}[{DEMO_NEEDS}]"], Path(made), stranger(programs))
+            run(["sh", "-ec", f"{DEMO}; ! {LISTS_NOTHING}"], Path(made), stranger(programs))
         except Failed as failed:
             sys.exit(str(failed))
-    print(f"\nBoth pages work for somebody who has only the wheel and Python {sys.version.split()[0]}.")
+    print(f"\nBoth pages and the demonstration work with nothing but the wheel and Python {sys.version.split()[0]}.")
 
 
-def install(folder: Path) -> Path:
-    """Builds the wheel and installs it, with what it needs, into an environment of its own. Gives the folder of programs."""
+def install(folder: Path) -> tuple[Path, Path]:
+    """Builds the wheel and installs it, with what it needs, into an environment of its own. Gives it and the folder of
+    programs."""
     print("The wheel, in an environment of its own")
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")], ROOT, os.environ)
     [wheel] = (folder / "dist").glob("*.whl")
     run([sys.executable, "-m", "venv", "venv"], folder, os.environ)
     programs = folder / "venv" / "bin"
-    install = [str(programs / "pip"), "install", "--disable-pip-version-check", "--quiet", str(wheel)]
-    run(install, folder, stranger(programs))
-    return programs
+    run([str(programs / "pip"), *QUIETLY, str(wheel)], folder, stranger(programs))
+    return wheel, programs
 
 
 def follow(page: str, folder: Path, programs: Path) -> None:

@@ -75,3 +75,14 @@ def test_what_cannot_be_demonstrated_is_refused_in_a_sentence(tmp_path: Path, na
     assert value in said
     assert "Traceback" not in said
     assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.only_on("sqlite")
+def test_a_library_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "scipy.py").write_text("raise ImportError('there is none')")
+    process = started(tmp_path, PYTHONPATH=str(tmp_path))
+    said, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert said == "demo: Markets cannot be computed without scipy: pip install 'penstock[cluster]'.\n"
+    assert not (tmp_path / "build").exists()

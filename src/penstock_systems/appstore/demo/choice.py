@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
+import penstock as ps
 from penstock_systems.appstore.demo.course import Settings
 from penstock_systems.standins.appstore import Catalogue
 
@@ -11,6 +13,7 @@ MARKETS = 20
 
 
 def chosen() -> Settings:
+    _check_libraries()
     settings = Settings(
         apps=round(_number("APPS", 3_000, least=100, most=100_000)),
         markets=MARKETS,
@@ -28,6 +31,14 @@ def chosen() -> Settings:
 
 def catalogue_of(settings: Settings) -> Catalogue:
     return Catalogue(settings.apps, settings.markets, settings.seed, without=settings.without)
+
+
+def _check_libraries() -> None:
+    """Rather at once than by an empty list after six days."""
+    try:
+        import_module("penstock_systems.appstore.cluster.libraries")
+    except ps.BadConfig as error:
+        raise SystemExit(f"demo: {error}") from error
 
 
 def _number(name: str, usual: float, *, least: float, most: float) -> float:
