@@ -150,7 +150,7 @@ class Database:
         `keep` are written only once. Rows may have different columns."""
         rows = [row] if isinstance(row, Mapping) else list(row)
         columns = list(dict.fromkeys(name for each in rows for name in each))
-        whole = ({name: each.get(name) for name in columns} for each in rows)
+        whole = (each if len(each) == len(columns) else {name: each.get(name) for name in columns} for each in rows)
         return self._write_many(upsert(table, columns, key, keep=keep), whole, caller())
 
     def atomically(self, function: Callable[[Transaction], object], /) -> Atomic:

@@ -40,13 +40,9 @@ async def read_body(
     body, packed = bytearray(), 0
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
-    pieces = _iterated(stream)
-    async with aclosing(pieces):
-        while True:
-            async with asyncio.timeout(bounds.progress_seconds):
-                piece = await anext(pieces, None)
-            if piece is None:
-                break
+    pieces, loop = _iterated(stream), asyncio.get_running_loop()
+    async with aclosing(pieces), asyncio.timeout(bounds.progress_seconds) as limit:
+        async for piece in pieces:
             packed += len(piece)
             try:
                 for unpacked in unpacker.feed(piece):
@@ -64,6 +60,7 @@ async def read_body(
                 if truncate:
                     break
                 raise _too_large(f"more than {bytes_max:,} bytes", url)
+            limit.reschedule(loop.time() + bounds.progress_seconds)  # there was progress
         if not unpacker.whole and not truncate:
             raise Unavailable(f"The body of {url} ended in the middle.", reason="cut_off", url=url)
     return bytes(body)

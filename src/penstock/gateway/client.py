@@ -7,7 +7,7 @@ import json as json_text
 import ssl
 import weakref
 from collections.abc import AsyncIterator, Iterable, Mapping, Set
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import Self, TypedDict, Unpack
 
@@ -130,12 +130,11 @@ class Client:
         bytes_max = self.bounds.body_bytes if max_bytes is None else max_bytes
 
         most = self.bounds.redirects if follow else 0
-        shown = redacted_url(str(asked.url))
         try:
             async with asyncio.timeout(self.bounds.total_seconds) as limit:
                 for _ in range(most + 1):
                     shown = redacted_url(str(asked.url))
-                    async with self._turn(asked.url, limit) if robots else _at_once():
+                    async with self._turn(asked.url, limit) if robots else nullcontext():
                         if robots:
                             await self._robots.check(asked.url)
                         answer = await self._exchange(asked, shown, refusals, bytes_max, truncate)
@@ -226,8 +225,3 @@ class Client:
         async with lock:
             limit.reschedule(loop.time() + left)
             yield
-
-
-@asynccontextmanager
-async def _at_once() -> AsyncIterator[None]:
-    yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
+from functools import lru_cache
 from typing import Any
 
 from penstock.model.errors import Gone, PenstockError, Refused, Throttled, Unavailable, Unparsable
@@ -63,5 +64,6 @@ def excerpt_of(text: str) -> str:
     return redacted(text[: 2 * SHOWN_CHARACTERS_MAX]).strip()[:SHOWN_CHARACTERS_MAX]
 
 
+@lru_cache(512)  # every call asks, and mostly for the same few names
 def _tells(name: str) -> bool:
     return is_secret(name) or bool(_TELLING & set(re.split(r"[\W_]+", name.lower())))

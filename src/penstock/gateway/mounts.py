@@ -87,8 +87,8 @@ class _Answer(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         self._gone.set()
-        self.task.cancel()
-        await asyncio.wait([self.task])
+        if self.task.cancel():  # it is not done yet
+            await asyncio.wait([self.task])
 
 
 def _scope(request: httpx2.Request) -> Event:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
 
@@ -78,6 +79,7 @@ def _names(columns: Iterable[str]) -> str:
     return ", ".join(quoted(column) for column in columns)
 
 
+@lru_cache(1_024)  # the names of an app are few, and each is asked for with every write
 def quoted(name: str) -> str:
     """A checked identifier, quoted only where it has to be: quoting would make PostgreSQL mind its case."""
     for part in name.split("."):

@@ -112,16 +112,15 @@ class Object:
     def _saved(self) -> bytes:
         values = {name: getattr(self, name) for name in self._fields}
         try:
-            encoded = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in values.items()}
+            body = msgspec.json.encode(values)
         except (TypeError, ValueError, RecursionError) as error:
             raise BadMessage(f"The state of {type(self).__name__}/{self.name} cannot be saved: {error}.") from error
-        for name, raw in encoded.items():
-            if len(bytes(raw)) > KEY_BYTES_MAX:
+        for name, value in values.items() if len(body) > KEY_BYTES_MAX else ():
+            if (size := len(msgspec.json.encode(value))) > KEY_BYTES_MAX:
                 raise BadMessage(
-                    f"{type(self).__name__}.{name} has {len(bytes(raw)):,} bytes; a field holds {KEY_BYTES_MAX:,}. Keep "
+                    f"{type(self).__name__}.{name} has {size:,} bytes; a field holds {KEY_BYTES_MAX:,}. Keep "
                     "what is large in a table."
                 )
-        body = msgspec.json.encode(encoded)
         msgspec.json.decode(body, type=self._state)  # what could not be loaded again is not saved
         return body
 

@@ -177,7 +177,12 @@ def _tell_the_living_from_the_dead(loop: VirtualLoop) -> None:
         process = context.get(_process)
         if process is not None and process.dead:
             return _never(asyncio.Handle(callback, args, loop, context))
-        return call_soon(callback, *args, context=context)
+        if loop.get_debug():
+            return call_soon(callback, *args, context=context)
+        # What that comes to without its checks: everything that happens goes through here.
+        loop._check_closed()
+        loop._ready.append(handle := asyncio.Handle(callback, args, loop, context))
+        return handle
 
     def living_call_at(
         when: float, callback: Any, *args: Any, context: contextvars.Context | None = None

@@ -43,6 +43,8 @@ _ASCII, _LATIN = (
 _HANGUL = (0xAC00, 0xD7AF)
 _APOSTROPHES = "'\u2019\u02bc\uff07"
 _DOTTED_I = "i\u0307"  # what the Turkish capital becomes in lower case
+# What typesetting puts into plain text: bullets, dashes, dots and quotation marks, which part words, and the apostrophe.
+_TYPESET = str.maketrans({"\u2019": "'"} | dict.fromkeys("\u2022\u2013\u2014\u2026\u201c\u201d", " "))
 
 
 def words(text: str, letters: Letters = "any") -> list[str]:
@@ -105,9 +107,11 @@ def _letters_needed(word: str) -> int:
 
 def tokens(text: str, letters: Letters = "any") -> list[str]:
     """All words of a text, folded: those too that say nothing."""
-    if text.isascii():
-        return (_LATIN if letters == "latin" else _ASCII).findall(text[:TEXT_CHARACTERS_MAX].lower().replace("'", ""))
-    folded = _folded(text[:TEXT_CHARACTERS_MAX], letters)
+    text = text[:TEXT_CHARACTERS_MAX]
+    plain = text if text.isascii() else text.translate(_TYPESET)
+    if plain.isascii():
+        return (_LATIN if letters == "latin" else _ASCII).findall(plain.lower().replace("'", ""))
+    folded = _folded(text, letters)
     keeps = _is_latin if letters == "latin" else _is_letter
     made: list[str] = []
     word = ""

@@ -156,7 +156,7 @@ def test_what_a_person_types_is_kept_as_they_mean_it() -> None:
 
 
 @pytest.mark.parametrize("letters", ["latin", "any"])
-@given(title=st.text(st.characters(codec="ascii"), max_size=80))
+@given(title=st.text(st.characters(codec="ascii") | st.sampled_from("•–—…“”’"), max_size=80))
 def test_the_short_way_for_plain_letters_gives_what_the_long_way_gives(title: str, letters: Letters) -> None:
     silent = "\u200d"  # it parts no word, and makes the text one of many scripts
     assert discovered(title, letters) == discovered(title + silent, letters)

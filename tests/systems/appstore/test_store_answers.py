@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 import penstock as ps
+from penstock_systems.appstore.store import records
 from penstock_systems.appstore.store.charts import chart_url, parse_chart
 from penstock_systems.appstore.store.facts import Found, Ratings, Review
 from penstock_systems.appstore.store.genres import parse_genres
@@ -77,6 +78,36 @@ def test_a_search_keeps_apps_in_their_order_and_leaves_out_what_cannot_be_read()
     assert (odd.title, odd.score, odd.ratings, odd.price, odd.released) == ('=HYPERLINK("http://x")', *[None] * 4)
     assert half.title == "Half a smile 🙂"
     assert [app.rank for app in parse_search(shape("search.json"), limit=2).facts] == [1, 2]
+
+
+def test_an_app_that_comes_up_again_has_its_new_rank_and_says_what_it_says_now() -> None:
+    one, other = ({"wrapperType": "software", "trackId": number, "trackName": f"App {number}"} for number in (17, 18))
+
+    def found(*records: dict[str, Any]) -> list[tuple[int | None, int, str | None]]:
+        return [
+            (app.rank, app.track_id, app.title) for app in parse_search(json.dumps({"results": records}).encode())[0]
+        ]
+
+    for _ in range(2):
+        assert found(one, other) == [(1, 17, "App 17"), (2, 18, "App 18")]
+        assert found({"wrapperType": "artist"}, other, {"wrapperType": "software"}, one) == [
+            (1, 18, "App 18"),
+            (3, 17, "App 17"),
+        ]
+    assert found(one | {"trackName": "Renamed"}) == [(1, 17, "Renamed")]
+
+
+def test_of_the_records_that_were_read_some_megabytes_are_kept_and_no_more() -> None:
+    def search(number: int, padding: int) -> None:
+        record = {"wrapperType": "software", "trackId": number, "trackName": "App", "description": "x" * padding}
+        assert len(parse_search(json.dumps({"results": [record]}).encode()).facts) == 1
+
+    before = records._briefly.cache_info()
+    search(1, records.RECORD_BYTES_KEPT)
+    assert records._briefly.cache_info() == before  # a long one is read each time
+    for number in range(1, records.RECORDS_KEPT + 10):
+        search(number, 1)
+    assert records._briefly.cache_info().currsize == records.RECORDS_KEPT
 
 
 def test_no_hit_is_an_answer_and_no_list_is_none() -> None:

@@ -193,8 +193,10 @@ def _write(found: Harvest, news: Sequence[Found], keywords: Mapping[str, Keyword
     for keyword, made in found.derived:
         depth = keywords.get(keyword, Keyword()).depth + 1
         keyword_list.add(made, source="search", source_keyword=keyword, depth=depth, now=now)
+    # Not in turns: what follows upon its like is measured with it, and to measure takes longer than to write.
     for hit, known in found.counts:
         keyword_list.searched(hit.keyword, found=len(hit.apps), known=known, now=now)
+    for hit, _ in found.counts:
         keep(hit, now)
 
 

@@ -12,14 +12,17 @@ from penstock_systems.appstore.store.facts import Found
 TEXT_MAX = 2_000  # characters of a description
 LIST_MAX = 50  # of languages or screenshots
 NEVER_NULL = ("track_name", "seller_name", "rating_count", "name")  # columns with a default for what was not said
-IDS_A_LOOK = 25  # as many as a search gives
+IDS_A_LOOK = 75  # ten searches give some hundred, each again and again
 
 KNOWN = """
 select track_id
 from app_registry
 where track_id in (
-  :id0, :id1, :id2, :id3, :id4, :id5, :id6, :id7, :id8, :id9, :id10, :id11, :id12,
-  :id13, :id14, :id15, :id16, :id17, :id18, :id19, :id20, :id21, :id22, :id23, :id24
+  :id0, :id1, :id2, :id3, :id4, :id5, :id6, :id7, :id8, :id9, :id10, :id11, :id12, :id13, :id14, :id15, :id16,
+  :id17, :id18, :id19, :id20, :id21, :id22, :id23, :id24, :id25, :id26, :id27, :id28, :id29, :id30, :id31,
+  :id32, :id33, :id34, :id35, :id36, :id37, :id38, :id39, :id40, :id41, :id42, :id43, :id44, :id45, :id46,
+  :id47, :id48, :id49, :id50, :id51, :id52, :id53, :id54, :id55, :id56, :id57, :id58, :id59, :id60, :id61,
+  :id62, :id63, :id64, :id65, :id66, :id67, :id68, :id69, :id70, :id71, :id72, :id73, :id74
 )
 """
 

@@ -1,4 +1,4 @@
-"""`make demo`: the whole pipeline against a stand-in of the App Store, six days in about a minute of virtual time.
+"""`make demo`: the whole pipeline against a stand-in of the App Store, six virtual days in less than two minutes.
 
 APPS=, SEED=, DAYS= and WITHOUT= (a planted market that is left out) in the environment change the run. It keeps its data in
 build/demo, or in the empty PostgreSQL database that PENSTOCK_DATABASE names. Killed in the middle it goes on where it was.
@@ -98,10 +98,10 @@ def _note(course: Course, truth: Truth, before: tuple[int, int], pages_before: t
 
 
 def main() -> None:
-    if sys.argv[1:]:
-        print(__doc__)
-        sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
     console = Console()
+    if sys.argv[1:]:
+        console.out(__doc__, highlight=False)
+        sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
     settings = chosen()
     course = resumed(BUILD / "run.json", settings)
     if course is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+import penstock as ps
 from penstock_systems.appstore.store.decoding import Read, decoded, each
 from penstock_systems.appstore.store.facts import Found
 from penstock_systems.appstore.store.text import address, cleaned, prose
@@ -14,6 +16,7 @@ from penstock_systems.appstore.store.values import identity, moment, price, star
 LANGUAGES_MAX = 200
 SCREENSHOTS_MAX = 50
 VERSION_CHARACTERS_MAX = 50
+RECORDS_KEPT, RECORD_BYTES_KEPT = 5_000, 8_000  # read in brief: forty megabytes at most
 
 
 class Record(msgspec.Struct, rename="camel"):
@@ -65,7 +68,7 @@ def is_app(record: Record) -> bool:
     return record.wrapper_type == "software" or (isinstance(kind, str) and kind.endswith("software"))
 
 
-def found(record: Record, rank: int | None = None, *, brief: bool = False) -> Found | None:
+def found(record: Record, *, brief: bool = False) -> Found | None:
     """The app of a record; None where it has no id that one could keep. A `brief` one is without its long texts and lists:
     they are most of the work, and whoever wants them looks the app up."""
     track_id = identity(record.track_id)
@@ -94,23 +97,39 @@ def found(record: Record, rank: int | None = None, *, brief: bool = False) -> Fo
         content_rating=cleaned(record.content_advisory_rating) or cleaned(record.track_content_rating),
         languages=None if brief else _texts(record.languages, LANGUAGES_MAX),
         screenshots=None if brief else _addresses(record.screenshot_urls) or _addresses(record.ipad_screenshot_urls),
-        rank=rank,
     )
 
 
 def apps_of(body: bytes, what: str, *, ranked: bool = False, brief: bool = False) -> Read[list[Found]]:
     """The apps of an answer in its order, each once. An entry that cannot be read keeps its rank from the next one."""
-    records, skipped = records_of(body, what)
     apps: dict[int, Found] = {}
-    others = 0
-    for place, record in records:
-        if not is_app(record):
+    others = skipped = 0
+    for place, piece in enumerate(decoded(body, _Results, what).results, 1):
+        raw = bytes(piece)
+        software, app = _briefly(raw) if brief and len(raw) <= RECORD_BYTES_KEPT else _read(raw, brief=brief)
+        if not software:
             others += 1
-        elif app := found(record, place - others if ranked else None, brief=brief):
-            apps.setdefault(app.track_id, app)
-        else:
+        elif app is None:
             skipped += 1
+        elif app.track_id not in apps:
+            apps[app.track_id] = msgspec.structs.replace(app, rank=place - others) if ranked else app
     return Read(list(apps.values()), skipped)
+
+
+def _read(piece: bytes, *, brief: bool) -> tuple[bool, Found | None]:
+    """Whether it is an app, and which: None if that cannot be read."""
+    try:
+        record = decoded(piece, Record, "A piece")
+    except ps.Unparsable:
+        return True, None
+    return (True, found(record, brief=brief)) if is_app(record) else (False, None)
+
+
+@lru_cache(RECORDS_KEPT)
+def _briefly(piece: bytes) -> tuple[bool, Found | None]:
+    """The same in brief. An app comes up in hundreds of searches a day, byte for byte the same: to read it again would take
+    ten times as long as to recognize it."""
+    return _read(piece, brief=True)
 
 
 def _artwork(record: Record) -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ class Catalogue:
         self._starts = [field.start for field in self.fields]
         self._turns = [mix(seed, 20, field.number) % PATTERNS for field in self.fields]
         self._back = pow(STEP, -1, PATTERNS)
-        self._slots = Shuffle(apps, seed, 10)
+        self.slots = Shuffle(apps, seed, 10)
         self._shelves = Shuffle(apps, seed, 11)
         self._track_ids = Shuffle(TRACK_IDS[1], seed, 12)
         self._artist_ids = Shuffle(ARTIST_IDS[1], seed, 13)
@@ -75,12 +75,12 @@ class Catalogue:
 
     def place(self, index: int) -> tuple[Market, int]:
         """An app's market, and its position there: 0 is the most popular."""
-        slot = self._slots.place(index)
+        slot = self.slots.place(index)
         market = self.fields[bisect_right(self._starts, slot) - 1]
         return market, slot - market.start
 
     def at(self, market: Market, position: int) -> int:
-        return self._slots.item(market.start + position)
+        return self.slots.item(market.start + position)
 
     def here(self, market: Market) -> bool:
         """Whether the market was not left out."""

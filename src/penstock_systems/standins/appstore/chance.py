@@ -46,6 +46,11 @@ def share(*parts: int) -> float:
     return ((mix(*parts) >> 12) + 0.5) / (1 << 52)
 
 
+def share_then(state: int, part: int) -> float:
+    """`share_then(mix(1, 2), 3)` is `share(1, 2, 3)`."""
+    return ((then(state, part) >> 12) + 0.5) / (1 << 52)
+
+
 def bell(*parts: int) -> float:
     """Normally spread around 0 with deviation 1."""
     return _BELL.inv_cdf(share(*parts))

@@ -16,7 +16,7 @@ import msgspec
 
 from penstock_systems.standins.appstore.app import DAY_SECONDS, FIRST_DAY, App
 from penstock_systems.standins.appstore.catalogue import Catalogue
-from penstock_systems.standins.appstore.chance import Draws, mix, pick, share
+from penstock_systems.standins.appstore.chance import Draws, mix, pick, share_then
 from penstock_systems.standins.appstore.genres import STOREFRONTS
 from penstock_systems.standins.appstore.markets import Market
 
@@ -98,8 +98,10 @@ def _moments(app: App, now: datetime, country: str) -> Iterator[tuple[float, int
     code = STOREFRONTS[country].id
     last = math.floor((today - app.released) / gap)
 
+    begins = mix(app.index, code, 97)  # and `share_then` of it is `share(app.index, code, 97, number)`
+
     def begun(number: int) -> float:
-        return app.released + (number + 0.1 + 0.8 * share(app.index, code, 97, number)) * gap
+        return app.released + (number + 0.1 + 0.8 * share_then(begins, number)) * gap
 
     def within(number: int, salt: int, reviews: int) -> float:
         return begun(number) + (1 + mix(app.index, code, salt, number) % reviews) * gap
@@ -115,9 +117,9 @@ def _moments(app: App, now: datetime, country: str) -> Iterator[tuple[float, int
 
     reach = range(last, max(-1, last - SHOWN_MAX - REWRITTEN_WITHIN - TAKEN_WITHIN), -1)
     plain = (
-        (begun(number), number, False)
+        (since, number, False)
         for number in reach
-        if rewritten(number) is None and begun(number) <= today and there(number)
+        if rewritten(number) is None and (since := begun(number)) <= today and there(number)
     )
     again = [
         (changed, number, True)

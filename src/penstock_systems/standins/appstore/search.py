@@ -22,6 +22,7 @@ BESIDE, MODIFIED = (
     4,
 )  # apps of one pattern that are looked at when it is not quite, or only half, what was asked for
 TERMS_KEPT = 2_048
+WANTED_KEPT = 1_024
 BRAND_BONUS = 10.0  # who names the brand wants that one,
 SAME_BRAND = 2.0  # and the brand's other apps rather than others
 COMPETED = 2  # apps of a brand whose competitors are shown
@@ -71,15 +72,16 @@ class Search:
             keywords = asked.get(market.number, set())
             for keyword in keywords:
                 for other, positions in self._catalogue.strays(market, keyword):
-                    self._score(
-                        other, positions[:STRAYS], asked.get(other.number, set()), modifiers, seeded, scores, 2.5
-                    )
+                    if positions:
+                        theirs = asked.get(other.number, set())
+                        self._score(other, positions[:STRAYS], theirs, modifiers, seeded, scores, 2.5)
             self._score(market, self._candidates(market, keywords, modifiers), keywords, modifiers, seeded, scores)
         for market, position in own:
             keywords = asked.get(market.number, set())
             meant = not spoken or self._catalogue.pattern(market, position)[0] in keywords
             self._score(market, (position,), keywords, modifiers, seeded, scores, BRAND_BONUS if meant else SAME_BRAND)
-        return tuple(sorted(scores, key=lambda index: (-scores[index], index))[:HITS_MAX])
+        # By score, and those with the same by their numbers: sorting leaves equal ones in their order.
+        return tuple(sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:HITS_MAX])
 
     def _score(
         self,
@@ -92,16 +94,13 @@ class Search:
         bonus: float = 0.0,
     ) -> None:
         catalogue = self._catalogue
-        turn, pulls, at = catalogue.turn(market), catalogue.pulls(market), catalogue.at
-        beside = {(keyword - step) % KEYWORDS for keyword in keywords for step in ASIDE}
-        wanted = [
-            bonus + 1.5 * len(keywords) + 2.0 * (keyword in keywords) + 1.5 * (keyword in beside)
-            for keyword in range(KEYWORDS)
-        ]
+        turn, pulls = catalogue.turn(market), catalogue.pulls(market)
+        item, start, pulled = catalogue.slots.item, market.start, len(pulls)
+        wanted = _wanted(frozenset(keywords), bonus)
         for position in positions:
             keyword, modifier = divmod((position * STEP + turn) % PATTERNS, _MODIFIERS)
-            pull = pulls[position] if position < len(pulls) else market.pull(position)
-            index = at(market, position)
+            pull = pulls[position] if position < pulled else market.pull(position)
+            index = item(start + position)
             luck = ((seeded ^ index * 0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9 & _MASK) / _MASK - 0.5
             scores[index] = wanted[keyword] + 2.0 * (modifier in modifiers) + 0.35 * pull + TASTE * luck
 
@@ -128,3 +127,13 @@ class Search:
                 for modifier in modifiers:
                     found.update(positions(market, keyword, modifier)[:MODIFIED])
         return {position for position in found if position < market.apps}
+
+
+@lru_cache(WANTED_KEPT)
+def _wanted(keywords: frozenset[int], bonus: float) -> list[float]:
+    """What each keyword in a title is worth to somebody who asks for these."""
+    beside = {(keyword - step) % KEYWORDS for keyword in keywords for step in ASIDE}
+    return [
+        bonus + 1.5 * len(keywords) + 2.0 * (keyword in keywords) + 1.5 * (keyword in beside)
+        for keyword in range(KEYWORDS)
+    ]

@@ -23,6 +23,7 @@ from penstock_systems.standins.appstore.truth import Truth
 from penstock_systems.standins.appstore.visit import FRONT, Answer, Stock, Visit, html, script
 
 UNCACHED = {"cache-control": "max-age=0, no-cache, no-store"}
+FIRST_SECOND = FIRST_DAY.timestamp()
 OBJECTS, SERVICES = "/WebObjects", "/WebObjects/MZStoreServices.woa/ws"
 
 PATHS: tuple[tuple[str, str, Answer], ...] = (
@@ -123,7 +124,7 @@ class Store:
         query = request.query_params
         asked_for = request.path_params.get("country") or query.get("country") or query.get("cc")
         front = country_of(request.headers.get(FRONT) or query.get("s", ""))
-        day = max(0, int((now - FIRST_DAY.timestamp()) // DAY_SECONDS))
+        day = max(0, int((now - FIRST_SECOND) // DAY_SECONDS))
         country = (asked_for or front or "us").casefold()
         return Visit(self.stock, request, day, datetime.fromtimestamp(now, UTC), country, fault)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import quote
 
 from penstock_systems.standins.appstore.app import FIRST_DAY, App
-from penstock_systems.standins.appstore.catalogue import Catalogue
+from penstock_systems.standins.appstore.catalogue import APPS_KEPT, Catalogue
 from penstock_systems.standins.appstore.chance import Draws, mix
 
 DESCRIPTION_CHARACTERS_MAX = 4_000
@@ -23,6 +24,7 @@ SENTENCES = (
 NEWS = ("Bug fixes and improvements.", "Fixes.", "Faster start, and {0} looks better in the dark.")
 
 
+@lru_cache(APPS_KEPT)  # its record and its page say the same
 def description(app: App) -> str:
     draws = Draws(app.index, 81)
     wanted = min(DESCRIPTION_CHARACTERS_MAX, 256 + int(3_744 * draws.share() ** 2))
