@@ -47,6 +47,7 @@ TYPES = {  # of the columns of rows that are copied
     "running.add_step": "bytea int8 text text text int8 int8 int8 int8 bytea text".split(),
 }
 _place = itemgetter(20, 21)
+_order = itemgetter(20, 21, 0)  # what is due at one moment, as it was sent
 
 
 class Conflict(Exception):
@@ -178,7 +179,7 @@ class PostgresSession:
             "floors": Numbers([floors.get(priority, 0) for priority in priorities]),
         }
         rows = self.rows("claiming.take", bound | arrays)
-        rows.sort(key=_place)
+        rows.sort(key=_order)
         return rows
 
     def next_due(self, queue: str, now: int) -> int | None:
