@@ -22,7 +22,7 @@ SEED = pytest.StashKey[int]()
 # On PostgreSQL a test costs ten times as much. Of those that only say that a program does the same on both, a sample, always
 # the same, runs in `make test`, and all in `make both`. The stores' own contract always runs whole. What is marked `alike`
 # takes seconds there and is in no sample.
-ONE_IN = 12
+ONE_IN = 20
 DISORDER = {"shuffled", "duplicated", "both"}
 NOTES = pytest.StashKey[list[str]]()
 
@@ -78,6 +78,8 @@ def pytest_collection_finish() -> None:
 
 
 def _is_left_out(item: pytest.Function) -> bool:
+    if not EVERYTHING and item.get_closest_marker("thorough"):
+        return True
     given = item.callspec.params if hasattr(item, "callspec") else {}
     kept, only = given.get("kept_on"), item.get_closest_marker("only_on")
     if kept is not None and only is not None:

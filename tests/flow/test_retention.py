@@ -63,6 +63,7 @@ def test_more_than_the_profile_keeps_is_refused(profile: str, most: float) -> No
         platform(profile, retention=most + 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.spec("A1-16")
 @virtual
 async def test_without_a_retention_nothing_ever_expires() -> None:

@@ -102,6 +102,7 @@ async def test_after_an_hour_back_and_a_restart_what_was_due_runs_when_it_would_
         assert [round(each.by_seconds) for each in told.told] == [pytest.approx(-3_600, abs=12)]
 
 
+@pytest.mark.thorough
 @pytest.mark.fault("F09")
 @virtual
 async def test_the_clock_gives_the_hour_back_over_four_and_no_due_time_fires_twice(tmp_path: Path) -> None:

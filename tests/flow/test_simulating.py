@@ -331,6 +331,7 @@ def test_the_command_finds_a_broken_history_and_repeats_it_under_other_hashes(tm
     assert drawn.err == ""
 
 
+@pytest.mark.thorough
 @only_on_sqlite
 def test_the_command_says_what_befell_those_that_kept_their_word(tmp_path: Path) -> None:
     kept = _simulate(f"{checkout.__file__}:Shop", "--seeds", "8", folder=tmp_path)
@@ -342,6 +343,7 @@ def test_the_command_says_what_befell_those_that_kept_their_word(tmp_path: Path)
     assert "sent to orders: Order(number=0)" in one.out
 
 
+@pytest.mark.thorough
 @only_on_sqlite
 def test_a_simulation_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("x = 1\n")

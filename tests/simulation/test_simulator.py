@@ -16,8 +16,8 @@ from tests.simulation.runs.shape import STEPS, WAITS, Do, nodes
 from tests.simulation.simulator import Simulator
 from tests.simulation.stage import Staging
 
-SEEDS = ALL if EVERYTHING else ALL[:100]
-RUNS_SEEDS = SEEDS[:50]
+SEEDS = ALL if EVERYTHING else ALL[:70]
+RUNS_SEEDS = SEEDS[:35]
 
 
 @pytest.mark.spec("A13-11")

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 
+import pytest
+
 from penstock.testing import virtual
 from penstock_systems.standins.appstore import FIRST_DAY, Catalogue, make_store, store_of
 from penstock_systems.standins.appstore.scale import every_app, every_ranking, whole_store
@@ -105,6 +107,7 @@ def test_apps_come_and_go_in_the_course_of_a_year() -> None:
 # -- at full scale -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_million_apps_cost_neither_time_nor_memory(note: Callable[[str], None]) -> None:
     tracemalloc.start()
     started = time.perf_counter()

@@ -34,6 +34,7 @@ def found(folder: Path) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.thorough
 def test_each_number_of_workers_has_a_throughput_and_latencies(found: dict[str, Any]) -> None:
     assert (found["name"], found["seed"]) == ("scale", 7)
     measures = [row["measure"] for row in found["rows"]]
