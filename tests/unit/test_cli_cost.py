@@ -72,10 +72,17 @@ def test_ceilings_are_shown_with_how_much_of_each_is_used(terminal: Terminal, bo
     assert terminal("cost", "shop.py", "--json").told["ceilings"] == [*system, crawl]
     assert terminal("cost", "shop.db", "--json").told["ceilings"] == system
 
+    assert "ceiling" not in terminal("status", "shop.py").words
+
     worked("crawl")
 
     assert terminal("cost", "shop.py", "--json").told["ceilings"][-1] == {**crawl, "used": 2.0, "reached": True}
     assert "crawl 2 of 2 rows written reached" in terminal("cost", "shop.py").words
+    assert "ceiling reached by crawl: 2 of 2 rows written." in terminal("status", "shop.py").words
+    assert (
+        terminal("status", "shop.py", "--json").told["ceilings"]
+        == terminal("cost", "shop.py", "--json").told["ceilings"]
+    )
 
 
 @pytest.mark.spec("A5-18")

@@ -57,7 +57,7 @@ def cost(output: Output, target: str | None, database: str | None, month: str | 
     """
     found = targets.find(target, database)
     usage, objects, spending = asyncio.run(_look(found, month))
-    ceilings = list(_ceilings(found, usage))
+    ceilings = list(ceilings_of(found, usage))
 
     def draw(console: Console) -> None:
         _draw(console, usage, ceilings, objects)
@@ -86,7 +86,7 @@ def _object(name: str, requests: int, micros: int, saves: int, count: int, size:
     }
 
 
-def _ceilings(found: targets.Target, usage: MonthUsage) -> Iterator[dict[str, Any]]:
+def ceilings_of(found: targets.Target, usage: MonthUsage) -> Iterator[dict[str, Any]]:
     """Those of the whole app, then those of its tasks, which only the app itself knows."""
     for ceiling in found.config.ceilings:
         yield _ceiling(None, ceiling, usage.total)
@@ -163,11 +163,11 @@ def _draw(console: Console, usage: MonthUsage, ceilings: list[dict[str, Any]], o
     if ceilings:
         console.print()
         console.print(
-            fill(table(("ceiling", "left"), ("this month", "left"), ("", "left")), map(_ceiling_shown, ceilings))
+            fill(table(("ceiling", "left"), ("this month", "left"), ("", "left")), map(ceiling_shown, ceilings))
         )
 
 
-def _ceiling_shown(each: dict[str, Any]) -> tuple[str, str, str]:
+def ceiling_shown(each: dict[str, Any]) -> tuple[str, str, str]:
     digits = 2 if each["unit"] == "usd" else 0
     used = f"{each['used']:,.{digits}f} of {each['most']:,.{digits}f} {each['unit'].replace('_', ' ')}"
     return each["task"] or "the whole app", used, "reached" if each["reached"] else ""

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from penstock.cli import target as targets
+from penstock.cli.cost import ceiling_shown, ceilings_of
 from penstock.cli.output import Output, age_shown, bytes_shown, fill, money_shown, plain, table
 from penstock.data import overview
 from penstock.data.overview import QueueState
@@ -76,6 +77,7 @@ class _State(msgspec.Struct):
                 "rows_written": self.usage.total.rows_written,
                 "usd": round(self.usage.usd, 9),
             },
+            "ceilings": list(ceilings_of(self.target, self.usage)),
         }
 
     def draw(self, console: Console) -> None:
@@ -84,8 +86,14 @@ class _State(msgspec.Struct):
         used = self.usage.total
         console.print(
             f"{self.usage.month}: {used.rows_read:,} rows read (estimated), {used.rows_written:,} written, "
-            f"{money_shown(self.usage.usd)} at a platform's prices\n"
+            f"{money_shown(self.usage.usd)} at a platform's prices"
         )
+        for task, used, reached in map(ceiling_shown, ceilings_of(self.target, self.usage)):
+            if reached:
+                console.print(
+                    f"[red]ceiling reached[/] by {plain(task)}: {used}. Its cron tasks rest until next month."
+                )
+        console.print()
         if self.queues:
             console.print(queues_table(self.queues, console.width))
         else:
