@@ -136,9 +136,11 @@ class Transaction:
             return
         if row.queue.handlers > 1 and plan.latency:
             return  # each message is claimed once to be divided: the store's answers, not slots, are what is short
-        # What others know arrives with the next tick at the latest, and the store takes its time a few times over.
-        bound = law.patience(16) + (plan.tick_seconds or 0.0)
+        # What others know arrives with the next tick at the latest, and the store takes its time a few times over; it also
+        # answers seven times before a worker that has just been opened comes to claim.
         waited = law.waited(row)
+        opened = self._crew.started_at >= law.now() - waited
+        bound = law.patience(30 if opened else 16) + (plan.tick_seconds or 0.0)
         law.expect(waited <= bound, f"{row.key} could have been started {waited:.3f} s ago: a wake-up was lost")
 
     def _can_be_run(self, row: Row) -> None:
