@@ -66,7 +66,7 @@ class Plan:
 
 FULL = Plan(APPS, 20_000, 30, 300, 5, True, (20_000, 200_000), 500, 1, 3_000, 6)
 QUICK = Plan(APPS // 50, 3_000, 30, 150, 3, True, (10_000, 50_000), 100, 1, 1_000, 6)
-BRIEF = Plan(APPS // 50, 600, 10, 100, 2, True, (5_000, 20_000), 30, 0, 300, 2)
+BRIEF = Plan(APPS // 50, 600, 10, 300, 3, True, (5_000, 20_000), 30, 0, 300, 2)
 SMOKE = Plan(300, 200, 1, 8, 1, False, (100, 200), 2, 0, 100, 1)
 PLANS = {"full": FULL, "brief": BRIEF, "quick": QUICK, "smoke": SMOKE}
 
