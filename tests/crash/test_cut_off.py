@@ -86,7 +86,7 @@ def test_a_worker_stopped_inside_its_commit_holds_up_nobody_else(site: Site, ora
         site.journal.wait("ended", queue="second", number=MESSAGES + number, seconds=LEASE_SECONDS + TAKEN_OVER_SECONDS)
     assert site.ground.writing(stopped.pid), "the server has ended its transaction already: this proves little"
     if THOROUGH:
-        oracle.wait_until_empty(seconds=ENDED_SECONDS + LEASE_SECONDS + TAKEN_OVER_SECONDS)
+        oracle.wait_until_empty(seconds=ENDED_SECONDS + LEASE_SECONDS + 5 * TAKEN_OVER_SECONDS)  # one after the other
     stopped.signal(signal.SIGCONT)
 
     numbers = set(range(MESSAGES + 100))
