@@ -83,9 +83,9 @@ class _State(msgspec.Struct):
     def draw(self, console: Console) -> None:
         console.print(f"[bold]{plain(self.target.database)}[/]  {size_shown(self.size, self.free_bytes)}")
         console.print(workers_shown(self.workers))
-        used = self.usage.total
+        total = self.usage.total
         console.print(
-            f"{self.usage.month}: {used.rows_read:,} rows read (estimated), {used.rows_written:,} written, "
+            f"{self.usage.month}: {total.rows_read:,} rows read (estimated), {total.rows_written:,} written, "
             f"{money_shown(self.usage.usd)} at a platform's prices"
         )
         for task, used, reached in map(ceiling_shown, ceilings_of(self.target, self.usage)):
