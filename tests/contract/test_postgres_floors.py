@@ -137,3 +137,23 @@ def pages_of_a_claim(url: str, *, floor: int) -> int:
     found = re.search(r"Buffers: shared hit=(\d+)(?: read=(\d+))?", plan)
     assert found, plan
     return int(found[1]) + int(found[2] or 0)
+
+
+def test_what_is_due_at_one_moment_is_claimed_as_it_was_sent_also_where_rows_lie_in_the_place_of_older_ones(
+    url: str,
+) -> None:
+    with at_a_desk(PostgresStore(url)) as desk:
+        desk.send(*(message(due=T0) for _ in range(50)))
+        desk.commit(*map(done, desk.claim(40)))
+        vacuum(url)
+        desk.send(*(message(due=T0) for _ in range(20)))
+
+        claimed = [each.seq for each in desk.claim(30)]
+
+    assert len(claimed) == 30
+    assert claimed == sorted(claimed)
+
+
+def vacuum(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("vacuum penstock.penstock_messages")

@@ -23,7 +23,6 @@ from bench.appstore_rows import APP_COLUMNS, Calendar, Rows, Size
 from bench.appstore_standin import kind_of
 from bench.report import Report
 from penstock.model.prices import Usage
-from tests.extent import EVERYTHING
 
 PROGRAMME = Path(__file__).resolve().parents[2] / "bench" / "appstore.py"
 ROW = {"subject", "store", "measure", "value", "unit", "reference", "ratio", "durability"}
@@ -34,8 +33,6 @@ ROW = {"subject", "store", "measure", "value", "unit", "reference", "ratio", "du
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not EVERYTHING:
-        pytest.skip("it takes a minute: `make both` runs it")
     made = tmp_path_factory.mktemp("bench")
     command = [sys.executable, str(PROGRAMME), "--smoke", "--seed", "7", "--out", str(made)]
     ended = subprocess.run(command, cwd=made, capture_output=True, text=True, timeout=300)
@@ -49,6 +46,7 @@ def found(folder: Path) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.thorough
 def test_every_part_has_its_rows(found: dict[str, Any]) -> None:
     assert (found["name"], found["seed"]) == ("appstore", 7)
     assert all(row.keys() == ROW for row in found["rows"])
@@ -57,12 +55,14 @@ def test_every_part_has_its_rows(found: dict[str, Any]) -> None:
     assert found["skipped"] == [{"subject": "month: the bars", "reason": "1 days are no month"}]
 
 
+@pytest.mark.thorough
 def test_an_idle_cycle_read_no_more_rows_than_it_has_probes(found: dict[str, Any]) -> None:
     (bar,) = (bar for bar in found["bars"] if "idle crawl cycle" in bar["measure"])
     assert bar["limit"] == 8
     assert bar["passed"]
 
 
+@pytest.mark.thorough
 def test_the_price_stands_beside_what_was_paid_before(found: dict[str, Any]) -> None:
     prices = {row["measure"]: row for row in found["rows"] if row["unit"] == "USD"}
     ours = prices["month, 200 apps: price"]
@@ -71,6 +71,7 @@ def test_the_price_stands_beside_what_was_paid_before(found: dict[str, Any]) -> 
     assert [row["value"] for row in prices.values() if row["subject"] == "the articles"] == [19.63, 0.5]
 
 
+@pytest.mark.thorough
 def test_the_bare_loop_asked_as_much_as_the_engine(found: dict[str, Any]) -> None:
     (requests,) = (row for row in found["rows"] if row["measure"] == "enrich: requests an app")
     assert requests["value"] > 3
@@ -79,6 +80,7 @@ def test_the_bare_loop_asked_as_much_as_the_engine(found: dict[str, Any]) -> Non
     assert len(pair["ratios"]) == 1
 
 
+@pytest.mark.thorough
 def test_nothing_is_left_but_the_figures_and_the_plot(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["appstore.json", "appstore.svg"]
     assert ElementTree.parse(folder / "appstore.svg").getroot().tag.endswith("svg")
