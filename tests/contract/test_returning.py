@@ -6,7 +6,7 @@ import pytest
 
 from penstock.contracts.ledger import StaleUnits
 from penstock.contracts.workers import Returned
-from penstock.model.outcome import Again, Failure
+from penstock.model.outcome import Again, Failure, Held
 from tests.contract.inspection import Counted, Inspect
 from tests.contract.material import LEASE_SECONDS, ORDERS, SECOND, T0, Desk, message, rules, want
 
@@ -228,6 +228,26 @@ def test_without_a_sweep_a_lapsed_lease_stays(desk: Desk, inspect: Inspect) -> N
 
     assert desk.claim() == []
     assert inspect.messages()[0].worker == desk.me
+
+
+def test_what_is_held_on_to_lapses_as_much_later(desk: Desk) -> None:
+    delivery = desk.given_one()
+    desk.later(LEASE_SECONDS - 1)
+    desk.settle(delivery, Held(LEASE_SECONDS))
+    desk.later(LEASE_SECONDS - 1)
+    assert desk.sweep().swept == 0
+
+    desk.settle(delivery)
+
+
+def test_what_somebody_else_has_by_now_cannot_be_held_on_to(desk: Desk, neighbour: Desk) -> None:
+    old = desk.given_one()
+    neighbour.later(LEASE_SECONDS)
+    (new,) = neighbour.commit(wants=[want()], sweep=True).claimed
+
+    with pytest.raises(StaleUnits):
+        desk.settle(old, Held(LEASE_SECONDS))
+    neighbour.settle(new)
 
 
 @pytest.mark.fault("F03")

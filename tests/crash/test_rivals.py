@@ -20,8 +20,8 @@ from tests.crash.proxy import Proxy
 from tests.crash.test_cut_off import elsewhere
 from tests.crash.test_pauses import pause_outside_of_a_transaction
 
-LEASE_SECONDS = 4.0  # more than the wall limit and what a suspect may have to wait for its turn on a busy machine
-AWAY_SECONDS = 5.0  # longer than the lease
+LEASE_SECONDS = 3.0  # more than the wall limit and what may pass between a claim and its start
+AWAY_SECONDS = 4.0  # longer than the lease
 CUT_OFF_SECONDS = 5.0  # longer than others wait for one who has lost his server, before they take over his objects
 TURNS, TICKS = 3, 2  # of a round
 FIRE = "update penstock_timers set due = 0, scheduled = scheduled - {} where kind = 'cron'"
@@ -96,6 +96,7 @@ def give_work(site: Site, number: int) -> None:
 def check(site: Site, oracle: Oracle, *, rounds: int, resumed: Sequence[Resumed] = ()) -> None:
     """Everything happened once, and nothing while another was at it."""
     oracle.wait_until_empty(seconds=60)
+    assert oracle.dead() == []
     effects = oracle.effects()
     numbers = range(TURNS, TURNS + rounds * TURNS)
     for what in ("message", "caller", "object"):
@@ -107,7 +108,6 @@ def check(site: Site, oracle: Oracle, *, rounds: int, resumed: Sequence[Resumed]
     assert sorted(msgspec.json.decode(bytes(state))["numbers"]) == [*numbers]
     assert overlapping(without_the_last_word(site.journal.all("step"), resumed)) == []
     assert oracle.unbalanced() == []
-    assert oracle.dead() == []
 
 
 def without_the_last_word(steps: list[Entry], resumed: Sequence[Resumed]) -> list[Entry]:

@@ -89,3 +89,20 @@ def test_who_only_reads_a_file_can_open_it_before_it_has_a_log(tmp_path: Path) -
     reader = opening.connect(path, synchronous="full", vfs=None, read_only=True)
     assert reader.execute("select what from effects").fetchall() == [("first",)]
     opening.disconnect(reader)
+
+
+@pytest.mark.fault("F18")
+def test_who_opens_a_file_while_another_makes_it_sees_no_strange_program_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    other = apsw.Connection(str(path))
+
+    class Looking:
+        """The other one commits both marks after the first look."""
+
+        def pragma(self, name: str) -> object:
+            found = other.pragma(name)
+            other.execute(f"begin; pragma user_version = 3; pragma application_id = {opening.APPLICATION_ID}; commit")
+            return found
+
+    opening._refuse_others(Looking(), path)  # type: ignore[arg-type]
+    other.close()

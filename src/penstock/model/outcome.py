@@ -82,7 +82,14 @@ class Split:
     handlers: tuple[str, ...]
 
 
-Settlement = Done | Again | Dead | Split
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The message has not begun and stays with its worker, leased for so many seconds from now."""
+
+    seconds: float
+
+
+Settlement = Done | Again | Dead | Split | Held
 
 DONE = Done()
 HANDED_BACK = Again(0.0, charged=False)

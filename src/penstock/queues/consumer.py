@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.contracts.ledger import Want
+from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
 from penstock.model.queue import PARALLEL_AUTOMATIC
 from penstock.queues.batch import BatchRunner
@@ -181,21 +182,39 @@ class Consumer:
             self._engine.due.freed(self.queue)
 
     async def _run_alone(self, delivery: Delivery, claimed_at: float) -> None:
-        async with self._engine.gate.alone():
-            lapsed = self._loop.time() - claimed_at > self._settings.lease_seconds
-            slot = None if self._worker.stopping or lapsed else self._slots.take()
-            if slot is None:
-                self._settler.give_back(delivery)
-                return
-            slot.task = asyncio.current_task()
-            self._slots.started()
-            try:
-                if self._batches is not None:
-                    await self._batches.run(slot, [delivery])
-                elif (rest := self._runner.begin(slot, delivery)) is not None:
-                    await self._runner.finish(slot, rest)
-            finally:
-                self._slots.give(slot)
+        """Others that run may take longer than its lease: it is leased anew while it waits for its turn, and never begins
+        with less than a lease that was made a moment ago."""
+        gate, time = self._engine.gate, self._loop.time
+        turn = asyncio.ensure_future(gate.turn())
+        held_at = claimed_at
+        try:
+            while True:
+                its_turn, _ = await asyncio.wait({turn}, timeout=held_at + UNSTARTED_SECONDS / 2 - time())
+                if its_turn and time() - held_at <= UNSTARTED_SECONDS:
+                    break
+                held_at = time()
+                await self._settler.hold(delivery, self._settings.lease_seconds)
+            await self._run_now(delivery)
+        except (LeaseLost, StoreError) as error:
+            self._settler.refused(delivery, self.queue, error)
+        finally:
+            if not turn.cancel():
+                gate.over()
+
+    async def _run_now(self, delivery: Delivery) -> None:
+        slot = None if self._worker.stopping else self._slots.take()
+        if slot is None:
+            self._settler.give_back(delivery)
+            return
+        slot.task = asyncio.current_task()
+        self._slots.started()
+        try:
+            if self._batches is not None:
+                await self._batches.run(slot, [delivery])
+            elif (rest := self._runner.begin(slot, delivery)) is not None:
+                await self._runner.finish(slot, rest)
+        finally:
+            self._slots.give(slot)
 
     # -- giving back ------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import LeaseLost, PenstockError, StoreError
 from penstock.model.message import Delivery
-from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, settle
+from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Held, Settlement, settle
 from penstock.model.retry import Retry
 from penstock.runtime.slots import Slot
-from penstock.runtime.unit import Unit
+from penstock.runtime.unit import AwaitedUnit, Unit
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -95,6 +95,14 @@ class Settler:
 
     def give_back(self, delivery: Delivery) -> None:
         self.put(delivery, HANDED_BACK)
+
+    async def hold(self, delivery: Delivery, seconds: float) -> None:
+        """Leases anew what has not begun; `LeaseLost` if it is somebody else's by now."""
+        unit = AwaitedUnit(self._engine, delivery, self._queue, "")
+        unit.closed = True
+        unit.settlement = Held(seconds)
+        self._engine.committer.put(unit)
+        await unit.settled()
 
     # -- the commit is known ------------------------------------------------------------------------------
 

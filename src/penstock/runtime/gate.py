@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 
 class Gate:
@@ -39,14 +38,18 @@ class Gate:
     def when_reopened(self, callback: Callable[[], None]) -> None:
         self._reopened.append(callback)
 
-    @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        async with self._one:
-            self.closed = True
-            try:
-                await self.quiet()
-                yield
-            finally:
-                self.closed = False
-                for callback in self._reopened:
-                    callback()
+    async def turn(self) -> None:
+        """Returns when nothing else runs, and nothing will until `over`."""
+        await self._one.acquire()
+        self.closed = True
+        try:
+            await self.quiet()
+        except BaseException:
+            self.over()
+            raise
+
+    def over(self) -> None:
+        self._one.release()
+        self.closed = False
+        for callback in self._reopened:
+            callback()

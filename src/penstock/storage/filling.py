@@ -10,7 +10,7 @@ from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits, Want
 from penstock.model.errors import PenstockError
 from penstock.model.message import KEYED, PAUSING, Delivery
-from penstock.model.outcome import DONE, Again, Dead, Settlement, Split
+from penstock.model.outcome import DONE, Again, Dead, Held, Settlement, Split
 from penstock.storage.burial import bury, exhume, split
 from penstock.storage.claiming import Claimer
 from penstock.storage.items import change_items
@@ -142,6 +142,9 @@ class Filler:
     def _settle_one(
         self, delivery: Delivery, settlement: Settlement, rounds: int, tally: Tally, number: int, now: int
     ) -> bool:
+        if isinstance(settlement, Held):
+            due = now + int(settlement.seconds * 1_000_000)
+            return self._session.change("ledger.hold", {"seq": delivery.seq, "token": delivery.token, "due": due}) == 1
         session = self._session
         if isinstance(settlement, Split):
             return split(session, delivery.seq, delivery.token, settlement.handlers, tally, now=now)

@@ -46,6 +46,12 @@ from penstock_messages
 where seq in carray(:seqs)
 and flags & :pausing > 0;
 
+-- name: hold
+update penstock_messages
+set due = :due
+where seq = :seq
+and token = :token;
+
 -- name: held_one
 select 1
 from penstock_messages

@@ -129,7 +129,8 @@ def _write_ahead(connection: apsw.Connection) -> None:
 
 def _refuse_others(connection: apsw.Connection, path: Path) -> None:
     """Before anything is changed: not even the kind of another program's journal."""
-    mark, version = int(connection.pragma("application_id")), int(connection.pragma("user_version"))
+    # In this order: both are written in one commit, and somebody may be making the database between the two looks.
+    version, mark = int(connection.pragma("user_version")), int(connection.pragma("application_id"))
     if mark not in (0, APPLICATION_ID) or (version and not mark):
         raise StoreUnavailable(
             f"{path} is another program's database (its user_version is {version}, its application_id {mark:#x}). Name "
