@@ -19,6 +19,7 @@ from typing import Any
 import httpcore2
 import pytest
 
+from penstock.gateway import network
 from penstock.gateway.addresses import Rules
 from penstock.gateway.bodies import Bounds
 from penstock.gateway.client import Client
@@ -266,11 +267,11 @@ def resolver(*answers: Sequence[str] | OSError) -> tuple[Callable[[str, int], Aw
 def test_the_address_that_was_checked_is_the_one_connected_to(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dialled: list[tuple[str, int]] = []
 
-    async def dial(self: object, host: str, port: int, **_: object) -> httpcore2.AsyncNetworkStream:
+    async def dial(host: str, port: int, **_: object) -> httpcore2.AsyncNetworkStream:
         dialled.append((host, port))
         raise httpcore2.ConnectError("nobody there")
 
-    monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", dial)
+    monkeypatch.setattr(network, "connected", dial)
     resolve, asked = resolver([first], ["127.0.0.1"], ["169.254.169.254"], ["::1"])
 
     async def work() -> list[BaseException | object]:

@@ -7,9 +7,11 @@ import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
+import httpcore2
 import httpx2
 
-from penstock.gateway.addresses import port_of
+from penstock.gateway.addresses import Rules, port_of
+from penstock.gateway.network import Network, sent
 
 Event = MutableMapping[str, Any]
 Asgi = Callable[[Event, Callable[[], Awaitable[Event]], Callable[[Event], Awaitable[None]]], Awaitable[None]]
@@ -36,21 +38,19 @@ class Mounted(httpx2.AsyncBaseTransport):
         return httpx2.Response(start["status"], headers=start.get("headers", []), stream=answer)
 
 
-class Forwarded(httpx2.AsyncBaseTransport):
+class Forwarded(Network):
     """Sends what is for a host to a server on this machine that stands in for it."""
 
     def __init__(self, url: str) -> None:
-        self._url = httpx2.URL(url)
-        self._transport = httpx2.AsyncHTTPTransport()
+        here = httpx2.URL(url)
+        super().__init__(Rules(allow=[f"{here.host}:{port_of(here)}"]))
+        self._here = here
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        here = request.url.copy_with(scheme=self._url.scheme, host=self._url.host, port=self._url.port)
-        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
-        forwarded = httpx2.Request(request.method, here, headers=headers, content=await request.aread() or None)
-        return await self._transport.handle_async_request(forwarded)
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
+        here = self._here
+        url = httpcore2.URL(scheme=here.raw_scheme, host=here.raw_host, port=here.port, target=request.url.raw_path)
+        headers = [(name, here.netloc if name.lower() == b"host" else value) for name, value in request.headers.raw]
+        return await sent(self._pool, request, url, headers)
 
 
 class _Answer(httpx2.AsyncByteStream):

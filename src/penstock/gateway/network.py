@@ -12,6 +12,7 @@ import httpcore2
 import httpx2
 
 from penstock.gateway.addresses import Rules, endpoint, port_of
+from penstock.gateway.stream import connected
 
 CONNECTIONS_MAX = 100
 IDLE_CONNECTIONS_MAX = 20
@@ -19,6 +20,7 @@ IDLE_SECONDS = 15.0
 ADDRESSES_MAX = 4  # tried one after the other
 CONNECT_SECONDS = 10.0  # for all of them together
 
+Headers = list[tuple[bytes, bytes]]
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _log = logging.getLogger("penstock.gateway")
@@ -52,22 +54,23 @@ class Network(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         host, port = request.url.raw_host, port_of(request.url)
         pool = self._lax if (host.decode("ascii"), port) in self._unverified else self._pool
-        assert isinstance(request.stream, httpx2.AsyncByteStream)
-        answer = await pool.handle_async_request(
-            httpcore2.Request(
-                request.method,
-                httpcore2.URL(
-                    scheme=request.url.raw_scheme, host=host, port=request.url.port, target=request.url.raw_path
-                ),
-                headers=request.headers.raw,
-                content=request.stream,
-            )
+        url = httpcore2.URL(
+            scheme=request.url.raw_scheme, host=host, port=request.url.port, target=request.url.raw_path
         )
-        return httpx2.Response(answer.status, headers=answer.headers, stream=_Body(answer))
+        return await sent(pool, request, url, request.headers.raw)
 
     async def aclose(self) -> None:
         await self._pool.aclose()
         await self._lax.aclose()
+
+
+async def sent(
+    pool: httpcore2.AsyncConnectionPool, request: httpx2.Request, url: httpcore2.URL, headers: Headers
+) -> httpx2.Response:
+    assert isinstance(request.stream, httpx2.AsyncByteStream)
+    asked = httpcore2.Request(request.method, url, headers=headers, content=request.stream)
+    answer = await pool.handle_async_request(asked)
+    return httpx2.Response(answer.status, headers=answer.headers, stream=_Body(answer))
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -98,7 +101,6 @@ class _Dial(httpcore2.AsyncNetworkBackend):
     def __init__(self, rules: Rules, resolve: Resolver) -> None:
         self._rules = rules
         self._resolve = resolve
-        self._backend = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
         self,
@@ -116,29 +118,10 @@ class _Dial(httpcore2.AsyncNetworkBackend):
         failed: Exception = httpcore2.ConnectError(f"{host} has no address")
         for address in usable:
             try:
-                seconds = CONNECT_SECONDS / len(usable)
-                return _Stream(await self._backend.connect_tcp(address, port, timeout=seconds))
+                return await connected(address, port, seconds=CONNECT_SECONDS / len(usable))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failed = error
         raise failed
-
-
-class _Stream(httpcore2.AsyncNetworkStream):
-    """A connection that is closed when its TLS handshake is given up. Otherwise it would stay open for ever."""
-
-    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
-        self._stream = stream
-        self.read, self.write, self.aclose = stream.read, stream.write, stream.aclose  # type: ignore[method-assign]
-        self.get_extra_info = stream.get_extra_info  # type: ignore[method-assign]
-
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        try:
-            return await self._stream.start_tls(ssl_context, server_hostname, timeout)
-        except BaseException:
-            await self._stream.aclose()
-            raise
 
 
 def _pool(dial: _Dial, context: ssl.SSLContext) -> httpcore2.AsyncConnectionPool:
