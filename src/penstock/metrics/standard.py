@@ -1,7 +1,8 @@
 """The standard points: what every app tells of its queues, cron tasks, alarms, controllers and workflows, and its cost.
 
-What happens is counted in memory as its events come, and told once a minute. Every five minutes, if anything was committed
-here since, a look at the database is told too. A process with nothing to do reads nothing and writes nothing.
+What happens is counted in memory as its events come, and told a minute after the first of them. Every five minutes, if
+anything was committed here since, a look at the database is told too. A process with nothing to do reads nothing and writes
+nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from penstock.runtime.engine import Engine
 from penstock.runtime.events import AlarmRang, EngineEvent, MessageDied, MessageFailed, StepsEnded, TickWasIdle
 
 _log = logging.getLogger("penstock.metrics")
-EVERY_SECONDS = 60.0  # what was counted in memory
-LOOK_SECONDS = 300.0  # what is read from the database
+COUNTED_SECONDS = 60.0  # what was counted in memory
+FIRST_SECONDS, LOOK_SECONDS = 60.0, 300.0  # what is read from the database: after a start, and from then on
+APART_SECONDS = 270.0  # of two processes' looks: a little less, since two clocks never agree on five minutes
 END_SECONDS = 5.0  # what a process that stops gives its last look
 INDEX = "penstock"  # what all but cron's own points are filed under, apart from what an app writes itself
 HEARD = (TickWasIdle, MessageFailed, MessageDied, AlarmRang, StepsEnded)
@@ -45,18 +47,17 @@ class StandardPoints:
         self._service = service
         self._controllers = controllers
         self._seen = engine.committer.saved
-        self._look_at = 0.0
+        self._telling: asyncio.TimerHandle | None = None
         self._counts: dict[tuple[str, str], list[float]] = {}
         self._last: dict[tuple[str, str], tuple[float, ...]] = {}
         kinds = HEARD if engine.history.is_kept else ()
         self._leaves = [engine.events.subscribe(self._heard, to=kind) for kind in kinds]
 
     async def run(self) -> None:
+        await asyncio.sleep(FIRST_SECONDS)
         while self._leaves:
-            await asyncio.sleep(EVERY_SECONDS)
-            self._tell_counts()
-            if self._engine.clock.monotonic() >= self._look_at:
-                await self._look(LOOK_SECONDS)
+            await self._look(APART_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def end(self) -> None:
         """A last look, so that what a short run did is told too."""
@@ -91,6 +92,8 @@ class StandardPoints:
                 self._add("workflow", event.workflow, event.done, event.failed)
 
     def _add(self, kind: str, name: str, *numbers: float) -> list[float]:
+        if self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(COUNTED_SECONDS, self._tell_counts)
         counted = self._counts.setdefault((kind, name), [0.0] * len(numbers))
         for place, number in enumerate(numbers):
             counted[place] += number
@@ -99,6 +102,9 @@ class StandardPoints:
     # -- now and then -----------------------------------------------------------------------------------
 
     def _tell_counts(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
         counts, self._counts = self._counts, {}
         for (kind, name), numbers in counts.items():
             self._write(Fact(kind, name, tuple(numbers)))
@@ -112,10 +118,10 @@ class StandardPoints:
         try:
             facts = await engine.history.ask(lambda file: look(file, self._store, now=now, every_seconds=every_seconds))
             if facts is not None:
-                self._seen, self._look_at = saved, engine.clock.monotonic() + every_seconds
+                self._seen = saved
                 self._tell([*facts, *[await self._pace(name) for name in self._controllers]])
         except PenstockError:
-            pass  # there is another minute; whoever needs the database more says that it cannot be read
+            pass  # there is another time; whoever needs the database more says that it cannot be read
         except Exception:
             _log.exception("What waits in the database is not told in data points any more.")
             self._leave()
