@@ -133,8 +133,8 @@ async def test_a_number_that_an_operator_raises_holds_at_once_also_where_no_slot
 async def test_a_number_that_an_operator_lowers_holds_as_soon_as_handlers_end(seconds: float) -> None:
     app, listings, busy = busy_app(seconds, parallel=20)
     async with TestApp(app) as shop:
-        await send_many(shop, listings, 20_000)
-        await shop.advance(seconds=5)
+        await send_many(shop, listings, 9_000)
+        await shop.advance(seconds=1)
         assert busy.now == 20
         desk = await app.desk()
         await desk.tune("listings", parallel=2, rate=None)

@@ -147,7 +147,7 @@ async def test_what_never_ends_is_not_drained() -> None:
     async def handle(_listing: Listing, _message: ps.Message) -> None:
         while True:
             try:
-                await asyncio.sleep(3_600)
+                await asyncio.sleep(86_400)
             except asyncio.CancelledError:
                 if stop:
                     raise
