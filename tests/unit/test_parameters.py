@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from penstock.model.errors import BadParameter, TooLarge
 from penstock.model.parameters import Json, as_json, bind, size_of
 from penstock.model.statement import scan
+from tests.extent import examples
 
 ONE = scan("select :value")
 APP = scan("insert into apps (track_id, name) values (:track_id, :name)")
@@ -240,7 +241,7 @@ PLAIN = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(PLAIN)
 def test_a_plain_value_comes_back_from_the_database_as_it_was(value: object) -> None:
     bound = bind(ONE, {"value": value}, {})
@@ -263,7 +264,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(
     ANYTHING | st.dictionaries(st.sampled_from(["value", "other"]), ANYTHING),
     st.dictionaries(st.just("value"), ANYTHING),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.tagged import MARK, BadTagged, decode, encode
+from tests.extent import examples
 
 VALUES: list[object] = [
     None,
@@ -99,7 +100,7 @@ def test_a_value_inside_itself_is_refused() -> None:
         encode(endless)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=40), st.booleans())
 def test_any_bytes_are_a_value_or_refused(data: bytes, marked: bool) -> None:
     try:
