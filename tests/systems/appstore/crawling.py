@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import apsw
 import msgspec
+import psycopg
 import pytest
 
 from penstock_systems.appstore import app as shared
@@ -115,3 +117,12 @@ class Scripted:
         if isinstance(answer, Exception):
             raise answer
         return list(answer[:limit])
+
+
+async def analyze() -> None:
+    """The planner knows how much is in the tables, as it does soon after they were filled."""
+    if await shared.db.dialect() == "sqlite":
+        apsw.Connection(shared.app.database).execute("analyze")
+    else:
+        with psycopg.connect(shared.app.database, autocommit=True) as connection:
+            connection.execute("analyze")

@@ -11,8 +11,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import apsw
-import psycopg
 import pytest
 
 from penstock.contracts.store import PROBE
@@ -20,7 +18,7 @@ from penstock.model.migration import lint_inserts
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import crawl, daily
 from tests.systems.appstore.conftest import Opened, Pipeline
-from tests.systems.appstore.crawling import THEN, crawling, insert, insert_apps, insert_keywords
+from tests.systems.appstore.crawling import THEN, analyze, crawling, insert, insert_apps, insert_keywords
 
 SQL_TEXT = re.compile(r"\s*(select|insert|update|delete)\b")
 PARAMETER = re.compile(r"(?<!:):([a-z_]+\d*)")
@@ -126,14 +124,6 @@ async def fill_lopsidedly(it: Pipeline) -> None:
     await insert(
         it, "crawl_seeds", *({"keyword": f"k{n}", "created_at": THEN, "planted_at": THEN} for n in range(1_000))
     )
-
-
-async def analyze() -> None:
-    if await shared.db.dialect() == "sqlite":
-        apsw.Connection(shared.app.database).execute("analyze")
-    else:
-        with psycopg.connect(shared.app.database, autocommit=True) as connection:
-            connection.execute("analyze")
 
 
 @pytest.mark.on_both

@@ -9,7 +9,17 @@ from penstock_systems.appstore import app as shared
 from penstock_systems.appstore.daily import snapshots, velocity
 from penstock_systems.appstore.reading import answers
 from tests.systems.appstore.conftest import Opened, Pipeline
-from tests.systems.appstore.crawling import THEN, crawling, day, insert, insert_apps, insert_keywords, leap, write
+from tests.systems.appstore.crawling import (
+    THEN,
+    analyze,
+    crawling,
+    day,
+    insert,
+    insert_apps,
+    insert_keywords,
+    leap,
+    write,
+)
 
 SHOTS = "select track_id, day, rating_count, average_rating, rank from app_snapshots order by day, track_id"
 
@@ -168,6 +178,7 @@ async def test_velocity_reads_a_snapshot_once_however_many_days_are_kept(
                 for n in range(1, 501)
             ]
             await insert(it, "app_snapshots", *rows)
+        await analyze()
         engine = await shared.app.opened()
         before = engine.meter.read_by("")
         assert (await velocity.measure_velocity(NOW))["measured"] == 500
