@@ -56,11 +56,13 @@ def test_what_runs_in_one_process_at_a_time_does_so_when_one_is_cut_off_from_its
     site: Site, oracle: Oracle, seed: int
 ) -> None:
     with proxied(site) as (proxy, afar):
+        site.up(afar)
+        give_work(site, 1)
+        site.journal.wait("step", queue="object", pid=afar.pid)  # so that the object lives there
         near = rival(site)
-        site.up(afar, near)
-        for number in (1, 2):
-            give_work(site, number)
-        site.journal.wait("step", queue="object", pid=afar.pid)
+        site.up(near)
+        give_work(site, 2)
+        site.journal.wait("step", queue="object", number=0, pid=afar.pid, after=time.monotonic())
         epoch = owner_of_the_object(site)
 
         proxy.cut()
