@@ -22,7 +22,7 @@ WALL_SECONDS = 0.8  # as ever, a handler is cancelled before its lease ends
 TICK_WALL_SECONDS = 1.4  # a tick that is cancelled is not tried again, and a busy machine is slow
 
 shorten()
-consumer.UNSTARTED_SECONDS = 1.5  # as ever, no longer than a lease lasts beyond the wall limit
+consumer.UNSTARTED_SECONDS = 1.0  # as ever, less than a lease lasts beyond the wall limit
 journal = Journal(os.environ.get(JOURNAL_VARIABLE, os.devnull))
 app = ps.App("rivals", config=Config(overrides={"retry_first_seconds": 0.2, "retry_longest_seconds": 0.2}))
 OUT_OF_REACH = 1_000_000

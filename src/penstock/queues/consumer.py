@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CLAIM_MAX = 500  # rows of one claim: larger ones gain nothing and hold the writer up
 AHEAD_MAX = 2 * CLAIM_MAX  # claimed beyond the free slots when handlers are quick: one claim to run, one under way
 AHEAD_SECONDS = 0.1  # and never more than this much work, so that neighbours get their share
-UNSTARTED_SECONDS = 30.0  # what could not begin within this time of its claim goes back
+UNSTARTED_SECONDS = 20.0  # what could not begin within this time of its claim goes back: less than the slack of a lease
 YIELD_SECONDS = 0.002  # handlers that never wait still let the loop breathe this often
 
 
