@@ -14,7 +14,6 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpcore2
 import pytest
@@ -25,8 +24,8 @@ from penstock.gateway.bodies import Bounds
 from penstock.gateway.client import Client
 from penstock.gateway.failures import Forbidden
 from penstock.model.errors import PenstockError, Unavailable, Unparsable
-
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+from tests import sockets
+from tests.sockets import Talk
 
 BOUNDS = Bounds(body_bytes=1_000_000, total_seconds=1.5, progress_seconds=0.5)
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -35,28 +34,14 @@ MEMORY_MAX = 50_000_000
 
 @asynccontextmanager
 async def server(talk: Talk, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """A port on loopback. What it does with a connection after it has read a request is up to `talk`."""
-    talking: set[asyncio.Task[Any]] = set()
+    """What it does after it has read a request is up to `talk`."""
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if task := asyncio.current_task():
-            talking.add(task)
-        try:
-            while await reader.readuntil(b"\r\n\r\n"):
-                await talk(reader, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client has seen enough
-        finally:
-            writer.close()
+    async def answer_each(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readuntil(b"\r\n\r\n"):
+            await talk(reader, writer)
 
-    listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
-    try:
-        yield listening.sockets[0].getsockname()[1]
-    finally:
-        listening.close()
-        for task in talking:
-            task.cancel()
-        await asyncio.gather(*talking, return_exceptions=True)
+    async with sockets.server(answer_each, tls) as port:
+        yield port
 
 
 async def outcome(talk: Talk, bounds: Bounds = BOUNDS) -> tuple[type[PenstockError], object]:

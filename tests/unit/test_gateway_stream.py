@@ -6,8 +6,7 @@ import asyncio
 import functools
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 import httpcore2
 import pytest
@@ -15,37 +14,12 @@ import pytest
 from penstock.gateway.addresses import Rules
 from penstock.gateway.client import Client
 from penstock.gateway.stream import AHEAD_BYTES_MAX, Stream, connected
+from tests.sockets import server
 
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 ONE_RECEIPT_BYTES = 256 * 1024  # that asyncio reads at once
 LARGE = bytes(range(256)) * 40_000
 RESET = struct.pack("ii", 1, 0)  # what is closed is broken off
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
-
-@asynccontextmanager
-async def server(talk: Talk) -> AsyncIterator[int]:
-    talking: set[asyncio.Task[None]] = set()
-
-    async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        talking.add(task)
-        try:
-            await talk(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the other side has left
-        finally:
-            writer.close()
-
-    listening = await asyncio.start_server(met, "127.0.0.1", 0)
-    try:
-        yield listening.sockets[0].getsockname()[1]
-    finally:
-        listening.close()
-        for task in talking:
-            task.cancel()
-        await asyncio.gather(*talking, return_exceptions=True)
 
 
 def real(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
