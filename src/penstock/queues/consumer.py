@@ -198,7 +198,8 @@ class Consumer:
         except (LeaseLost, StoreError) as error:
             self._settler.refused(delivery, self.queue, error)
         finally:
-            if not turn.cancel():
+            turn.cancel()
+            if turn.done() and not turn.cancelled():
                 gate.over()
 
     async def _run_now(self, delivery: Delivery) -> None:
