@@ -73,6 +73,8 @@ class StandardPoints:
         for leave in self._leaves:
             leave()
         self._leaves = []
+        if self._telling is not None:
+            self._telling.cancel()
 
     # -- what happens -----------------------------------------------------------------------------------
 
@@ -102,9 +104,7 @@ class StandardPoints:
     # -- now and then -----------------------------------------------------------------------------------
 
     def _tell_counts(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
+        self._telling = None
         counts, self._counts = self._counts, {}
         for (kind, name), numbers in counts.items():
             self._write(Fact(kind, name, tuple(numbers)))
