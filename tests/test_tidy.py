@@ -389,8 +389,6 @@ def blanked(noise: re.Match[str]) -> str:
 
 
 def docstring(path: str, text: str) -> Iterator[str]:
-    if text.startswith('"""'):
-        return
     tree = ast.parse(text)
     if tree.body and not ast.get_docstring(tree):
         yield f"{path}: open the file with one sentence, in a docstring, that says what it promises."

@@ -99,7 +99,7 @@ class Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":
             return bool(self._pieces) or self._ended or self._transport.is_closing()
-        return self._transport.get_extra_info("ssl_object" if info == "ssl_object" else "socket")
+        return self._transport.get_extra_info(info)
 
 
 async def connected(address: str, port: int, *, seconds: float) -> Stream:
