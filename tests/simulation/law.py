@@ -15,6 +15,7 @@ from tests.simulation.transaction import Transaction
 from tests.simulation.watch import Change
 
 LEASE_SLACK = 30.0
+UNSTARTED_SECONDS = 20.0  # what has not begun within them is leased anew or goes back
 
 
 class Law:
@@ -128,11 +129,13 @@ class Law:
                 crew.full_at[name] = now
 
     def starts(self, crew: Crew, row: Row) -> None:
-        """What a worker has claimed begins as soon as it has a slot."""
+        """What a worker has claimed begins as soon as it has a slot, and nothing begins with an old lease."""
         self.look_for_slots(crew)  # it may just have heard that there are more of them
         idle = self._time() - max(row.claimed_at, crew.full_at.get(row.queue.name, 0.0))
         bound = self.patience(8)
         self.expect(idle <= bound, f"{crew.name} held {row.key} for {idle:.3f} s and had a slot for it")
+        old = self._time() - row.claimed_at
+        self.expect(old <= UNSTARTED_SECONDS + bound, f"{row.key} began {old:.3f} s after it was leased")
 
     def waited(self, row: Row) -> float:
         """For how long a row could have been started and was not."""

@@ -91,6 +91,9 @@ class Transaction:
     def _changed(self, old: dict[str, Any], new: dict[str, Any]) -> None:
         law, row = self._law, self._law.by_seq[old["seq"]]
         law.expect(old["token"] == row.token, f"{row.key} changed its token unseen")
+        if old["worker"] is not None and new["token"] == old["token"]:
+            self._leased_anew(row, new)
+            return
         if old["worker"] is None and new["worker"] is not None:
             self._claimed(row, new)
         elif old["worker"] is not None and new["worker"] is None:
@@ -120,6 +123,18 @@ class Transaction:
             crew.suspects_held += row.crashes > 0
         row.state, row.claimed_at = LEASED, law.now()
         law.note(f"{crew.name} claimed {row.key} with token {new['token']}")
+
+    def _leased_anew(self, row: Row, new: dict[str, Any]) -> None:
+        """Only the worker that has a suspect does so, while that waits until nothing runs beside it."""
+        law, crew = self._law, self._crew
+        law.expect(row.worker == new["worker"] == crew.number, f"{crew.name} leased {row.key} anew, and holds it not")
+        waits = row.crashes > 0 and (row.seq, row.token) not in law.runs
+        law.expect(waits, f"{row.key} was leased anew, and is no suspect that waits for its turn")
+        law.expect((new["attempts"], new["crashes"]) == (row.attempts, row.crashes), f"holding {row.key} charged it")
+        given, lease = (new["due"] - law.wall()) / 1_000_000, law.lease(row)
+        law.expect(law.plan.jumps or abs(given - lease) < HAIR, f"{row.key} was held for {given:.3f} s, not {lease:g}")
+        row.due, row.claimed_at = new["due"], law.now()
+        law.note(f"{crew.name} holds {row.key}")
 
     def _pulled(self, row: Row, new: dict[str, Any]) -> None:
         law = self._law
