@@ -9,6 +9,8 @@ from tests.simulation.plan import FAULTS_END, ActPlan, Plan, QueuePlan, SendPlan
 
 PLAIN = 0.3  # of all worlds stay as they are, so that nothing new hides what is old
 PLAIN_IN_PEACE = 0.8  # of those where every wake-up counts
+TEDIOUS = 0.15  # of those with faults have handlers that take so long that a suspect waits for its turn, leased anew
+TEDIOUS_WALL, TEDIOUS_SLOWNESS = 24.0, 25.0
 PULL_LEASES = (2.0, 5.0)
 ACTS = {"pause": 4, "tune": 4, "replay": 6, "discard": 3, "edit": 2, "purge": 1}
 RACES = {"replay", "discard", "edit"}
@@ -16,6 +18,21 @@ RACES = {"replay", "discard", "edit"}
 
 def planned(seed: int) -> Plan:
     """The whole plan of a seed. What is added is drawn from a source of its own: the rest stays as it was."""
+    rich = _enriched(seed)
+    if rich.peaceful or rich.jumps or rich.stalls or Random(f"{seed}/tedious").random() >= TEDIOUS:
+        return rich
+    longer = TEDIOUS_WALL - max(queue.wall for queue in rich.queues)
+    return replace(
+        rich,
+        slowness=TEDIOUS_SLOWNESS,
+        queues=tuple(replace(queue, wall=TEDIOUS_WALL) for queue in rich.queues),
+        faults=tuple(
+            replace(fault, seconds=fault.seconds + longer) if fault.seconds > 30 else fault for fault in rich.faults
+        ),
+    )
+
+
+def _enriched(seed: int) -> Plan:
     plain = plan(seed)
     chance = Random(f"{seed}/features")
     if chance.random() < (PLAIN_IN_PEACE if plain.peaceful else PLAIN):

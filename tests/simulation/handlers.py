@@ -59,7 +59,7 @@ class Handlers:
         """Sets the outcome of a run that did not end as its script planned."""
         world, crew = self._world, run.crew
         if isinstance(error, asyncio.CancelledError):
-            overran = world.now() - run.began >= run.row.queue.wall - 0.002
+            overran = run.outcome != "cancelled" and world.now() - run.began >= run.row.queue.wall - 0.002
             # Cancelled by what it waits for is a failure, unless the worker cancels everybody at the same time.
             stopping = app.worker is not None and app.worker.stopping
             failed = run.outcome == "cancelled" and not stopping

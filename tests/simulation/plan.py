@@ -108,6 +108,7 @@ class Plan:
     told: bool = False  # somebody listens to every settlement
     history: bool = False  # the engine keeps its own
     stalls: bool = False  # a worker stops in the middle of a batch, for longer than its lease
+    slowness: float = 1.0  # how many times longer its handlers take
 
     @property
     def calm_at(self) -> float:

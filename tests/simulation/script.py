@@ -110,7 +110,7 @@ class Script:
     async def sleep(self) -> None:
         seconds = self.chance.choice((0.0, 0.0, self.chance.uniform(0.001, 0.2), self.chance.uniform(0.1, 0.9)))
         if seconds:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds * self._plan.slowness)
 
     def work(self, app: SimulatedApp, job: Job, run: Run, work: Work) -> None:
         """The effects and children of a job are the same at every try; only its answer decides whether they are saved."""

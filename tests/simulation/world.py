@@ -68,7 +68,7 @@ class World(stage.Stage[Crew, SimulatedApp]):
     def _patience(self) -> float:
         """Two leases cover what was lost last and a clock that had jumped; then the work itself, one after the other."""
         lease = max(queue.wall for queue in self.plan.queues) + LEASE_SLACK
-        work = 5.0 * len(self.law.rows) + 20 * self.plan.retry_first
+        work = max(5.0, self.plan.slowness) * len(self.law.rows) + 20 * self.plan.retry_first
         return (3.5 * lease if self.plan.jumps else 1.2 * lease) + work + 500 * self.plan.latency
 
     # -- workers ------------------------------------------------------------------------------------------
