@@ -43,3 +43,22 @@ def test_a_turn_that_is_given_up_before_it_came_takes_nothing_from_who_has_one()
         assert gate.closed
 
     asyncio.run(work())
+
+
+def test_it_stays_closed_until_the_last_that_waits_has_had_its_turn() -> None:
+    async def work() -> None:
+        gate, reopened = Gate(), []
+        gate.when_reopened(lambda: reopened.append(gate.closed))
+        await gate.turn()
+        second = asyncio.ensure_future(gate.turn())
+        await asyncio.sleep(0)
+
+        gate.over()
+        assert gate.closed
+        await asyncio.wait_for(second, 1)
+        assert reopened == []
+
+        gate.over()
+        assert reopened == [False]
+
+    asyncio.run(work())

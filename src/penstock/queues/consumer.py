@@ -35,8 +35,7 @@ class Consumer:
         self._engine = engine
         self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[Delivery] = deque()
-        self._claimed_at = 0.0
+        self._waiting: deque[tuple[float, Delivery]] = deque()  # since when
         self._hand_back_timer: asyncio.TimerHandle | None = None
         self._tuned: int | None = None
         self._slots = SlotPool(worker.slots, worker.cells, self._least_parallel(), settings.wall_seconds)
@@ -88,19 +87,19 @@ class Consumer:
             for delivery in deliveries:
                 self._settler.give_back(delivery)
             return
-        self._hand_back_stale()
+        self._hand_back_old()
         self._adapt(full, len(deliveries))
         self._asked = False
-        self._claimed_at = self._loop.time() - since
+        claimed_at = self._loop.time() - since
         for delivery in deliveries:
             if delivery.crashes:
                 self._engine.gate.closed = True  # before its turn comes: what is claimed meanwhile could only wait
-                self._worker.spawn(self._run_alone(delivery, self._claimed_at))
+                self._worker.spawn(self._run_alone(delivery, claimed_at))
             else:
-                self._waiting.append(delivery)
+                self._waiting.append((claimed_at, delivery))
         self._go_on()
         if self._waiting and self._hand_back_timer is None:
-            self._hand_back_timer = self._loop.call_later(UNSTARTED_SECONDS, self._hand_back_old)
+            self._hand_back_timer = self._loop.call_later(UNSTARTED_SECONDS, self._hand_back_in_time)
 
     def _adapt(self, full: bool, claimed: int) -> None:
         """Claims grow while they come back full, up to what the handlers were seen to finish in a moment. So does automatic
@@ -135,7 +134,7 @@ class Consumer:
     def _go_on(self) -> None:
         """Starts one slot; it starts the next if there is more to do. A slot ends when nothing is left, so none ever waits
         for a wake-up, and handlers that do not wait need only one."""
-        self._hand_back_stale()
+        self._hand_back_old()
         if self._slots.starting or not self._waiting or self._engine.gate.closed:
             return
         slot = self._slots.take()
@@ -148,14 +147,8 @@ class Consumer:
 
     async def _serve(self, slot: Slot) -> None:
         self._slots.started()
-        waiting, gate, time, runner, batches, slots = (
-            self._waiting,
-            self._engine.gate,
-            self._loop.time,
-            self._runner,
-            self._batches,
-            self._slots,
-        )
+        waiting, gate, time = self._waiting, self._engine.gate, self._loop.time
+        runner, batches, slots = self._runner, self._batches, self._slots
         breathe_at = time() + YIELD_SECONDS
         try:
             # The last of too many slots ends: an operator may have lowered their number.
@@ -163,11 +156,11 @@ class Consumer:
                 if batches is not None:
                     # No more than have a place in the list of what runs: who is not in it is never blamed for a death.
                     most = min(self._rows, len(waiting), max(slots.left(), 1))
-                    deliveries = [waiting.popleft() for _ in range(most)]
+                    deliveries = [waiting.popleft()[1] for _ in range(most)]
                     self._go_on()
                     await batches.run(slot, deliveries)
                 else:
-                    delivery = waiting.popleft()
+                    _, delivery = waiting.popleft()
                     self._go_on()
                     if (rest := runner.begin(slot, delivery)) is not None:
                         await runner.finish(slot, rest)
@@ -222,7 +215,7 @@ class Consumer:
     def give_back_waiting(self) -> int:
         count = len(self._waiting)
         while self._waiting:
-            self._settler.give_back(self._waiting.popleft())
+            self._settler.give_back(self._waiting.popleft()[1])
         return count
 
     def holds(self) -> bool:
@@ -237,17 +230,13 @@ class Consumer:
         if self._hand_back_timer is not None:
             self._hand_back_timer.cancel()
 
-    def _hand_back_stale(self) -> None:
-        """A process that stood still starts nothing that others may have begun since."""
-        if self._waiting and self._loop.time() - self._claimed_at > UNSTARTED_SECONDS:
-            self.give_back_waiting()
-
     def _hand_back_old(self) -> None:
+        """Nothing begins with an old lease: not behind handlers that take long, nor in a process that stood still."""
+        while self._waiting and self._waiting[0][0] + UNSTARTED_SECONDS <= self._loop.time():
+            self._settler.give_back(self._waiting.popleft()[1])
+
+    def _hand_back_in_time(self) -> None:
         self._hand_back_timer = None
-        if not self._waiting:
-            return
-        left = self._claimed_at + UNSTARTED_SECONDS - self._loop.time()
-        if left <= 0:
-            self.give_back_waiting()
-        else:
-            self._hand_back_timer = self._loop.call_later(left, self._hand_back_old)
+        self._hand_back_old()
+        if self._waiting:
+            self._hand_back_timer = self._loop.call_at(self._waiting[0][0] + UNSTARTED_SECONDS, self._hand_back_in_time)

@@ -14,6 +14,7 @@ class Gate:
         self.running = 0
         self.watched = 0  # how many wait for quiet
         self.on_watch: set[Callable[[], None]] = set()  # of what runs for long and can end early
+        self._suspects = 0  # that run or wait for their turn
         self._one = asyncio.Lock()
         self._quiet = asyncio.Event()
         self._reopened: list[Callable[[], None]] = []
@@ -40,8 +41,13 @@ class Gate:
 
     async def turn(self) -> None:
         """Returns when nothing else runs, and nothing will until `over`."""
-        await self._one.acquire()
+        self._suspects += 1
         self.closed = True
+        try:
+            await self._one.acquire()
+        except BaseException:
+            self._leave()
+            raise
         try:
             await self.quiet()
         except BaseException:
@@ -50,6 +56,12 @@ class Gate:
 
     def over(self) -> None:
         self._one.release()
-        self.closed = False
-        for callback in self._reopened:
-            callback()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Stays closed while another suspect waits: what would be claimed now could only wait as well."""
+        self._suspects -= 1
+        if not self._suspects:
+            self.closed = False
+            for callback in self._reopened:
+                callback()
