@@ -7,13 +7,15 @@ import os
 import random
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Generator
 from zlib import crc32
 
 import pytest
+from hypothesis import settings
 
 from tests.bytecode import compile_all
-from tests.extent import EVERYTHING
+from tests.extent import EVERYTHING, examples
 
 pytest_plugins = ["tests.plugins.spec_report"]
 
@@ -23,12 +25,16 @@ SEED = pytest.StashKey[int]()
 # the same, runs in `make test`, and all in `make both`. The stores' own contract always runs whole. What is marked `alike`
 # takes seconds there and is in no sample.
 ONE_IN = 20
+SYSTEMS_ONE_IN = 3  # of the systems' tests that are marked `on_both`, others on every run
 DISORDER = {"shuffled", "duplicated", "both"}
 NOTES = pytest.StashKey[list[str]]()
 
 sys.dont_write_bytecode = False  # until the tests are collected
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 compile_all()
+# A busy machine stands still for longer than any deadline of one example.
+settings.register_profile("penstock", deadline=None, max_examples=examples(100))
+settings.load_profile("penstock")
 # A shell lets what it starts in the background ignore Ctrl-C, and so would every process that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -65,7 +71,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = {item for item in items if isinstance(item, pytest.Function) and _is_left_out(item)}
+    tests = [item for item in items if isinstance(item, pytest.Function)]
+    left_out = {item for item in tests if _is_left_out(item)} | _not_their_turn(tests, config.stash[SEED])
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
@@ -91,6 +98,29 @@ def _is_left_out(item: pytest.Function) -> bool:
         return True
     disorderly = any(value in DISORDER for value in given.values() if isinstance(value, str))
     return disorderly or bool(crc32(item.nodeid.encode()) % ONE_IN)
+
+
+def _not_their_turn(tests: list[pytest.Function], seed: int) -> set[pytest.Function]:
+    """Of tests with many cases those that this run, by its seed, does not try."""
+    groups: defaultdict[tuple[int, str], list[pytest.Function]] = defaultdict(list)
+    for item in () if EVERYTHING else tests:
+        groups[_share(item)].append(item)
+    left_out = set[pytest.Function]()
+    for (share, name), group in groups.items():
+        draw = random.Random(f"{seed} {name}")
+        left_out.update(draw.sample(group, len(group) + len(group) // -share))
+    return left_out
+
+
+def _share(item: pytest.Function) -> tuple[int, str]:
+    """One in how many, and of which."""
+    kept_on = item.callspec.params.get("kept_on") if hasattr(item, "callspec") else None
+    asked = item.get_closest_marker("one_in")
+    if asked is not None:
+        return asked.args[0], f"{item.nodeid.partition('[')[0]} {kept_on}"
+    if kept_on == "postgres" and "systems" in item.path.parts and item.get_closest_marker("on_both"):
+        return SYSTEMS_ONE_IN, "systems"
+    return 1, ""
 
 
 @pytest.hookimpl(wrapper=True)

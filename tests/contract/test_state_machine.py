@@ -207,6 +207,4 @@ class LedgerMachine(RuleBasedStateMachine):
 def test_any_history_leaves_the_store_as_the_model_says(maker: str, seed: int) -> None:
     machine = hypothesis.seed(seed)(type("Machine", (LedgerMachine,), {"maker": maker}))
     examples = 200 if EVERYTHING else 25
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=examples, stateful_step_count=40, deadline=None, database=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=40, database=None))

@@ -241,6 +241,7 @@ async def test_a_chain_of_alarms_set_to_now_inside_the_handler_never_stalls() ->
 
 @pytest.mark.spec("A5-09")
 @pytest.mark.fault("F34")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @virtual

@@ -182,6 +182,7 @@ async def test_an_item_that_takes_too_long_counts_as_unavailable_and_leaves_no_e
 POINTS = [point for point in CRASH_POINTS if point.startswith(("commit", "claim", "handler", "unit"))]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", POINTS)
 @virtual
 async def test_each_item_reaches_one_after_wherever_the_worker_dies(point: str) -> None:
@@ -202,6 +203,7 @@ async def test_each_item_reaches_one_after_wherever_the_worker_dies(point: str) 
         assert await shelf.notes() == {}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seconds", [1.5, 3.0, 7.0, 31.0, 33.0])
 @virtual
 async def test_each_item_reaches_one_after_although_the_worker_is_killed_again_and_again(seconds: float) -> None:

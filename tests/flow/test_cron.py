@@ -41,6 +41,7 @@ ELSEWHERE = {
 
 @pytest.mark.spec("A2-09")
 @pytest.mark.fault("F05")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in ELSEWHERE])
 @virtual

@@ -216,6 +216,7 @@ async def test_an_event_that_fails_leaves_memory_as_it_was_saved(method: str) ->
 
 
 @pytest.mark.spec("A5-05")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
 @virtual
 async def test_a_call_from_a_handler_changes_state_once_wherever_the_worker_dies(point: str) -> None:
@@ -305,6 +306,7 @@ async def test_what_is_told_joins_the_unit_and_goes_with_it() -> None:
             counters["main"].tell.add(1)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
 @virtual
 async def test_what_is_told_happens_once_wherever_the_worker_dies(point: str) -> None:

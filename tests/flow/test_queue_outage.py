@@ -53,6 +53,7 @@ def most_in(calls: Sequence[float], seconds: float) -> float:
 
 
 @pytest.mark.fault("F27")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("is_known", [True, False])
 @virtual
 async def test_a_service_that_is_down_is_left_alone_and_not_run_over_when_it_is_back(is_known: bool) -> None:

@@ -92,6 +92,7 @@ async def test_what_a_handler_of_dead_letters_answers_is_heeded() -> None:
 
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("G4-44")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("failing", ["write", "sync"])
 @pytest.mark.parametrize("nth", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("times", [3, 1_000_000], ids=["for seconds", "until its worker gives up"])
@@ -131,6 +132,7 @@ async def test_a_database_that_fails_for_a_while_loses_and_doubles_no_dead_lette
 
 
 @pytest.mark.spec("G4-44", "A3-09")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", CRASH_POINTS)
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
 @virtual

@@ -107,6 +107,7 @@ async def test_rows_of_both_handlers_that_died_are_replayed_apart_and_each_has_a
 
 
 @pytest.mark.spec("A2-15", "A2-09")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", CRASH_POINTS)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @virtual

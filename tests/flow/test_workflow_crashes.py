@@ -42,6 +42,7 @@ class Ladder:
 @pytest.mark.spec("A7-02", "A7-03", "A7-05", "A13-11")
 @pytest.mark.fault("F32")
 @pytest.mark.on_both
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", ["step.before", "step.after", "step.saved"])
 @virtual
 async def test_a_ladder_of_twenty_steps_is_climbed_once_whichever_boundary_its_worker_dies_at(point: str) -> None:
@@ -68,6 +69,7 @@ async def test_a_ladder_of_twenty_steps_is_climbed_once_whichever_boundary_its_w
 
 
 @pytest.mark.fault("F32")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", POINTS)
 @virtual
 async def test_a_ladder_is_climbed_once_although_each_worker_dies_at_its_next_commit(point: str) -> None:

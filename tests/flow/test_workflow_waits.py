@@ -39,7 +39,7 @@ async def test_a_run_waits_for_a_signal_for_as_long_as_it_takes() -> None:
     async with TestApp(lab.app) as test:
         async with test.unit():
             handle = approval.start()
-        await test.advance(days=60)
+        await test.advance(days=20)
         assert (await handle.status()).state == "waiting"
         await test.restart()
         async with test.unit():
@@ -100,6 +100,7 @@ async def test_two_signals_at_once_are_both_heard_in_the_order_they_came() -> No
         assert await handle.result() == ["a", "b", "c", "d"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point", ["commit.before", "commit.after", "commit.known", "handler.after", "handler.before"])
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @virtual
@@ -162,6 +163,7 @@ async def test_a_wait_that_times_out_says_so_and_a_late_signal_changes_nothing()
         assert (await handle.status()).steps[1][1:3] == ("signal", "timed_out")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seconds", [-1e-6, 0.0, 1e-6])
 @pytest.mark.parametrize("point", [None, "step.after", "commit.after", "commit.before"])
 @virtual

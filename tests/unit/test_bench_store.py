@@ -26,6 +26,10 @@ ALONE = ("idle processor time", "idle pages with rows looked at", "resident memo
 BARS = 8
 
 
+# `make bench` runs it as well, and looks at every figure.
+pytestmark = pytest.mark.thorough
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("bench")

@@ -13,6 +13,7 @@ from penstock.model.errors import BadConfig, PenstockError
 APP = "import penstock as ps\napp = ps.App('shop')\n"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "reference",
     ["shop.py", "shop.py:app", "./shop.py", "shop", "shop:app", "inner.market", "inner.market:app", "inner/market.py"],
@@ -51,6 +52,7 @@ def test_a_file_may_be_called_like_a_module_that_is_loaded(empty_folder: Path) -
     assert load("my-shop.py").name == "shop"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "reference, text, told",
     [

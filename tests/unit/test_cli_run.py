@@ -67,6 +67,7 @@ def test_the_log_is_one_object_a_line(shop: Path) -> None:
     assert "worker.stopped" in events
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "text, code, told",
     [
@@ -135,6 +136,7 @@ async def slowly():
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_lets_handlers_finish_and_leaves_nothing_behind(shop: Path, number: signal.Signals, code: int) -> None:
     (shop / "shop.py").write_text(SLOWLY + SHOP.replace("    if sale.item", "    await slowly()\n    if sale.item"))

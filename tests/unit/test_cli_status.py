@@ -294,6 +294,7 @@ def test_a_newer_schema_is_refused_with_a_sentence(terminal: Terminal, shop: Pat
     assert "Upgrade Penstock" in said.words
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "database, told",
     [("gone/away/shop.db", "gone/away"), ("/proc/shop.db", "/proc"), (".", "is a folder")],
@@ -316,6 +317,7 @@ def test_a_name_with_markup_in_it_is_shown_as_it_is(terminal: Terminal, shop: Pa
 
 
 @pytest.mark.only_on("postgres")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("address", ["postgresql://ada:hunter2@{}/none", "postgresql://{}/none?password=hunter2"])
 def test_no_password_is_told_of_a_server_that_cannot_be_used(
     terminal: Terminal, shop: Path, address: str, monkeypatch: pytest.MonkeyPatch

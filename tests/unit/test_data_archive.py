@@ -132,6 +132,7 @@ asyncio.run(main())
 @pytest.mark.fault("F19")
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-19")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("point", ["commit.before", "commit.after"])
 def test_a_killed_archive_leaves_rows_or_files_or_both(tmp_path: Path, point: str, nth: int) -> None:

@@ -186,6 +186,7 @@ asyncio.run(main())
 
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-08")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("point", ["commit.begun", "commit.written", "commit.before", "commit.after"])
 def test_after_a_kill_no_chart_row_lacks_its_history(tmp_path: Path, point: str) -> None:
     root = str(Path(__file__).parents[2])

@@ -241,7 +241,7 @@ PLAIN = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=examples(300))
+@settings(max_examples=examples(300))
 @given(PLAIN)
 def test_a_plain_value_comes_back_from_the_database_as_it_was(value: object) -> None:
     bound = bind(ONE, {"value": value}, {})
@@ -264,7 +264,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=examples(300))
+@settings(max_examples=examples(300))
 @given(
     ANYTHING | st.dictionaries(st.sampled_from(["value", "other"]), ANYTHING),
     st.dictionaries(st.just("value"), ANYTHING),

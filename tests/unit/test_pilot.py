@@ -213,7 +213,7 @@ OUTCOMES = st.sampled_from([*[Outcome.OK] * 6, *Outcome])
 
 
 @given(st.lists(st.tuples(OUTCOMES, st.integers(0, 5), st.sampled_from([None, None, 1.0, 20.0])), max_size=150))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_saved_and_loaded_after_every_step_it_decides_the_same(
     answers: list[tuple[Outcome, int, float | None]],
 ) -> None:
@@ -238,7 +238,7 @@ def test_saved_and_loaded_after_every_step_it_decides_the_same(
     st.floats(1.0, 50.0),
     st.integers(1, 16),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_bounds_are_rails_that_no_answer_can_push_it_over(
     answers: list[tuple[Outcome, float]], rate_min: float, times: float, parallel: int
 ) -> None:

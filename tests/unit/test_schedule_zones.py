@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from penstock.model.schedule import Schedule
 from penstock.model.times import MICROS, from_micros, to_micros
+from tests.extent import examples
 
 ALL = os.environ.get("PENSTOCK_ALL_ZONES") == "1"
 MINUTE = 60 * MICROS
@@ -65,7 +66,7 @@ def one_of_each() -> list[str]:
 
 def chosen(seed: int) -> list[str]:
     known = sorted(available_timezones())
-    return known if ALL else sorted({*one_of_each(), *Random(seed).sample(known, 10)})
+    return known if ALL else sorted(Random(seed).sample([*one_of_each(), *known], 20))
 
 
 def local_days(schedule: Schedule, fires: Iterable[int]) -> Counter[date]:
@@ -221,7 +222,7 @@ def some(first: int, last: int, most: int = 4) -> st.SearchStrategy[set[int]]:
     return st.sets(st.integers(first, last), min_size=1, max_size=most)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(160))
 @given(
     zone=st.sampled_from(ODD),
     change=st.integers(0, 99),

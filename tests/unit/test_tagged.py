@@ -100,7 +100,7 @@ def test_a_value_inside_itself_is_refused() -> None:
         encode(endless)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=40), st.booleans())
 def test_any_bytes_are_a_value_or_refused(data: bytes, marked: bool) -> None:
     try:

@@ -104,8 +104,8 @@ async def test_advance_lets_everything_due_happen_and_returns_at_exactly_that_mo
     await VirtualTime(loop).advance(seconds=1)
     assert (happened, loop.time()) == ([0.5, -0.5, 1.0, -1.0], 1.0)
 
-    await VirtualTime(loop).advance(days=1, hours=1, minutes=1, seconds=1)
-    assert loop.time() == 1 + 86_400 + 3_600 + 60 + 1 == -happened[-1]
+    await VirtualTime(loop).advance(hours=1, minutes=1, seconds=1)
+    assert loop.time() == 1 + 3_600 + 60 + 1 == -happened[-1]
 
 
 @virtual

@@ -168,6 +168,7 @@ async def test_all_seven_fields_are_counted_and_a_healthy_set_alarms_nobody(
 
 @pytest.mark.on_both
 @pytest.mark.spec("B7-05", "G2-30", "G2-31")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "empty, degraded",
     [

@@ -217,6 +217,7 @@ def test_the_same_seed_gives_the_same_rows(
 
 
 @pytest.mark.spec("B3-11")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("point", ["commit.before", "commit.after"])
 @pytest.mark.parametrize("nth", [3, 9])
 async def test_each_app_is_told_of_once_wherever_the_worker_dies(pipeline: Opened, point: str, nth: int) -> None:

@@ -257,6 +257,7 @@ async def test_a_market_that_ends_before_it_is_looked_into_fails_and_may_be_trie
 
 
 @pytest.mark.fault("F03")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("nth", [1, 3, 6, 9])
 async def test_a_death_anywhere_loses_no_market_and_doubles_none(pipeline: Opened, nth: int) -> None:
     async with harnessed(pipeline) as it:

@@ -121,6 +121,7 @@ def test_what_moved_is_told_in_all_three_ways(terminal: Terminal) -> None:
     assert "Markets that rise" in terminal("appstore", "trends").out
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "words",
     [

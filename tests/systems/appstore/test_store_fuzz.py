@@ -61,7 +61,7 @@ anything = st.recursive(
     ),
     max_leaves=12,
 )
-fuzzed = settings(max_examples=200 if EVERYTHING else 30, deadline=None, suppress_health_check=list(HealthCheck))
+fuzzed = settings(max_examples=200 if EVERYTHING else 30, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(autouse=True)
