@@ -25,7 +25,7 @@ SEED = pytest.StashKey[int]()
 # the same, runs in `make test`, and all in `make both`. The stores' own contract always runs whole. What is marked `alike`
 # takes seconds there and is in no sample.
 ONE_IN = 20
-SYSTEMS_ONE_IN = 3  # of the systems' tests that are marked `on_both`, others on every run
+SYSTEMS_ONE_IN = 3  # of what is left of the systems' tests, others on every run
 DISORDER = {"shuffled", "duplicated", "both"}
 NOTES = pytest.StashKey[list[str]]()
 
@@ -71,8 +71,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    tests = [item for item in items if isinstance(item, pytest.Function)]
-    left_out = {item for item in tests if _is_left_out(item)} | _not_their_turn(tests, config.stash[SEED])
+    left_out = {item for item in items if isinstance(item, pytest.Function) and _is_left_out(item)}
+    rest = [item for item in items if isinstance(item, pytest.Function) and item not in left_out]
+    left_out |= _not_their_turn(rest, config.stash[SEED])
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
@@ -101,26 +102,19 @@ def _is_left_out(item: pytest.Function) -> bool:
 
 
 def _not_their_turn(tests: list[pytest.Function], seed: int) -> set[pytest.Function]:
-    """Of tests with many cases those that this run, by its seed, does not try."""
-    groups: defaultdict[tuple[int, str], list[pytest.Function]] = defaultdict(list)
-    for item in () if EVERYTHING else tests:
-        groups[_share(item)].append(item)
+    """Of tests with many cases those that this run, by its seed, does not try. It is the same for one file alone."""
+    alike: defaultdict[tuple[str, int], list[pytest.Function]] = defaultdict(list)
     left_out = set[pytest.Function]()
-    for (share, name), group in groups.items():
-        draw = random.Random(f"{seed} {name}")
-        left_out.update(draw.sample(group, len(group) + len(group) // -share))
+    for item in () if EVERYTHING else tests:
+        kept_on = item.callspec.params.get("kept_on") if hasattr(item, "callspec") else None
+        asked = item.get_closest_marker("one_in")
+        if asked is not None:
+            alike[f"{item.nodeid.partition('[')[0]} {kept_on}", asked.args[0]].append(item)
+        elif kept_on == "postgres" and "systems" in item.path.parts and not item.get_closest_marker("only_on"):
+            left_out |= {item} if random.Random(f"{seed} {item.nodeid}").randrange(SYSTEMS_ONE_IN) else set()
+    for (name, share), cases in alike.items():
+        left_out.update(random.Random(f"{seed} {name}").sample(cases, len(cases) + len(cases) // -share))
     return left_out
-
-
-def _share(item: pytest.Function) -> tuple[int, str]:
-    """One in how many, and of which."""
-    kept_on = item.callspec.params.get("kept_on") if hasattr(item, "callspec") else None
-    asked = item.get_closest_marker("one_in")
-    if asked is not None:
-        return asked.args[0], f"{item.nodeid.partition('[')[0]} {kept_on}"
-    if kept_on == "postgres" and "systems" in item.path.parts and item.get_closest_marker("on_both"):
-        return SYSTEMS_ONE_IN, "systems"
-    return 1, ""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,19 +1,24 @@
-"""What a worker claimed and cannot run goes back as it came: after 30 s, when it stops, or when the clock jumps."""
+"""What a worker claimed and cannot run goes back as it came: after 20 s, when it stops, or when the clock jumps."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import time
+from pathlib import Path
 
 import pytest
 
 import penstock as ps
+from penstock.queues import consumer
 from penstock.queues.queue import Queue
+from penstock.runtime.gate import Gate
 from penstock.testing import TestApp, attempt, virtual
 from tests.flow.shop import EFFECT, Listing, effects, shop_app
 
 
 @virtual
-async def test_what_could_not_begin_within_30_seconds_of_its_claim_goes_back_uncharged() -> None:
+async def test_what_could_not_begin_within_20_seconds_of_its_claim_goes_back_uncharged() -> None:
     async def handle(listing: Listing, _message: ps.Message) -> None:
         if listing.name == "slow":
             await asyncio.sleep(600)
@@ -99,3 +104,62 @@ async def test_a_jump_forward_makes_waiting_messages_due_and_one_back_makes_none
     assert len(shop.delivered(listings)) == 1
     await shop.advance(seconds=1_100)
     assert len(shop.delivered(listings)) == 2
+
+
+@pytest.mark.only_on("sqlite")
+def test_what_waited_while_the_process_stood_still_is_claimed_anew_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may have begun it since."""
+    monkeypatch.setattr(consumer, "UNSTARTED_SECONDS", 0.2)
+    begun: list[tuple[str, int]] = []
+
+    async def handle(listing: Listing, message: ps.Message) -> None:
+        begun.append((listing.name, message.delivery.token))
+        if listing.name == "a":
+            time.sleep(0.5)  # noqa: ASYNC251  as a stopped process does
+
+    app, listings = shop_app(handle, parallel=8)
+    app.database = str(tmp_path / "shop.db")
+
+    async def work() -> None:
+        async with app, app.unit():
+            listings.send_all([Listing(name=name) for name in "abcd"])
+        await app.run(until_idle=True)
+
+    asyncio.run(work())
+
+    (first, token), *others = begun
+    assert [first, *sorted(name for name, _ in others)] == list("abcd")
+    assert all(other > token for _, other in others), begun
+
+
+@pytest.mark.only_on("sqlite")
+def test_a_run_until_nothing_is_left_runs_suspects_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it looks just when they were claimed and have not begun."""
+    begun: list[str] = []
+
+    async def handle(listing: Listing, _message: ps.Message) -> None:
+        begun.append(listing.name)
+
+    app, listings = shop_app(handle, parallel=8)
+    app.database = str(tmp_path / "shop.db")
+
+    async def sent() -> None:
+        async with app, app.unit():
+            listings.send_all([Listing(name=name) for name in "abcd"])
+
+    asyncio.run(sent())
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("update penstock_messages set crashes = 1")
+    database.close()
+    turn = Gate.turn
+
+    async def late(gate: Gate) -> None:
+        await asyncio.sleep(0.3)  # longer than it takes to look whether anything is left
+        await turn(gate)
+
+    monkeypatch.setattr(Gate, "turn", late)
+    asyncio.run(app.run(until_idle=True))
+
+    assert sorted(begun) == list("abcd")

@@ -87,7 +87,7 @@ class Consumer:
             for delivery in deliveries:
                 self._settler.give_back(delivery)
             return
-        self._hand_back_old()
+        self._give_back_old()
         self._adapt(full, len(deliveries))
         self._asked = False
         claimed_at = self._loop.time() - since
@@ -98,8 +98,8 @@ class Consumer:
             else:
                 self._waiting.append((claimed_at, delivery))
         self._go_on()
-        if self._waiting and self._hand_back_timer is None:
-            self._hand_back_timer = self._loop.call_later(UNSTARTED_SECONDS, self._hand_back_in_time)
+        if self._hand_back_timer is None:
+            self._hand_back_in_time()
 
     def _adapt(self, full: bool, claimed: int) -> None:
         """Claims grow while they come back full, up to what the handlers were seen to finish in a moment. So does automatic
@@ -134,7 +134,6 @@ class Consumer:
     def _go_on(self) -> None:
         """Starts one slot; it starts the next if there is more to do. A slot ends when nothing is left, so none ever waits
         for a wake-up, and handlers that do not wait need only one."""
-        self._hand_back_old()
         if self._slots.starting or not self._waiting or self._engine.gate.closed:
             return
         slot = self._slots.take()
@@ -152,7 +151,9 @@ class Consumer:
         breathe_at = time() + YIELD_SECONDS
         try:
             # The last of too many slots ends: an operator may have lowered their number.
-            while waiting and not gate.closed and not self._worker.stopping and slots.busy <= slots.parallel:
+            while (
+                self._give_back_old() and not gate.closed and not self._worker.stopping and slots.busy <= slots.parallel
+            ):
                 if batches is not None:
                     # No more than have a place in the list of what runs: who is not in it is never blamed for a death.
                     most = min(self._rows, len(waiting), max(slots.left(), 1))
@@ -175,8 +176,7 @@ class Consumer:
             self._engine.due.freed(self.queue)
 
     async def _run_alone(self, delivery: Delivery, claimed_at: float) -> None:
-        """Others that run may take longer than its lease: it is leased anew while it waits for its turn, and never begins
-        with less than a lease that was made a moment ago."""
+        """Others that run may take longer than its lease: it is leased anew while it waits for its turn."""
         gate, time = self._engine.gate, self._loop.time
         turn = asyncio.ensure_future(gate.turn())
         held_at = claimed_at
@@ -230,13 +230,14 @@ class Consumer:
         if self._hand_back_timer is not None:
             self._hand_back_timer.cancel()
 
-    def _hand_back_old(self) -> None:
-        """Nothing begins with an old lease: not behind handlers that take long, nor in a process that stood still."""
+    def _give_back_old(self) -> bool:
+        """Nothing begins with an old lease: not behind handlers that take long, nor in a process that stood still. Whether
+        anything is left that may begin."""
         while self._waiting and self._waiting[0][0] + UNSTARTED_SECONDS <= self._loop.time():
             self._settler.give_back(self._waiting.popleft()[1])
+        return bool(self._waiting)
 
     def _hand_back_in_time(self) -> None:
         self._hand_back_timer = None
-        self._hand_back_old()
-        if self._waiting:
+        if self._give_back_old():
             self._hand_back_timer = self._loop.call_at(self._waiting[0][0] + UNSTARTED_SECONDS, self._hand_back_in_time)

@@ -145,8 +145,9 @@ class Worker:
 
     async def _stop_when_idle(self) -> None:
         """Stops once nothing runs and nothing is due; what is due later stays for another time."""
-        engine = self._engine
-        while engine.gate.running or engine.due.expects_now() or any(each.holds() for each in self._consumers):
+        engine, gate = self._engine, self._engine.gate
+        # The gate is closed from the moment that a suspect is claimed: until its turn it is in no slot.
+        while gate.running or gate.closed or engine.due.expects_now() or any(each.holds() for each in self._consumers):
             await asyncio.sleep(IDLE_LOOK_SECONDS)
             await engine.committer.drained()
         self.stop()
