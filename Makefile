@@ -55,7 +55,7 @@ types: $(READY) ## Mypy, strict, over src, tests, bench, examples and tools
 
 .PHONY: crash
 crash: $(READY) ## Kill workers KILLS=2000 times on each store, restart the server for a minute, fail every statement once
-	@PENSTOCK_KILLS=$(KILLS) $(RUN) -m pytest tests/crash
+	@PENSTOCK_EVERYTHING=1 PENSTOCK_KILLS=$(KILLS) $(RUN) -m pytest tests/crash
 
 .PHONY: both
 both: $(READY) ## Everything that can run on PostgreSQL, there too: of most a sample is part of `make test`

@@ -25,7 +25,7 @@ SEED = pytest.StashKey[int]()
 # the same, runs in `make test`, and all in `make both`. The stores' own contract always runs whole. What is marked `alike`
 # takes seconds there and is in no sample.
 ONE_IN = 20
-SYSTEMS_ONE_IN = 3  # of what is left of the systems' tests, others on every run
+SYSTEMS_ONE_IN = 4  # of what is left of the systems' tests, others on every run
 DISORDER = {"shuffled", "duplicated", "both"}
 NOTES = pytest.StashKey[list[str]]()
 
@@ -106,7 +106,8 @@ def _not_their_turn(tests: list[pytest.Function], seed: int) -> set[pytest.Funct
     alike: defaultdict[tuple[str, int], list[pytest.Function]] = defaultdict(list)
     left_out = set[pytest.Function]()
     for item in () if EVERYTHING else tests:
-        kept_on = item.callspec.params.get("kept_on") if hasattr(item, "callspec") else None
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        kept_on = given.get("kept_on", given.get("store"))
         asked = item.get_closest_marker("one_in")
         if asked is not None:
             alike[f"{item.nodeid.partition('[')[0]} {kept_on}", asked.args[0]].append(item)

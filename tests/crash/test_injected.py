@@ -108,6 +108,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Postgres
 
 
 @pytest.mark.fault("F24")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_at_any_statement_changes_nothing_of_what_happens(
     fault: str,

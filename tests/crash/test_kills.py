@@ -151,6 +151,7 @@ CASES = [
 
 @pytest.mark.fault("F01")
 @pytest.mark.spec("A1-09", "A2-09", "A13-11")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("point, nth", CASES)
 def test_a_worker_killed_at_a_crash_point_loses_and_doubles_nothing(
     point: str, nth: int, site: Site, oracle: Oracle

@@ -18,6 +18,7 @@ LEASE_SECONDS = 1.0
 
 @pytest.mark.fault("F03")
 @pytest.mark.spec("A2-09", "A2-10")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "queue, way",
     [

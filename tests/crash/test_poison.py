@@ -35,6 +35,7 @@ def quick(numbers: Iterable[int], seconds: float = 0.001) -> list[dict[str, Any]
 
 
 @pytest.mark.fault("F06")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "way, code",
     [
@@ -122,6 +123,7 @@ def test_a_handler_that_sleeps_past_its_wall_limit_is_cancelled_and_retried(site
 
 
 @pytest.mark.fault("F07")
+@pytest.mark.alike
 def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Site]) -> None:
     # These wait beside it when the event loop stops turning: their time runs out as well, and it is not their fault.
     others = range(5)
@@ -149,6 +151,7 @@ def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Si
 
 @pytest.mark.alike
 @pytest.mark.fault("F07", "F08")
+@pytest.mark.alike
 def test_a_stuck_worker_is_killed_in_time_and_a_slow_one_left_alone(
     sites: Callable[[str], Site], note: Callable[[str], None]
 ) -> None:
