@@ -19,6 +19,7 @@ from tests.crash.lookout import Place, RunningList
 from tests.crash.oracle import Oracle
 
 AIM_SECONDS = 0.4  # a worker that does not get to the wished place by then is killed where it is
+PATIENT_SECONDS = 3.0  # the same while too few kills hit a handler
 FALL_SECONDS = 3.0  # the same for one that is to kill itself
 ANYWHERE_SECONDS = 0.2  # about as long as a start takes
 AIMS = {"handler": 40, "processor": 20, "commit": 30, "anywhere": 10}  # how often each is wished for
@@ -39,17 +40,33 @@ class Kill:
     point: str = ""  # the crash point at which it killed itself
 
 
+def hit_a_handler(kill: Kill) -> bool:
+    return kill.place in (Place.IN_HANDLER, Place.ON_PROCESSOR)
+
+
 @dataclass
 class Marksman:
     site: Site
     oracle: Oracle
     random: Random
+    is_hit: Callable[[Kill], bool] = hit_a_handler
     kills: list[Kill] = field(default_factory=list)
+
+    def is_done(self, kills: int) -> bool:
+        """There were so many, half of them or more with a handler in flight; or twice as many, and it cannot aim."""
+        return len(self.kills) >= (kills * 2 if self.misses() else kills)
+
+    def misses(self) -> bool:
+        """Too few of the kills hit a handler so far: left to chance, a few kills on a slow machine prove little."""
+        return self.hits() * 2 < len(self.kills)
+
+    def hits(self) -> int:
+        return sum(map(self.is_hit, self.kills))
 
     def kill(self, victim: Victim, aim: str | Aim | None = None) -> Kill:
         """Where it is wished for: at one of the places, or once the list of running handlers looks as it should."""
         if aim is None:
-            [aim] = self.random.choices(list(AIMS), list(AIMS.values()))
+            [aim] = ["handler"] if self.misses() else self.random.choices(list(AIMS), list(AIMS.values()))
         reached = self._wait_for(victim, aim)
         at = victim.kill()  # at once: a handler is over in a few milliseconds
         return self._recorded(victim, at, in_commit=aim == "commit" and reached)
@@ -85,7 +102,7 @@ class Marksman:
             ends = time.monotonic() + self.random.uniform(0, ANYWHERE_SECONDS)
         else:
             self.site.up(victim)  # on a busy machine it would otherwise never live long enough to do anything
-            ends = time.monotonic() + AIM_SECONDS
+            ends = time.monotonic() + (PATIENT_SECONDS if self.misses() else AIM_SECONDS)
         at_the_place: dict[str, Callable[[], bool]] = {
             "handler": lambda: victim.running is not None and victim.running.busy(),
             "processor": lambda: victim.running is not None and victim.running.on_processor(),
@@ -140,10 +157,6 @@ class Marksman:
 
     def places(self) -> Counter[Place]:
         return Counter(kill.place for kill in self.kills)
-
-    def in_flight(self) -> int:
-        places = self.places()
-        return places[Place.IN_HANDLER] + places[Place.ON_PROCESSOR]
 
     def summary(self) -> str:
         places = ", ".join(f"{count} {place}" for place, count in self.places().most_common())

