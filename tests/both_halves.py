@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -30,6 +31,8 @@ FIRST = (
     *("tests/contract", "tests/simulation", "tests/web", "tests/systems", "tests/moving"),
     *("tests/test_examples.py", "tests/test_docs.py"),
 )
+MEMORY = Path("/dev/shm")  # what computes keeps its files there: a disk makes them wait, and nobody cuts their power
+MEMORY_BYTES = 2_000_000_000  # as much has to be free of it
 TYPES = ("mypy", "--strict")
 TYPES_NICE = 5  # so that they take what the tests leave
 CLOSING = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
@@ -42,13 +45,19 @@ def main() -> int:
     beside = {"The first half": FIRST, "The crashes": CRASHES}
     with tempfile.TemporaryDirectory(prefix="penstock-halves-") as folder, ExitStack() as files:
         types = _Types()
+        memory = files.enter_context(_in_memory())
         said = {name: Path(folder, f"{number}.txt") for number, name in enumerate(beside)}
         parts = [Path(folder, f"{number}.json") for number in range(len(beside) + 1)]
         started = [
-            _start(arguments, part, stdout=files.enter_context(said[name].open("w")))
+            _start(
+                arguments,
+                part,
+                {} if arguments is CRASHES else memory,
+                stdout=files.enter_context(said[name].open("w")),
+            )
             for (name, arguments), part in zip(beside.items(), parts[1:], strict=True)
         ]
-        shown = _start(second, parts[0], stdout=subprocess.PIPE)
+        shown = _start(second, parts[0], memory, stdout=subprocess.PIPE)
         assert shown.stdout is not None
         told = ""
         for line in shown.stdout:
@@ -92,8 +101,22 @@ class _Types:
         return self._process.returncode
 
 
-def _start(arguments: Sequence[str], part: Path, stdout: int | IO[str]) -> subprocess.Popen[str]:
-    environment = {**os.environ, PART_VARIABLE: str(part), "COLUMNS": os.environ.get("COLUMNS", "100")}
+@contextmanager
+def _in_memory() -> Iterator[dict[str, str]]:
+    """The variable that makes a process keep its temporary files in memory, where there is room for them."""
+    if not (os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES):
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="penstock-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)  # PostgreSQL refuses to be root, and has to get there as somebody else
+        yield {"TMPDIR": folder}
+
+
+def _start(
+    arguments: Sequence[str], part: Path, environment: dict[str, str], stdout: int | IO[str]
+) -> subprocess.Popen[str]:
+    wide = os.environ.get("COLUMNS", "100")
+    environment = {**os.environ, **environment, PART_VARIABLE: str(part), "COLUMNS": wide}
     command = [sys.executable, "-m", "pytest", *arguments]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stdout, stderr=subprocess.STDOUT, text=True)
 

@@ -1,4 +1,5 @@
-"""The gate: one runs alone at a time, and whoever gives up its turn leaves the way open for the others."""
+"""The gate: one runs alone at a time, whoever gives up its turn leaves the way open for the others, and without the store
+nothing begins."""
 
 from __future__ import annotations
 
@@ -7,21 +8,27 @@ import asyncio
 from penstock.runtime.gate import Gate
 
 
+def expected(gate: Gate) -> asyncio.Future[None]:
+    gate.expect()
+    return asyncio.ensure_future(gate.turn())
+
+
 def test_a_turn_that_is_given_up_while_others_run_reopens_the_gate() -> None:
     async def work() -> None:
         gate, reopened = Gate(), []
         gate.when_reopened(lambda: reopened.append(gate.closed))
         gate.running = 1
-        turn = asyncio.ensure_future(gate.turn())
+        turn = expected(gate)
         await asyncio.sleep(0)
         assert gate.closed
 
         turn.cancel()
+        gate.leave(had_turn=False)
         await asyncio.wait({turn})
         assert reopened == [False]
 
         gate.running = 0
-        await asyncio.wait_for(gate.turn(), 1)
+        await asyncio.wait_for(expected(gate), 1)
 
     asyncio.run(work())
 
@@ -29,36 +36,59 @@ def test_a_turn_that_is_given_up_while_others_run_reopens_the_gate() -> None:
 def test_a_turn_that_is_given_up_before_it_came_takes_nothing_from_who_has_one() -> None:
     async def work() -> None:
         gate = Gate()
-        await gate.turn()
-        second, third = asyncio.ensure_future(gate.turn()), asyncio.ensure_future(gate.turn())
+        await expected(gate)
+        second, third = expected(gate), expected(gate)
         await asyncio.sleep(0)
 
         second.cancel()
+        gate.leave(had_turn=False)
         await asyncio.wait({second})
         assert gate.closed
         assert not third.done()
 
-        gate.over()
+        gate.leave(had_turn=True)
         await asyncio.wait_for(third, 1)
         assert gate.closed
 
     asyncio.run(work())
 
 
-def test_it_stays_closed_until_the_last_that_waits_has_had_its_turn() -> None:
+def test_it_stays_closed_until_the_last_that_was_claimed_has_had_its_turn() -> None:
     async def work() -> None:
         gate, reopened = Gate(), []
         gate.when_reopened(lambda: reopened.append(gate.closed))
-        await gate.turn()
-        second = asyncio.ensure_future(gate.turn())
-        await asyncio.sleep(0)
+        await expected(gate)
+        second = expected(gate)
 
-        gate.over()
+        gate.leave(had_turn=True)
         assert gate.closed
         await asyncio.wait_for(second, 1)
         assert reopened == []
 
-        gate.over()
+        gate.leave(had_turn=True)
         assert reopened == [False]
+
+    asyncio.run(work())
+
+
+def test_it_is_closed_while_the_store_is_away_and_as_long_as_a_suspect_is_there() -> None:
+    async def work() -> None:
+        gate, reopened = Gate(), []
+        gate.when_reopened(lambda: reopened.append(gate.closed))
+        gate.cut_off(True)
+        assert gate.closed
+        gate.cut_off(True)  # once more, before it is back
+        gate.cut_off(False)
+        assert reopened == [False]
+
+        await expected(gate)
+        gate.cut_off(True)
+        gate.cut_off(False)
+        assert gate.closed
+        gate.cut_off(True)
+        gate.leave(had_turn=True)
+        assert gate.closed
+        gate.cut_off(False)
+        assert reopened == [False, False]
 
     asyncio.run(work())

@@ -33,6 +33,10 @@ class Presence(Protocol):
         """Neighbours that have died and whose rows nobody has returned yet."""
         ...
 
+    def when_cut_off(self, told: Callable[[bool], object]) -> None:
+        """Told, in the writer's thread, that this process has lost its lock with its way to the store, and has it again."""
+        ...
+
     def forget(self, worker: int) -> None:
         """The rows of this departed worker were returned: remove what is left of it."""
         ...

@@ -93,7 +93,7 @@ class Consumer:
         claimed_at = self._loop.time() - since
         for delivery in deliveries:
             if delivery.crashes:
-                self._engine.gate.closed = True  # before its turn comes: what is claimed meanwhile could only wait
+                self._engine.gate.expect()
                 self._worker.spawn(self._run_alone(delivery, claimed_at))
             else:
                 self._waiting.append((claimed_at, delivery))
@@ -183,7 +183,7 @@ class Consumer:
         try:
             while True:
                 its_turn, _ = await asyncio.wait({turn}, timeout=held_at + UNSTARTED_SECONDS / 2 - time())
-                if its_turn and time() - held_at <= UNSTARTED_SECONDS:
+                if its_turn and not gate.away and time() - held_at <= UNSTARTED_SECONDS:
                     break
                 held_at = time()
                 await self._settler.hold(delivery, self._settings.lease_seconds)
@@ -192,8 +192,7 @@ class Consumer:
             self._settler.refused(delivery, self.queue, error)
         finally:
             turn.cancel()
-            if turn.done() and not turn.cancelled():
-                gate.over()
+            gate.leave(had_turn=turn.done() and not turn.cancelled())
 
     async def _run_now(self, delivery: Delivery) -> None:
         slot = None if self._worker.stopping else self._slots.take()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
@@ -100,7 +101,9 @@ class Engine:
         self._bell = self.surroundings.bell(self.store, me)
         opened.callback(self._bell.close)
         self.gate = Gate()
-        self.due = DueLoop(self.clock, may_sweep=self.may_sweep, start=self._start, ring=self.ring)
+        loop = asyncio.get_running_loop()
+        self.presence.when_cut_off(lambda away: loop.call_soon_threadsafe(self.gate.cut_off, away))
+        self.due = DueLoop(self.clock, may_sweep=self.may_sweep, start=lambda: self.committer.start(), ring=self.ring)
         self.meter = MeterBook(self)
         self.history = History(
             self.store.open_history,
@@ -194,9 +197,6 @@ class Engine:
         self.due.look(queues)
         for callback in self.when_rung:
             callback()
-
-    def _start(self) -> bool:
-        return self.committer.start()
 
     def ring(self, queues: Collection[str]) -> None:
         self._bell.ring(queues)

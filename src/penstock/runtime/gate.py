@@ -1,4 +1,5 @@
-"""The gate: lets handlers run side by side, and a suspect run alone with nothing else in the process."""
+"""The gate: lets handlers run side by side, a suspect alone with nothing else in the process, and nothing begin without the
+store."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ class Gate:
 
     def __init__(self) -> None:
         self.closed = False
+        self.away = False  # the store is
         self.running = 0
         self.watched = 0  # how many wait for quiet
         self.on_watch: set[Callable[[], None]] = set()  # of what runs for long and can end early
-        self._suspects = 0  # that run or wait for their turn
+        self._suspects = 0  # that run, or were claimed and wait for their turn
         self._one = asyncio.Lock()
         self._quiet = asyncio.Event()
         self._reopened: list[Callable[[], None]] = []
@@ -39,29 +41,34 @@ class Gate:
     def when_reopened(self, callback: Callable[[], None]) -> None:
         self._reopened.append(callback)
 
-    async def turn(self) -> None:
-        """Returns when nothing else runs, and nothing will until `over`."""
+    def expect(self) -> None:
+        """A suspect was claimed, and has to `leave` in the end: what would be claimed meanwhile could only wait as well."""
         self._suspects += 1
         self.closed = True
-        try:
-            await self._one.acquire()
-        except BaseException:
-            self._leave()
-            raise
+
+    async def turn(self) -> None:
+        """Returns when nothing else runs, and nothing will until it leaves."""
+        await self._one.acquire()
         try:
             await self.quiet()
         except BaseException:
-            self.over()
+            self._one.release()
             raise
 
-    def over(self) -> None:
-        self._one.release()
-        self._leave()
-
-    def _leave(self) -> None:
-        """Stays closed while another suspect waits: what would be claimed now could only wait as well."""
+    def leave(self, *, had_turn: bool) -> None:
+        if had_turn:
+            self._one.release()
         self._suspects -= 1
-        if not self._suspects:
+        self._reopen()
+
+    def cut_off(self, away: bool) -> None:
+        """What began without the store could save nothing, while others may take it over and begin it too."""
+        self.away = away
+        self.closed = True
+        self._reopen()
+
+    def _reopen(self) -> None:
+        if not (self._suspects or self.away):
             self.closed = False
             for callback in self._reopened:
                 callback()

@@ -8,6 +8,7 @@ import mmap
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from penstock.contracts import running
@@ -115,6 +116,9 @@ class PostgresPresence:
         if cells is None:
             return Departed(worker, None, [])
         return Departed(worker, running.may_have_started(cells), running.blamed(cells))
+
+    def when_cut_off(self, told: Callable[[bool], object]) -> None:
+        self._session.cut_off = told
 
     def forget(self, worker: int) -> None:
         self._session.departed.discard(worker)

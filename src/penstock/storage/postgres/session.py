@@ -63,6 +63,7 @@ class PostgresSession:
         self.guarded: dict[str, QueueSettings] = {}
         self.departed: set[int] = set()  # workers that were found dead, and whose rows nobody has returned
         self.came_back: Callable[[], None] | None = None
+        self.cut_off: Callable[[bool], object] = lambda away: None
         self._started_in = started_in
         self._sql = statements()
         self._inside = False  # of a transaction
@@ -330,6 +331,7 @@ class PostgresSession:
         ends = time.perf_counter() + PATIENCE_SECONDS
         number: int | None = None
         is_read = False
+        self.cut_off(True)
         while True:
             self.connection.close()
             try:
@@ -339,6 +341,7 @@ class PostgresSession:
                     if not is_read:  # once, before anything else is noted in its place
                         number, is_read = self._ask("ledger.read_number", {"worker": self.worker}), True
                     self._enrol_again()
+                self.cut_off(False)
                 return number
             except (StoreUnavailable, psycopg.Error):
                 if time.perf_counter() > ends:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from penstock.contracts import running
@@ -100,6 +101,9 @@ class SqlitePresence:
             pass
         os.close(file)
         return False
+
+    def when_cut_off(self, told: Callable[[bool], object]) -> None:
+        """Never: a file is there."""
 
     def forget(self, worker: int) -> None:
         path_of(self._database, worker).unlink(missing_ok=True)
