@@ -24,8 +24,8 @@ SEED = pytest.StashKey[int]()
 # On PostgreSQL a test costs ten times as much. Of those that only say that a program does the same on both, a sample, always
 # the same, runs in `make test`, and all in `make both`. The stores' own contract always runs whole. What is marked `alike`
 # takes seconds there and is in no sample.
-ONE_IN = 20
-SYSTEMS_ONE_IN = 4  # of what is left of the systems' tests, others on every run
+ONE_IN = 25
+SYSTEMS_ONE_IN = 6  # of what is left of the systems' tests, others on every run
 DISORDER = {"shuffled", "duplicated", "both"}
 NOTES = pytest.StashKey[list[str]]()
 

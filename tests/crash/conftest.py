@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.harness import THOROUGH, Nursery, Site, site_in
+from tests.crash.harness import Nursery, Site, site_in
 from tests.crash.oracle import Oracle
+from tests.extent import EVERYTHING
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +29,7 @@ def store(request: pytest.FixtureRequest) -> str:
     only = request.node.get_closest_marker("only_on")
     if only is not None and only.args[0] != store:
         pytest.skip(f"is about {only.args[0]}")
-    if request.node.get_closest_marker("alike") and store != "sqlite" and not THOROUGH:
+    if request.node.get_closest_marker("alike") and store != "sqlite" and not EVERYTHING:
         pytest.skip("goes the same way on both stores: here only `make crash` looks at both")
     return store
 

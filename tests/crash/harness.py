@@ -21,8 +21,7 @@ from tests.crash.journal import JOURNAL_VARIABLE, JournalReader, wait_until
 from tests.crash.lookout import RunningList
 from tests.crash.nursery import Answer, Request
 
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "40"))  # on each store
-THOROUGH = KILLS > 150  # also what takes minutes
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "30"))  # on each store
 ROOT = Path(__file__).resolve().parents[2]
 GRACE_SECONDS = 25.0
 SOCKETS_VARIABLE = "XDG_RUNTIME_DIR"  # a short path: the wake-up sockets go there

@@ -10,16 +10,17 @@ from itertools import count
 
 import pytest
 
-from tests.crash.harness import SOCKETS_VARIABLE, THOROUGH, Site, Victim
+from tests.crash.harness import SOCKETS_VARIABLE, Site, Victim
 from tests.crash.journal import wait_until
 from tests.crash.leases import LEASE_VARIABLE
 from tests.crash.oracle import Oracle
 from tests.crash.proxy import Proxy
 from tests.crash.test_pauses import LEASE_SECONDS, ask_for_a_sign_of_life, victim
+from tests.extent import EVERYTHING
 
 pytestmark = pytest.mark.only_on("postgres")
 
-CYCLES = 2 if THOROUGH else 1
+CYCLES = 2 if EVERYTHING else 1
 TAKEN_OVER_SECONDS = 3.0  # a lapsed lease is looked for once a second, on a machine that may be busy
 ENDED_SECONDS = 10.0  # after which the server ends a connection that does nothing inside a transaction
 MESSAGES = 400
@@ -85,7 +86,7 @@ def test_a_worker_stopped_inside_its_commit_holds_up_nobody_else(site: Site, ora
     for number in range(100):
         site.journal.wait("ended", queue="second", number=MESSAGES + number, seconds=LEASE_SECONDS + TAKEN_OVER_SECONDS)
     assert site.ground.writing(stopped.pid), "the server has ended its transaction already: this proves little"
-    if THOROUGH:
+    if EVERYTHING:
         oracle.wait_until_empty(seconds=ENDED_SECONDS + LEASE_SECONDS + 5 * TAKEN_OVER_SECONDS)  # one after the other
     stopped.signal(signal.SIGCONT)
 

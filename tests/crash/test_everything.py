@@ -15,7 +15,7 @@ import pytest
 
 from penstock.contracts.faults import CRASH_POINTS
 from tests.crash.everything import KIND_OF, KINDS, WRONG_VARIABLE, queue_of
-from tests.crash.harness import KILLS, THOROUGH, Site, Victim
+from tests.crash.harness import KILLS, Site, Victim
 from tests.crash.journal import wait_until
 from tests.crash.leases import LEASE_VARIABLE
 from tests.crash.lookout import RunningList
@@ -23,10 +23,11 @@ from tests.crash.marksman import Kill, Marksman
 from tests.crash.oracle import Oracle
 from tests.crash.reckoning import Reckoning
 from tests.crash.test_pauses import pause_outside_of_a_transaction
+from tests.extent import EVERYTHING
 
-EVERYTHING_KILLS = KILLS // 2 if THOROUGH else 10
+EVERYTHING_KILLS = KILLS // 2 if EVERYTHING else 10
 KILLS_A_ROUND = 10
-PAUSES = 20 if THOROUGH else 2
+PAUSES = 20 if EVERYTHING else 2
 LEASE_SECONDS, AWAY_SECONDS = 3.0, 4.0
 REST_SECONDS = 60.0  # what everything may take to come to rest: a bound to fail at
 BOTH_AT_ONCE_EVERY = 7
@@ -150,7 +151,7 @@ def test_a_controller_at_work_holds_up_nobody_when_a_worker_dies(dies: str, site
 
 
 @pytest.mark.alike
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_who_saves_an_effect_outside_of_his_unit_is_found_out_by_a_few_kills(
     kind: str, site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.crash.harness import THOROUGH, Site, Victim
+from tests.crash.harness import Site, Victim
 from tests.crash.journal import wait_until
 from tests.crash.leases import LEASE_VARIABLE
 from tests.crash.oracle import Oracle
+from tests.extent import EVERYTHING
 
-CYCLES = 4 if THOROUGH else 2  # of each way
+CYCLES = 4 if EVERYTHING else 2  # of each way
 LEASE_SECONDS = 1.0
 
 

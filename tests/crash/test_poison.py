@@ -11,10 +11,11 @@ import pytest
 
 from penstock.runtime.supervisor import OVERRUN_SECONDS, SILENCE_SECONDS
 from penstock.runtime.worker import BEAT_SECONDS
-from tests.crash.harness import THOROUGH, Site
+from tests.crash.harness import Site
 from tests.crash.journal import Entry
 from tests.crash.oracle import Buried, Oracle
 from tests.crash.victim import HANG_WALL_SECONDS, RETRY_SECONDS, Task
+from tests.extent import EVERYTHING
 
 POISON = 666
 EARLY_SECONDS = 0.1  # a handler's time runs from just before it can write to the journal
@@ -23,7 +24,7 @@ LATE_SECONDS = 3.0  # one look a second, and a machine that may be busy
 QUICK = {"overrun_seconds": 1.2, "stall_seconds": 1.4, "silence_seconds": 5.0, "watch_seconds": 0.1}
 PROMPT = {"restart_seconds_longest": 0.05}  # where the rest before a start is of no interest
 # As users have them, or half as long.
-SHARE = 1.0 if THOROUGH else 0.5
+SHARE = 1.0 if EVERYTHING else 0.5
 OVERRUN, SILENCE = SHARE * OVERRUN_SECONDS, SHARE * SILENCE_SECONDS
 
 

@@ -13,16 +13,17 @@ import pytest
 
 from penstock.cli.worker import EXIT_STORE
 from penstock.storage.postgres.schema import VERSION
-from tests.crash.harness import THOROUGH, Site
+from tests.crash.harness import Site
 from tests.crash.journal import wait_until
 from tests.crash.marksman import quantile
 from tests.crash.oracle import Oracle, read_ids
+from tests.extent import EVERYTHING
 from tests.postgres import server
 
 pytestmark = pytest.mark.only_on("postgres")
 
-SECONDS = 60.0 if THOROUGH else 6.0
-RESTARTED_EVERY = (5.0, 20.0) if THOROUGH else (1.5, 2.5)
+SECONDS = 60.0 if EVERYTHING else 6.0
+RESTARTED_EVERY = (5.0, 20.0) if EVERYTHING else (1.5, 2.5)
 ENDED_EVERY_SECONDS = 0.2
 AT_WORK_AGAIN_SECONDS = 5.0  # the promise, from the return of the server
 PICKED_UP_SECONDS = 0.5  # with nobody listening it would be up to a second

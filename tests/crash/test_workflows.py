@@ -11,12 +11,13 @@ from random import Random
 
 import pytest
 
-from tests.crash.harness import KILLS, THOROUGH, Site, Victim
+from tests.crash.harness import KILLS, Site, Victim
 from tests.crash.journal import Entry, wait_until
 from tests.crash.ladder import PARALLEL, RUNGS, effect_of
 from tests.crash.leases import LEASE_VARIABLE
 from tests.crash.oracle import Oracle
 from tests.crash.test_pauses import pause_outside_of_a_transaction
+from tests.extent import EVERYTHING
 
 QUEUE = "workflow.ladder"
 BOUNDARIES = ("step.before", "step.after", "step.saved")
@@ -25,7 +26,7 @@ KILLED_AT = [
     *(("step.saved", 1), ("step.saved", 12), ("step.saved", 20), ("commit.before", 5), ("commit.before", 14)),
     *(("commit.after", 3), ("commit.after", 16)),
 ]
-RANDOM_KILLS = KILLS // 10 if THOROUGH else 8
+RANDOM_KILLS = KILLS // 10 if EVERYTHING else 8
 RUNS_AT_ONCE, KILLS_A_ROUND = 20, 8
 LEASE_SECONDS = 2.5
 RUNS = "select id, state, result from penstock_runs"
@@ -39,7 +40,7 @@ def test_a_run_of_twenty_steps_is_completed_whichever_boundary_its_worker_is_kil
     site: Site, oracle: Oracle, note: Callable[[str], None]
 ) -> None:
     began = time.monotonic()
-    cases = [*product(BOUNDARIES, range(1, RUNGS + 1)), *KILLED_AT[-4:]] if THOROUGH else KILLED_AT
+    cases = [*product(BOUNDARIES, range(1, RUNGS + 1)), *KILLED_AT[-4:]] if EVERYTHING else KILLED_AT
     for number, (point, nth) in enumerate(cases):
         start(site, number, seconds=0.002)
         doomed = worker(site, PENSTOCK_CRASH_AT=f"{point}=kill@{nth}")

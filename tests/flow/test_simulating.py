@@ -48,7 +48,7 @@ def test_a_few_histories_on_each_store() -> None:
 
 @only_on_sqlite
 @pytest.mark.spec("A13-11")
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.__name__)
 def test_a_typical_mistake_is_found_and_its_seed_fails_again(mistake: type[Orders]) -> None:
     mended = type(mistake.__name__, (mistake,), {"mended": True})

@@ -14,7 +14,7 @@ import pytest
 
 from penstock_systems.appstore.demo.choice import chosen
 
-SMALL = {"APPS": "150", "DAYS": "0.52", "COLUMNS": "100", "PYTHONHASHSEED": "random"}
+SMALL = {"APPS": "100", "DAYS": "0.52", "COLUMNS": "100", "PYTHONHASHSEED": "random"}
 COMMAND = [sys.executable, "-m", "penstock_systems.appstore.demo"]
 
 
