@@ -187,6 +187,7 @@ async def test_what_was_claimed_begins_only_once_the_way_to_the_store_is_back() 
             listings.send_all([Listing(name=name) for name in "abcd"])
         await shop.advance(seconds=15)
         assert begun == ["a"]
+        assert (await shop.counts(listings)).ready == 3, "nobody else could take them"
 
         gate().cut_off(False)
         await shop.advance(seconds=1)

@@ -16,7 +16,7 @@ def expected(gate: Gate) -> asyncio.Future[None]:
 def test_a_turn_that_is_given_up_while_others_run_reopens_the_gate() -> None:
     async def work() -> None:
         gate, reopened = Gate(), []
-        gate.when_reopened(lambda: reopened.append(gate.closed))
+        gate.on_reopen.append(lambda: reopened.append(gate.closed))
         gate.running = 1
         turn = expected(gate)
         await asyncio.sleep(0)
@@ -56,7 +56,7 @@ def test_a_turn_that_is_given_up_before_it_came_takes_nothing_from_who_has_one()
 def test_it_stays_closed_until_the_last_that_was_claimed_has_had_its_turn() -> None:
     async def work() -> None:
         gate, reopened = Gate(), []
-        gate.when_reopened(lambda: reopened.append(gate.closed))
+        gate.on_reopen.append(lambda: reopened.append(gate.closed))
         await expected(gate)
         second = expected(gate)
 
@@ -74,11 +74,17 @@ def test_it_stays_closed_until_the_last_that_was_claimed_has_had_its_turn() -> N
 def test_it_is_closed_while_the_store_is_away_and_as_long_as_a_suspect_is_there() -> None:
     async def work() -> None:
         gate, reopened = Gate(), []
-        gate.when_reopened(lambda: reopened.append(gate.closed))
+        gate.on_reopen.append(lambda: reopened.append(gate.closed))
+        cuts: list[str] = []
+        gate.on_watch.add(lambda: cuts.append("what runs for long lands"))
+        gate.on_cut.append(lambda: cuts.append("what waits goes back"))
         gate.cut_off(True)
         assert gate.closed
+        assert gate.watched == 1
         gate.cut_off(True)  # once more, before it is back
+        assert cuts == ["what runs for long lands", "what waits goes back"]
         gate.cut_off(False)
+        assert gate.watched == 0
         assert reopened == [False]
 
         await expected(gate)

@@ -156,6 +156,7 @@ class Host:
         """While this worker runs, objects that other processes ask for are let go when they have nothing to do."""
         self._worker = worker
         self.engine.when_rung.append(self._rung)
+        self.engine.gate.on_cut.append(self.evict_all)
 
     def _rung(self) -> None:
         if self._has_owned and self._worker is not None and not self._worker.stopping and not self._letting_go:
@@ -194,6 +195,8 @@ class Host:
             token = _inside.set((*inside, key))
             try:
                 async with resident.lock:
+                    if self.engine.gate.away:
+                        await self.engine.in_writer(lambda: None)  # which it can do once the store is back
                     # Whoever waited may find that the object has moved meanwhile: what is in memory here is old.
                     if self._residents.get(key) is resident:
                         return await self._event(resident, method, arguments, named, once)

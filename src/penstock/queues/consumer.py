@@ -51,7 +51,8 @@ class Consumer:
         self.queue = queue.name
         self.lease_micros = int(settings.lease_seconds * 1_000_000)
         self._wait_micros = int(settings.wait_seconds * 1_000_000) if patient and settings.batch > 1 else 0
-        engine.gate.when_reopened(self._reopened)
+        engine.gate.on_reopen.append(self._reopened)
+        engine.gate.on_cut.append(self.give_back_waiting)
 
     # -- asked and told by the due loop -----------------------------------------------------------------
 
@@ -179,13 +180,13 @@ class Consumer:
         """Others that run may take longer than its lease: it is leased anew while it waits for its turn."""
         gate, time = self._engine.gate, self._loop.time
         turn = asyncio.ensure_future(gate.turn())
-        held_at = claimed_at
+        held_at, cuts = claimed_at, gate.cuts
         try:
             while True:
                 its_turn, _ = await asyncio.wait({turn}, timeout=held_at + UNSTARTED_SECONDS / 2 - time())
-                if its_turn and not gate.away and time() - held_at <= UNSTARTED_SECONDS:
+                if its_turn and gate.cuts == cuts and time() - held_at <= UNSTARTED_SECONDS:
                     break
-                held_at = time()
+                held_at, cuts = time(), gate.cuts
                 await self._settler.hold(delivery, self._settings.lease_seconds)
             await self._run_now(delivery)
         except (LeaseLost, StoreError) as error:

@@ -13,13 +13,15 @@ class Gate:
     def __init__(self) -> None:
         self.closed = False
         self.away = False  # the store is
+        self.cuts = 0  # how often it was
         self.running = 0
-        self.watched = 0  # how many wait for quiet
+        self.watched = 0  # how many wait for quiet, or for the store
         self.on_watch: set[Callable[[], None]] = set()  # of what runs for long and can end early
+        self.on_cut: list[Callable[[], object]] = []
+        self.on_reopen: list[Callable[[], None]] = []
         self._suspects = 0  # that run, or were claimed and wait for their turn
         self._one = asyncio.Lock()
         self._quiet = asyncio.Event()
-        self._reopened: list[Callable[[], None]] = []
 
     def left(self) -> None:
         """A handler has ended while somebody waits for quiet."""
@@ -37,9 +39,6 @@ class Gate:
                 await self._quiet.wait()
         finally:
             self.watched -= 1
-
-    def when_reopened(self, callback: Callable[[], None]) -> None:
-        self._reopened.append(callback)
 
     def expect(self) -> None:
         """A suspect was claimed, and has to `leave` in the end: what would be claimed meanwhile could only wait as well."""
@@ -62,13 +61,21 @@ class Gate:
         self._reopen()
 
     def cut_off(self, away: bool) -> None:
-        """What began without the store could save nothing, while others may take it over and begin it too."""
+        """What began without the store could save nothing, while others may take it over and begin it too: nothing begins,
+        and what was claimed and waits is given back, as soon as that can be."""
+        if away == self.away:
+            return
         self.away = away
-        self.closed = True
+        self.cuts += away
+        self.watched += 1 if away else -1
+        if away:
+            self.closed = True
+            for told in (*self.on_watch, *self.on_cut):
+                told()
         self._reopen()
 
     def _reopen(self) -> None:
         if not (self._suspects or self.away):
             self.closed = False
-            for callback in self._reopened:
-                callback()
+            for told in self.on_reopen:
+                told()

@@ -113,9 +113,8 @@ class Worker:
         self._stop.set()
 
     def _started(self) -> None:
-        engine = self._engine
-        names = [consumer.queue for consumer in self._consumers]
-        engine.events.emit(WorkerStarted(engine.writer.workers.me, engine.store.location, names))
+        engine, queues = self._engine, [consumer.queue for consumer in self._consumers]
+        engine.events.emit(WorkerStarted(engine.writer.workers.me, engine.store.location, queues))
         self._give_sign()
         engine.due.begin(self._consumers)
 

@@ -332,8 +332,8 @@ class PostgresSession:
         number: int | None = None
         is_read = False
         self.cut_off(True)
+        self.connection.close()
         while True:
-            self.connection.close()
             try:
                 self._connect()
                 if self.worker:
@@ -343,8 +343,9 @@ class PostgresSession:
                     self._enrol_again()
                 self.cut_off(False)
                 return number
-            except (StoreUnavailable, psycopg.Error):
-                if time.perf_counter() > ends:
+            except BaseException as error:
+                self.connection.close()  # whoever needs it next comes here again: nobody has been told that it is back
+                if time.perf_counter() > ends or not isinstance(error, StoreUnavailable | psycopg.Error):
                     raise
                 time.sleep(AGAIN_SECONDS)
 
