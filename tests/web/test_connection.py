@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from penstock.web import connection
 from tests.web.outside import ACCOUNT, shop_app
 from tests.web.server import TOKEN, served
 
@@ -118,6 +120,42 @@ def test_idle_connections_and_contradictions_about_a_body_disturb_nobody(url: st
     finally:
         for connection in idle:
             connection.close()
+
+
+@pytest.mark.fault("F53")
+def test_a_request_that_is_never_complete_is_hung_up_on_and_a_slow_one_is_not(
+    url: str, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.5)
+    head = f"POST {PUSH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n"
+    rest = 'content-length: 11\r\n\r\n{"body": 1}'
+
+    for begun in ("", head[:30], f"{head}content-length: 100\r\n\r\n"):
+        with connected(url) as slow:
+            slow.sendall(begun.encode())
+            assert said_by(slow).startswith("HTTP/1.1 408"), begun
+    with connected(url) as steady:
+        for part in (head, rest[:30], rest[30:]):
+            steady.sendall(part.encode())
+            time.sleep(0.1)
+        assert steady.recv(4_096).startswith(b"HTTP/1.1 200")
+        steady.sendall(head[:30].encode())
+        assert "HTTP/1.1 408" in said_by(steady), "the second request of a connection"
+    assert works(client)
+    assert waiting(client) == 2
+
+
+def connected(url: str) -> socket.socket:
+    host, port = url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+def said_by(server: socket.socket) -> str:
+    """All that comes before it hangs up."""
+    said = b""
+    while part := server.recv(4_096):
+        said += part
+    return said.decode()
 
 
 def is_refused(connection: socket.socket, sent: bytes) -> bool:

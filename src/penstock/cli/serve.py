@@ -21,6 +21,7 @@ from penstock.cli.output import FINE, INTERRUPTED, Output, plain
 from penstock.cli.reference import load
 from penstock.model.errors import BadConfig
 from penstock.model.redaction import address_shown
+from penstock.web.connection import Connection
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, Token, configured, hashed
 
@@ -126,6 +127,7 @@ async def _serve(output: Output, app: App, listening: socket.socket, tokens: lis
         server = _Server(
             uvicorn.Config(
                 make_site(app, tokens=tokens),
+                http=Connection,
                 log_config=None,
                 log_level="warning",
                 access_log=False,
