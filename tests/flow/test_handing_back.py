@@ -163,32 +163,3 @@ def test_a_run_until_nothing_is_left_runs_suspects_too(tmp_path: Path, monkeypat
     asyncio.run(app.run(until_idle=True))
 
     assert sorted(begun) == list("abcd")
-
-
-@virtual
-async def test_what_was_claimed_begins_only_once_the_way_to_the_store_is_back() -> None:
-    """Others take over what a worker holds that is cut off from its server: the fewer it has begun the better."""
-    begun: list[str] = []
-
-    async def handle(listing: Listing, _message: ps.Message) -> None:
-        begun.append(listing.name)
-        if listing.name == "a":
-            gate().cut_off(True)
-            await asyncio.sleep(5)
-
-    def gate() -> Gate:
-        assert shop._worker is not None
-        assert shop._worker.engine is not None
-        return shop._worker.engine.gate
-
-    app, listings = shop_app(handle, parallel=8)
-    async with TestApp(app) as shop:
-        async with shop.unit():
-            listings.send_all([Listing(name=name) for name in "abcd"])
-        await shop.advance(seconds=15)
-        assert begun == ["a"]
-        assert (await shop.counts(listings)).ready == 3, "nobody else could take them"
-
-        gate().cut_off(False)
-        await shop.advance(seconds=1)
-        assert begun == list("abcd")
