@@ -107,7 +107,7 @@ def _in_memory() -> Iterator[dict[str, str]]:
     if not (os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES):
         yield {}
         return
-    with tempfile.TemporaryDirectory(prefix="penstock-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="p", dir=MEMORY, ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)  # PostgreSQL refuses to be root, and has to get there as somebody else
         yield {"TMPDIR": folder}
 

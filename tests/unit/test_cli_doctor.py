@@ -95,7 +95,8 @@ def test_an_app_that_cannot_be_loaded_fails(terminal: Terminal, shop: Path) -> N
 
 def test_a_folder_that_is_missing_fails(terminal: Terminal, empty_folder: Path) -> None:
     assert checks(terminal, "--database", "gone/shop.db")["folder"] == ["fail"]
-    assert f"mkdir -p {empty_folder}/gone" in terminal("doctor", "--database", "gone/shop.db").words
+    said = terminal("doctor", "--database", "gone/shop.db").words
+    assert f"mkdir-p{empty_folder}/gone" in said.replace(" ", "")  # a long path is folded
 
 
 @pytest.mark.parametrize("free, status", [(50_000_000, "fail"), (500_000_000, "warn"), (5_000_000_000, "ok")])
