@@ -89,14 +89,15 @@ def _is_left_out(item: pytest.Function) -> bool:
     if not EVERYTHING and item.get_closest_marker("thorough"):
         return True
     given = item.callspec.params if hasattr(item, "callspec") else {}
-    kept, only = given.get("kept_on"), item.get_closest_marker("only_on")
+    kept, only = given.get("kept_on", given.get("store")), item.get_closest_marker("only_on")
     if kept is not None and only is not None:
         return bool(only.args[0] != kept)
-    asked = given.get("store") if item.path.name == "test_examples.py" else kept
-    if EVERYTHING or asked != "postgres" or item.get_closest_marker("on_both"):
+    if EVERYTHING or kept != "postgres":
         return False
     if item.get_closest_marker("alike"):
         return True
+    if item.get_closest_marker("on_both") or "crash" in item.path.parts:
+        return False
     disorderly = any(value in DISORDER for value in given.values() if isinstance(value, str))
     return disorderly or bool(crc32(item.nodeid.encode()) % ONE_IN)
 

@@ -52,7 +52,6 @@ def check_saved(desk: Desk, inspect: Inspect, saved: set[int]) -> None:
     assert inspect.counted()[ORDERS].acked == len(saved)
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size, bad", [(size, bad) for size in range(1, 10) for bad in range(size)])
 def test_one_bad_unit_fails_alone(shop: Desk, inspect: Inspect, size: int, bad: int) -> None:
     units = units_for(shop, size)
@@ -72,7 +71,6 @@ def test_one_bad_unit_fails_alone(shop: Desk, inspect: Inspect, size: int, bad: 
     assert len(result.commits[-1].claimed) == size - 1, "claims ride in the last commit"
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("bad", list(combinations(range(7), 2)))
 def test_two_bad_units_fail_and_nobody_else(shop: Desk, inspect: Inspect, bad: tuple[int, int]) -> None:
     units = units_for(shop, 7)

@@ -315,7 +315,6 @@ FORBIDDEN = (
 
 
 @pytest.mark.spec("A10-03")
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("sql", FORBIDDEN)
 def test_nothing_but_points_can_be_read_and_nothing_written(file: HistoryFile, sql: str) -> None:
     file.append([Entry(NOON, b"a" * 16, b"a" * 16, None, "message", "s", "q", "n", "s", 1, "acked", NOON, None)])

@@ -10,7 +10,6 @@ import pytest
 
 from tests.crash.harness import Nursery, Site, site_in
 from tests.crash.oracle import Oracle
-from tests.extent import EVERYTHING
 
 
 @pytest.fixture(scope="session")
@@ -25,13 +24,7 @@ def nursery() -> Iterator[Nursery]:
 @pytest.fixture(params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest) -> str:
     """Every test runs on both stores, but for those about what only one of them has."""
-    store = str(request.param)
-    only = request.node.get_closest_marker("only_on")
-    if only is not None and only.args[0] != store:
-        pytest.skip(f"is about {only.args[0]}")
-    if request.node.get_closest_marker("alike") and store != "sqlite" and not EVERYTHING:
-        pytest.skip("goes the same way on both stores: here only `make crash` looks at both")
-    return store
+    return str(request.param)
 
 
 @pytest.fixture
