@@ -6,22 +6,17 @@ is measured; how many there are on the whole store is known. What goes by the cl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.model.prices import GROSS, Usage, cost
-from penstock_systems.appstore.cluster.task import MUCH, TOP
+from penstock_systems.appstore.cluster.task import TOP
 from penstock_systems.appstore.daily.snapshots import BEST_KNOWN, OTHERS_MAX
 from penstock_systems.standins.appstore.scale import APPS, KEYWORDS_FOUND, RANKED
 
 DAYS = 30
 CHANGED_A_DAY = 0.02  # of all apps
-# A run is due when so many keywords have other rankings, looked at four times a day, and once a day at least. On the whole
-# store every keyword is searched for once a month.
-LOOKS_A_DAY = 4
-LOOKS_A_RUN = min(LOOKS_A_DAY, math.ceil(DAYS * LOOKS_A_DAY / MUCH))
-CLUSTERINGS = DAYS * LOOKS_A_DAY / LOOKS_A_RUN
+CLUSTERINGS = DAYS * 4  # every six hours: on the whole store some ranking has always changed
 
 ENRICHED, SEARCHES, CLUSTERED, TOLD, SNAPSHOTS, CLOCK = (
     "apps enriched again",

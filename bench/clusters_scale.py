@@ -34,7 +34,6 @@ KNOWN_SHARE = 0.02  # of the apps are known to everybody
 AT = "2026-01-01 00:00:00"
 # So that the task finds something to do: rankings have changed since, and those of many keywords.
 CHANGED, LATER = "rankings_changed_at", "9999-01-01 00:00:00"
-CHANGED_MANY, MANY = "keywords_changed", 1_000_000_000
 FILE = "clusters.db"
 
 
@@ -141,7 +140,7 @@ def truth(path: Path, drawn: Drawn) -> tuple[float, float]:
 def changed(path: Path) -> None:
     """As if all had been searched for once more."""
     connection = apsw.Connection(str(path))
-    state = (CHANGED_MANY, str(MANY), LATER)
+    state = (CHANGED, LATER, LATER)
     connection.execute("insert or replace into crawl_state (name, value, updated_at) values (?, ?, ?)", state)
     connection.close()
 

@@ -12,7 +12,7 @@ from penstock.model.errors import BadConfig
 RULES = Rules()
 
 
-@pytest.mark.spec("A6-04")
+@pytest.mark.spec("A6-04", "B3-03")
 def test_the_constants_of_the_rails() -> None:
     assert (RULES.batch_min, RULES.batch_max) == (2, 50)
     assert (RULES.interval_min_ms, RULES.interval_max_ms) == (10_000, 120_000)
@@ -96,7 +96,7 @@ def test_a_step_back_is_larger_than_a_step_forward() -> None:
     assert (lower.batch_size, again.batch_size) == (20, 25)
 
 
-@pytest.mark.spec("A6-04")
+@pytest.mark.spec("A6-04", "B3-03")
 @given(
     st.integers(2, 50),
     st.integers(10_000, 120_000),

@@ -130,6 +130,23 @@ async def test_a_slow_store_ends_the_cycle_in_its_time_and_the_rest_is_there_for
 
 
 @pytest.mark.spec("B2-08")
+async def test_no_search_begins_after_25_seconds_even_if_it_would_end_in_time(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawling(pipeline) as it:
+
+        async def slow(term: str, limit: int = 25) -> list[Found]:
+            await asyncio.sleep(2.2)
+            return [found(1)]
+
+        monkeypatch.setattr(outside.store, "search", slow)
+        await insert_keywords(it, *({"keyword": f"k{number:03d}", "depth": 3} for number in range(100)))
+        stats = await cycle(it)
+        # Groups of ten begin every 3.2 s. The ninth would begin at 25.6 s and end at 27.8 s, before the cycle is cut.
+        assert stats["keywords_searched"] == 80
+
+
+@pytest.mark.spec("B2-08")
 async def test_a_chart_that_never_comes_is_given_up_and_stays_due(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -218,6 +218,18 @@ async def test_when_the_pace_pushes_back_keywords_stay_pending_uncharged_and_the
         assert (await it.sql("select count(*) from crawl_keywords where status = 'pending'"))[0][0] == 26
 
 
+@pytest.mark.spec("B2-21")
+async def test_a_search_asks_for_25_results_and_keeps_them_all(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawling(pipeline) as it:
+        store = Scripted(monkeypatch, it)
+        store.usual = [found(number) for number in range(1, 41)]
+        await insert_keywords(it, "calm")
+        await cycle(it)
+        assert [tuple(row) for row in await it.sql("select max(rank), count(*) from crawl_rankings")] == [(25, 25)]
+
+
 @pytest.mark.spec("B2-21", "B2-08")
 async def test_a_real_limit_on_searches_loses_no_keyword_and_charges_none(pipeline: Opened) -> None:
     strict = Manners(limits={"search": Limit(20)}, latency_seconds={"search": 0.25}, faults=())

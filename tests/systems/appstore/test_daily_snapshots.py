@@ -24,6 +24,29 @@ from tests.systems.appstore.crawling import (
 SHOTS = "select track_id, day, rating_count, average_rating, rank from app_snapshots order by day, track_id"
 
 
+@pytest.mark.spec("B7-03", "G2-33")
+def test_a_day_takes_at_most_150_000_rows_of_apps_and_5_000_of_keywords() -> None:
+    assert (snapshots.BEST_KNOWN, snapshots.OTHERS_MAX, snapshots.TRACKED_MAX) == (50_000, 50_000, 5_000)
+
+
+@pytest.mark.on_both
+@pytest.mark.spec("B7-03")
+async def test_each_kind_of_snapshot_stops_at_its_bound(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bound in ("BEST_KNOWN", "OTHERS_MAX", "TRACKED_MAX"):
+        monkeypatch.setattr(snapshots, bound, 2)
+    async with crawling(pipeline) as it:
+        await insert_apps(it, *({"track_id": n, "rating_count": 100 - n} for n in range(1, 13)))
+        await insert(it, "cluster_apps", *({"cluster_id": 1, "track_id": n, "weight": 1} for n in range(4, 9)))
+        await insert(it, "app_stars", *({"user_id": "a", "track_id": n, "created_at": THEN} for n in range(9, 13)))
+        words = [{"keyword": f"k{n}", "added_by": "a", "created_at": THEN} for n in range(4)]
+        await insert(it, "tracked_keywords", *words)
+
+        taken = await snapshots.take_snapshots(await shared.db.now())
+
+        assert (taken["apps"], taken["keywords"]) == (6, 2)
+        assert [row.track_id for row in await it.sql(SHOTS)] == [1, 2, 4, 5, 9, 10]
+
+
 @pytest.mark.on_both
 @pytest.mark.spec("B7-03", "G2-33")
 async def test_the_best_known_apps_and_those_that_matter_to_somebody_are_noted_once_a_day(

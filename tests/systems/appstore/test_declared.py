@@ -11,7 +11,9 @@ import penstock as ps
 from penstock.model.prices import GROSS, cost
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages
+from penstock_systems.appstore.cluster import task
 from penstock_systems.appstore.cluster.task import TOP
+from penstock_systems.appstore.crawl import cycle
 from penstock_systems.appstore.enrich.controller import PARALLEL, controllers
 from penstock_systems.appstore.settings import Settings
 from tests.systems.appstore.conftest import Opened
@@ -32,6 +34,7 @@ def test_the_app_its_file_its_cache_and_its_points_have_their_names() -> None:
     assert shared.html_cache.path.name == "pipeline-html-cache"
     assert shared.html_cache.expiries == (ps.Expiry("app/", days=30),)
     assert shared.SERVICE == "pipeline"
+    assert {points.name for points in (cycle.points, task.points)} == {"platform_metrics"}
     assert Settings.of({}) == Settings()
 
 
@@ -51,7 +54,7 @@ def test_queues_and_crons_have_their_names_and_numbers() -> None:
     }
 
 
-@pytest.mark.spec("B1-06", "B3-03", "B5-05")
+@pytest.mark.spec("B1-06", "B5-05")
 async def test_objects_the_workflow_and_the_controller_are_there_under_their_names(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
         introduced = await it.sql("select class, tag from penstock_classes where tag is not null order by tag")

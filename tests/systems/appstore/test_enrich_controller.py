@@ -11,7 +11,7 @@ import pytest
 import penstock as ps
 from penstock.testing import run
 from penstock_systems.appstore import app as shared
-from penstock_systems.appstore import moments
+from penstock_systems.appstore import moments, outside
 from penstock_systems.appstore.enrich import asking, saving
 from penstock_systems.appstore.enrich.controller import controllers, enrich
 from penstock_systems.appstore.enrich.outbound import Outbound
@@ -92,6 +92,21 @@ async def test_a_retry_reads_the_page_that_is_kept_and_a_refresh_fetches_a_new_o
         it.running.jump(15 * DAY)
         await enrich(track_id)
         assert asked(it, "page") == 2
+
+
+@pytest.mark.spec("B3-08", "A9-04")
+async def test_a_refresh_fetches_a_page_that_the_cache_holds_since_an_hour(pipeline: Opened) -> None:
+    async with crawling(pipeline) as it:
+        [track_id] = sold(it, 1)
+        await enrich(track_id)
+        it.running.jump(15 * DAY)
+        await outside.store.page(track_id)
+        await it.running.advance(hours=1)
+        assert asked(it, "page") == 2
+
+        await enrich(track_id)
+
+        assert asked(it, "page") == 3
 
 
 @pytest.mark.spec("A9-05", "G2-34", "B3-06")
@@ -282,7 +297,7 @@ async def test_no_more_requests_are_under_way_than_the_limit_allows(
         assert shared.settings.outbound_max == 32
 
 
-@pytest.mark.spec("B1-02", "B3-03")
+@pytest.mark.spec("B1-02")
 async def test_it_finds_the_pace_of_the_pages_and_stays_below_it(pipeline: Opened) -> None:
     async with enriching(pipeline, apps=300, manners=manners(page=Limit(30, kind="bucket", burst=5))) as it:
         await insert_apps(it, *({"track_id": track_id} for track_id in sold(it, 200)))

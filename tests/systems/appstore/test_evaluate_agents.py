@@ -231,6 +231,29 @@ async def test_what_the_agents_remember_and_believe_is_read_by_the_designer(pipe
         assert "can be found" in design.drafted(msgspec.structs.replace(brief, ratings_decide=0.1)).body
 
 
+@pytest.mark.spec("B4-08")
+async def test_what_an_event_teaches_an_agent_is_remembered_and_believed(pipeline: Opened) -> None:
+    async with crawling(pipeline) as it:
+        for rank in range(1, 41):
+            await enriched(it, rank, 10_000 - 10 * rank)
+        chart = {"collection": "topfreeapplications", "category": "6015", "snapshot_at": NOW}
+        await insert(it, "chart_positions", *({"track_id": rank, "rank": rank, **chart} for rank in range(1, 41)))
+        await insert_keywords(it, "budget")
+        await ranked(it, "budget", 1, 2, 3)
+        await market(it, 1, 1, 2, 3)
+
+        await it.running.send(shared.events, shared.RankingsUpdated(keywords=["budget"]))
+        await it.running.send(shared.events, shared.ClustersReady(cluster_ids=[1]))
+        await it.running.advance(minutes=1)
+
+        assert [tuple(row) for row in await it.sql("select agent, key from agent_memory")] == [
+            ("demand", "strongest keyword")
+        ]
+        assert [tuple(row) for row in await it.sql("select agent, strength from agent_core_beliefs")] == [
+            ("competitiveness", 1.0)
+        ]
+
+
 @pytest.mark.alike
 @pytest.mark.parametrize("text", ["", HOSTILE, "x" * 50_000, "\u202e\u05d0"])
 def test_a_draft_is_bounded_whatever_the_names_are(text: str) -> None:

@@ -73,7 +73,6 @@ async def harnessed(pipeline: Opened) -> AsyncIterator[Pipeline]:
 # -- choosing -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("B6-01")
 @pytest.mark.alike
 def test_the_best_are_looked_into_and_at_most_twenty_of_them() -> None:
     many = [Candidate(id, id, 60.0 + id) for id in range(1, 31)]
@@ -81,7 +80,6 @@ def test_the_best_are_looked_into_and_at_most_twenty_of_them() -> None:
     assert [each.cluster_id for each in chosen] == list(range(30, 30 - TOP, -1))
 
 
-@pytest.mark.spec("B6-01")
 @pytest.mark.alike
 def test_what_scores_below_the_floor_is_not_looked_into() -> None:
     small = [Candidate(id, id, score) for id, score in enumerate((72.0, 64.0, 58.0, 55.0, 40.0), 1)]
@@ -114,7 +112,7 @@ def test_of_a_lineage_only_the_best_market_is_looked_into() -> None:
 # -- at work --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("B6-01", "B4-02", "G2-18")
+@pytest.mark.spec("B4-02", "G2-18")
 async def test_markets_that_are_worth_it_are_looked_into_once_however_often_they_are_told_of(pipeline: Opened) -> None:
     async with harnessed(pipeline) as it:
         await plant(it, 90.0, 80.0, 75.0, 30.0)
@@ -129,7 +127,6 @@ async def test_markets_that_are_worth_it_are_looked_into_once_however_often_they
         assert {run.id: run.state for run in runs} == dict.fromkeys(expected, "complete")
 
 
-@pytest.mark.spec("B6-01")
 async def test_a_lineage_is_looked_into_again_after_seven_days_and_not_before(pipeline: Opened) -> None:
     async with harnessed(pipeline) as it:
         await plant(it, 90.0, 80.0, 75.0)
@@ -145,7 +142,6 @@ async def test_a_lineage_is_looked_into_again_after_seven_days_and_not_before(pi
         assert len(await tasks(it)) == 6
 
 
-@pytest.mark.spec("B6-01")
 async def test_a_part_that_split_off_belongs_to_what_was_looked_into(pipeline: Opened) -> None:
     async with harnessed(pipeline) as it:
         await plant(it, 90.0, 80.0, 75.0, 85.0, lineages=[1, 2, 3, 1])
@@ -201,7 +197,7 @@ async def test_never_more_than_three_are_looked_into_at_once_and_the_best_come_f
         assert {(row.processor, row.cycle_id) for row in log} == {("batch-research", cycle.id)}
 
 
-@pytest.mark.spec("B6-01", "B6-04")
+@pytest.mark.spec("B6-04")
 async def test_a_whole_list_is_looked_into_one_after_the_other(pipeline: Opened) -> None:
     """Each is begun when another has ended. That they follow from each other must not be taken for a loop."""
     async with harnessed(pipeline) as it:

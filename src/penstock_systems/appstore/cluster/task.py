@@ -17,25 +17,18 @@ from penstock_systems.appstore.cluster.saving import save
 from penstock_systems.appstore.cluster.standing import standing
 
 NAME = "cluster"
-MUCH = 30  # one keyword in so many with other rankings is worth a run, which reads them all
-A_DAY = "23h"  # a day later it is worth it however few there are; a run may begin a little later than the one before
 TOP = 200  # markets that are told of, the best first
 READS_A_MONTH = 1_000_000_000  # a dollar's worth: with 2.8 million rankings, 120 runs would read three fifths of it
 ERROR_CHARACTERS_MAX = 500
 
-CHANGED = """
-select name, value
-from crawl_state
-where name in ('rankings_changed_at', 'keywords_changed')
-"""
+CHANGED = "select value from crawl_state where name = 'rankings_changed_at'"
 LAST_DONE = db.hot(
     """
-select pipelines.started_at, pipeline_steps.counts
+select started_at
 from pipelines
-join pipeline_steps on pipeline_steps.pipeline_id = pipelines.id and pipeline_steps.name = 'read'
-where pipelines.name = 'cluster'
-and pipelines.status = 'done'
-order by pipelines.started_at desc
+where name = 'cluster'
+and status = 'done'
+order by started_at desc
 limit 1
 """
 )
@@ -77,30 +70,18 @@ class Stats(msgspec.Struct, kw_only=True):
     clusters_told: int = 0
 
 
-async def too_little_changed() -> bool:
-    """Whether the rankings are those that the last run saw, but for a few whose markets can wait until tomorrow."""
-    changed_at, changed = await _changes()
-    if changed_at is None:
-        return True
+async def nothing_changed() -> bool:
+    """Return whether no ranking has changed since the last run that finished began."""
+    changed = await db.first(CHANGED)
     last = await db.first(LAST_DONE)
-    if last is None:
-        return False
-    counts: dict[str, int] = msgspec.json.decode(last.counts)
-    few = (changed - counts["changed"]) * MUCH < counts["keywords"]
-    return bool(changed_at < last.started_at or (few and last.started_at > await db.ago(A_DAY)))
-
-
-async def _changes() -> tuple[str | None, int]:
-    """When the rankings of a keyword changed last, and how often any did in all."""
-    noted = {row.name: row.value for row in await db.rows(CHANGED)}
-    return noted.get("rankings_changed_at"), int(noted.get("keywords_changed", 0))
+    return changed is None or (last is not None and changed.value < last.started_at)
 
 
 @app.cron(
     "0 */6 * * *",
     name=NAME,
     why="a day's crawl changes a market a little; four times a day is soon enough to see a new one",
-    unless=too_little_changed,
+    unless=nothing_changed,
     ceiling=ps.rows(READS_A_MONTH),
 )
 async def cluster(tick: ps.Tick) -> Stats:
@@ -122,10 +103,9 @@ async def cluster(tick: ps.Tick) -> Stats:
 
 async def _run(run_at: str, noted: Noted) -> Stats:
     """Clusters, then lends priority, then tells: what is told of is there, and its apps are already on their way up."""
-    _, changed = await _changes()  # before the rankings are read: what changes meanwhile counts for the next run
     found, before = await crawled(), await standing()
     sizes = {"rankings": len(found.places.rank), "apps": len(found.registry.track_id)}
-    await noted.step("read", **sizes, keywords=len(found.places.keywords), changed=changed)
+    await noted.step("read", **sizes, keywords=len(found.places.keywords))
     made = await ps.in_thread(_markets, found)
     await noted.step("compute", markets=len(made.markets), resolution=round(made.resolution, 2))
     who = identities(

@@ -21,13 +21,7 @@ from penstock_systems.appstore.store.facts import Found
 
 RANKS_BEFORE_MAX = 10_000  # of a group; each of its ten searches gave 25
 RANKS_A_BATCH = 100
-CHANGED_AT = "rankings_changed_at"  # what the clustering looks at before it begins, and how many it was in all:
-COUNT_CHANGED = """
-insert into crawl_state (name, value, updated_at)
-values ('keywords_changed', cast(cast(:more as bigint) as text), :now)
-on conflict (name) do update set
-  value = cast(cast(crawl_state.value as bigint) + cast(:more as bigint) as text), updated_at = excluded.updated_at
-"""
+CHANGED_AT = "rankings_changed_at"  # the clustering reads it before it begins
 
 BEFORE = """
 select keyword, track_id
@@ -162,7 +156,6 @@ class Results:
             if found.changed:
                 untold.remember(told, now)
                 db.upsert("crawl_state", {"name": CHANGED_AT, "value": now, "updated_at": now}, key="name")
-                db.write(COUNT_CHANGED, more=len(found.changed), now=now)
             for miss in misses:
                 attempts = _of(keywords, miss).attempts + 1
                 keyword_list.failed(miss.keyword, attempts=attempts, error=miss.error, now=now)

@@ -113,6 +113,7 @@ async def _paged(
 async def _save_apps(page: Sequence[Any], now: str) -> int:
     rows = [
         {
+            "id": f"{row.track_id} {day_of(now)}",
             "track_id": row.track_id,
             "day": day_of(now),
             "rating_count": row.rating_count,
