@@ -43,7 +43,7 @@ from penstock.routes import Routes
 from penstock.runtime.clock import ClockOf
 from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
-from penstock.runtime.events import Events
+from penstock.runtime.events import Events, QueuesRedeclared
 from penstock.runtime.once import run_once
 from penstock.runtime.surroundings import Surroundings
 from penstock.runtime.unit import OpenUnit
@@ -345,7 +345,9 @@ class App(Outside):
         await engine.open()
         try:
             settings = [queue.settings for queue in self.queues.values()]
-            await engine.in_writer(partial(engine.writer.workers.register_queues, settings))
+            changed = await engine.in_writer(partial(engine.writer.workers.register_queues, settings))
+            if changed:
+                self.events.emit(QueuesRedeclared(self.name, changed))
             await self.crons.declare(engine)
             await introduce(engine, self._objects.values())
             if migrate:

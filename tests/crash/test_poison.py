@@ -100,6 +100,55 @@ def test_a_suspect_is_not_starved_by_a_queue_that_runs_one_at_a_time(site: Site,
     assert oracle.effects()["narrow"] == dict.fromkeys(others, 1)
 
 
+@pytest.mark.fault("F06")
+@pytest.mark.parametrize(
+    "way, error",
+    [
+        ("sys.exit", "HandlerExit"),
+        ("sys.exit after a wait", "HandlerExit"),
+        ("interrupt", "HandlerExit"),
+        ("generator exit", "HandlerExit"),
+        ("base exception", "HandlerExit"),
+        ("cancel itself", "PenstockError"),
+        ("fork", "ValueError"),
+    ],
+)
+def test_an_exit_in_a_handler_is_its_failure_and_its_worker_goes_on(
+    way: str, error: str, site: Site, oracle: Oracle
+) -> None:
+    others = range(20)
+    site.send("hanging", {"number": POISON, "way": way, "seconds": 0.05}, *quick(others, 0.1))
+
+    site.supervisor()
+    oracle.wait_until_empty("hanging")
+
+    assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)]
+    assert oracle.dead()[0].error_class == error
+    assert site.journal.all("worker.died") == []
+    assert oracle.effects()["hanging"] == dict.fromkeys(others, 1)
+    neighbours = [entry for entry in site.journal.all("began") if entry.number != POISON]
+    assert {(entry.attempt, entry.crashes) for entry in neighbours} == {(1, 0)}
+    assert oracle.unbalanced() == []
+
+
+@pytest.mark.fault("F06")
+@pytest.mark.parametrize("way", ["sys.exit in a task", "cancel all", "close all"])
+def test_what_breaks_the_event_loop_is_blamed_and_put_away_after_three_deaths(
+    way: str, site: Site, oracle: Oracle
+) -> None:
+    others = range(20)
+    site.send("deadly", {"number": POISON, "way": way, "seconds": 0.05}, *quick(others, 0.1))
+
+    site.supervisor(waits=PROMPT)
+    oracle.wait_until_empty("deadly")
+
+    assert dead_letters(oracle) == [(POISON, "worker_died", 0, 3)]
+    # After "close all" the handler has ended: it is suspected only once nothing runs beside it.
+    assert 3 <= len(site.journal.all("worker.died")) <= 6
+    assert oracle.effects()["deadly"] == dict.fromkeys(others, 1)
+    assert oracle.damage() == []
+
+
 # -- F07 ------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -125,6 +126,15 @@ async def save_late(task: Task, opened: asyncio.Event) -> None:
         journal.note("late.saved", number=task.number)
 
 
+class Collapse(BaseException):
+    """What no `except Exception` stops."""
+
+
+async def leave(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+    sys.exit(3)
+
+
 async def go(way: str, seconds: float) -> None:
     match way:
         case "work":  # waits, then is on the processor for about a millisecond
@@ -149,6 +159,36 @@ async def go(way: str, seconds: float) -> None:
         case "kill-from-a-thread":
             threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
             await asyncio.sleep(60)
+        case "sys.exit":
+            sys.exit(3)
+        case "sys.exit after a wait":
+            await asyncio.sleep(seconds)
+            sys.exit(3)
+        case "sys.exit in a task":
+            await asyncio.gather(leave(seconds))
+        case "interrupt":
+            await asyncio.sleep(seconds)
+            raise KeyboardInterrupt
+        case "generator exit":
+            await asyncio.sleep(seconds)
+            raise GeneratorExit
+        case "base exception":
+            raise Collapse("of its own")
+        case "cancel itself":
+            asyncio.current_task().cancel()  # type: ignore[union-attr]
+            await asyncio.sleep(seconds)
+        case "cancel all":
+            await asyncio.sleep(seconds)
+            for task in asyncio.all_tasks():
+                task.cancel()
+            await asyncio.sleep(seconds)
+        case "close all":
+            await asyncio.sleep(seconds)
+            os.closerange(0, 256)
+        case "fork":
+            if os.fork():
+                os.wait()  # noqa: ASYNC222 (the child ends at once)
+                raise ValueError("the parent goes on")
         case "stubborn":  # does not let itself be cancelled
             until = time.monotonic() + seconds
             while (left := until - time.monotonic()) > 0:

@@ -6,9 +6,10 @@ import argparse
 import asyncio
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
-from penstock.cli.launch import serve
+from penstock.cli.launch import die, serve
 from penstock.cli.reference import load
 from penstock.logs import attach
 from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError
@@ -34,15 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.freeze()
         gc.set_threshold(GARBAGE_THRESHOLD)
         attach(app.events, app.config.log)
-        asyncio.run(
-            serve(
-                app,
-                grace_seconds=given.grace,
-                until_idle=given.until_idle,
-                hello=given.hello,
-                lifeline=given.lifeline,
-            )
+        work = serve(
+            app, grace_seconds=given.grace, until_idle=given.until_idle, hello=given.hello, lifeline=given.lifeline
         )
+        _run(work)
     except (BadApp, BadConfig, BadMigration) as error:
         return _say(error, EXIT_USAGE)
     except StoreError as error:
@@ -50,6 +46,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PenstockError as error:
         return _say(error, EXIT_FAILED)
     return 0
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Run the worker. An exit in a task of user code, or a closed descriptor, breaks the event loop: then the process dies
+    without releasing anything, so that what ran is suspected."""
+    with asyncio.Runner() as runner:
+        task = runner.get_loop().create_task(work)
+        try:
+            runner.run(_awaited(task))
+        except BaseException as error:
+            if not task.done():
+                die(f"{type(error).__qualname__} ended the event loop: {error}.")
+            raise
+
+
+async def _awaited(task: asyncio.Task[None]) -> None:
+    await task
 
 
 def _say(error: PenstockError, code: int) -> int:

@@ -19,6 +19,7 @@ from penstock.control.pilot import Outcome
 from penstock.model.errors import BudgetSpent, LeaseLost, PenstockError
 from penstock.model.outcome import describe
 from penstock.model.times import to_micros
+from penstock.runtime.slots import contain, contained
 from penstock.runtime.unit import AwaitedUnit, current_unit
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Flight:
         self._loop = asyncio.get_running_loop()
         self._ready: deque[Any] = deque()
         self._flying: dict[str, asyncio.Task[None]] = {}
+        self._cut_off = False  # the controller itself was cancelled, and cancels its items
         self._held: dict[str, NoteItem] = {}  # by key: what may not be picked now, and until when
         self._done: dict[str, Any] = {}  # finished and noted, not yet handed to `after`
         self._after_at = 0.0
@@ -122,6 +124,7 @@ class Flight:
                     await self._hand_over()
                 exhausted = exhausted and bool(self._flying)
         except asyncio.CancelledError:
+            self._cut_off = True
             for flying in self._flying.values():
                 flying.cancel()
             raise
@@ -187,12 +190,12 @@ class Flight:
         try:
             try:
                 async with asyncio.timeout(self._timeout_seconds):
-                    await self._controller.work(item)
-            except Exception as raised:
-                error = raised
-                unit.calls.clear()
-                unit.sends.clear()
-                unit.also.letters.clear()
+                    await contained(self._controller.work(item))
+            except (Exception, asyncio.CancelledError) as raised:
+                if isinstance(raised, asyncio.CancelledError) and self._cut_off:
+                    raise
+                error = raised if isinstance(raised, Exception) else contain(raised)
+                unit.discard()
             ended, retry_after = self._now(), getattr(error, "retry_after", None)
             is_its_own = self._pace.finished(
                 ended, ticket, outcome_of(error), latency=ended - started, retry_after=retry_after, item=key

@@ -23,6 +23,7 @@ from penstock.model.points import idle_phase
 from penstock.model.schedule import unexplained
 from penstock.model.times import from_micros, to_micros
 from penstock.runtime.events import CeilingReached, TickFailed, TickWasIdle
+from penstock.runtime.slots import contained
 from penstock.runtime.unit import Unit, current_unit
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock.cron")
 Probe = Callable[[], Awaitable[bool]]
-TaskFunction = Callable[..., Awaitable[object]]
+TaskFunction = Callable[..., Coroutine[Any, Any, object]]
 
 
 class Due(Event, type="cron.tick"):
@@ -136,7 +137,7 @@ class TaskRunner:
             status, error = await self._look_and_run(engine, tick, unit, read)
         except Exception as raised:
             # A task that fails has run: what it collected is dropped, the log says why, and the next fire comes as planned.
-            _drop_effects(unit)
+            unit.discard()
             failure = describe(raised)
             status, error = "failed", f"{failure.error_class}: {failure.message}"
             _log.exception("Cron task %s failed.", self._task.name)
@@ -158,7 +159,7 @@ class TaskRunner:
     async def _run(self, tick: Tick) -> None:
         with noted() as started:
             try:
-                await (self._task.function(tick) if self._task.takes_tick else self._task.function())
+                await contained(self._task.function(tick) if self._task.takes_tick else self._task.function())
                 await tick.ended()
             except BaseException:
                 await tick.cancel()
@@ -183,11 +184,3 @@ def _note(unit: Unit, note: TickNote) -> None:
     if unit.also is None:
         unit.also = Also()
     unit.also.timers.append(note)
-
-
-def _drop_effects(unit: Unit) -> None:
-    unit.calls.clear()
-    unit.sends.clear()
-    unit.runs = None
-    if unit.also is not None:
-        unit.also.letters.clear()

@@ -84,6 +84,10 @@ class LeaseLost(PenstockError):
     """Another worker took this message over, and nothing was saved. Raise the queue's wall limit or shorten the handler."""
 
 
+class HandlerExit(PenstockError):
+    """A handler raised an exit such as SystemExit. It counts as a failure: a handler cannot stop its worker."""
+
+
 class LostUpdate(PenstockError):
     """A write with `expect=` changed another number of rows, and nothing of its unit was saved."""
 

@@ -17,6 +17,7 @@ from penstock.model.usage import Measure
 from penstock.objects.object import Object
 from penstock.objects.repeats import Repeats, answer, encoded
 from penstock.runtime.engine import Engine
+from penstock.runtime.slots import contained
 from penstock.runtime.unit import AwaitedUnit, current_unit
 from penstock.runtime.worker import Worker
 
@@ -227,7 +228,7 @@ class Host:
         unit.once = once
         before = current_unit.set(unit)
         try:
-            result = await getattr(resident.instance, method)(*arguments, **named)
+            result = await contained(getattr(resident.instance, method)(*arguments, **named))
             saved = resident.instance._saved()
             if once is not None:
                 unit.once_result = encoded(result, method)

@@ -11,11 +11,11 @@ from penstock.contracts.ledger import Also
 from penstock.model.envelope import class_named, decoder
 from penstock.model.errors import PenstockError, UnitClosed
 from penstock.model.message import Delivery, checksum
-from penstock.model.outcome import HANDED_BACK, Dead, describe
+from penstock.model.outcome import Dead, describe
 from penstock.queues.message import Message, worded
 from penstock.queues.queue import Queue
 from penstock.queues.running import CpuLimit, Runner, WallLimit, leave_to_others, refuse_damaged
-from penstock.queues.settling import BatchUnit, Settler, drop_effects, keeps_effects
+from penstock.queues.settling import BatchUnit, Settler, keeps_effects
 from penstock.runtime.slots import NOT_BEGUN, Metered, Slot, SlotPool, Stepped
 from penstock.runtime.unit import AwaitedUnit, current_unit
 
@@ -109,23 +109,12 @@ class BatchRunner:
         try:
             outcome = await Stepped(coroutine, NOT_BEGUN, self._worker.cells, slot.mark)
         except asyncio.CancelledError:
-            outcome = self._cancelled(slot, messages)
+            outcome = self._runner.cancelled(slot)
         except Exception as error:
             outcome = error
-        except BaseException:
-            self._end(slot, messages, HANDED_BACK)
-            raise
         if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit | CpuLimit):
             slot.task.uncancel()  # it finished in spite of being cancelled
         self._end(slot, messages, outcome)
-
-    def _cancelled(self, slot: Slot, messages: Sequence[Message]) -> object:
-        task = slot.task
-        assert task is not None
-        if not slot.overdue and not self._worker.stopping and task.cancelling():
-            self._end(slot, messages, HANDED_BACK)
-            raise asyncio.CancelledError
-        return self._runner.cancelled(slot)
 
     def _opened(self, delivery: Delivery) -> Message | None:
         """A message as the handler gets it; what is damaged, unknown or malformed ends here, alone."""
@@ -158,7 +147,7 @@ class BatchRunner:
         unit.started, unit.ended = slot.started, self._loop.time()
         held_nothing = not unit.grows
         if not keeps_effects(outcome):
-            drop_effects(unit)
+            unit.discard()
         words = {message.delivery.seq: message.word for message in messages}
         unit.also.settles = [
             (delivery, self._settler.decide(delivery, worded(words[delivery.seq], outcome, held_nothing=held_nothing)))

@@ -13,7 +13,7 @@ from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Spli
 from penstock.queues.message import Message, worded
 from penstock.queues.queue import Queue
 from penstock.queues.settling import MessageUnit, Settler
-from penstock.runtime.slots import Metered, Slot, SlotPool, Stepped
+from penstock.runtime.slots import Metered, Slot, SlotPool, Stepped, contain, forked, leave_child
 from penstock.runtime.unit import current_unit
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Runner:
         self._queue = queue
         self._handlers = queue.handlers
         self._cpu_seconds = queue.settings.cpu_seconds
+        self._wall_seconds = queue.settings.wall_seconds
         self._slots = slots
         self._settler = settler
         self._cells = worker.cells
@@ -92,14 +93,13 @@ class Runner:
             outcome = stop.value
         except asyncio.CancelledError:
             outcome = self.cancelled(slot)
-        except Exception as error:
-            outcome = error
-        except BaseException:
-            self._end(slot, HANDED_BACK)
-            raise
+        except BaseException as error:
+            outcome = error if isinstance(error, Exception) else contain(error)
         else:
             return Stepped(coroutine, awaited, cells, slot.mark)  # type: ignore[arg-type]
         finally:
+            if forked:
+                leave_child()
             cells[CURRENT] = 0
         self._end(slot, outcome)
         return None
@@ -112,9 +112,6 @@ class Runner:
             outcome = self.cancelled(slot)
         except Exception as error:
             outcome = error
-        except BaseException:
-            self._end(slot, HANDED_BACK)
-            raise
         if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit | CpuLimit):
             slot.task.uncancel()  # it finished in spite of being cancelled
         self._end(slot, outcome)
@@ -129,6 +126,8 @@ class Runner:
         self._at("handler.after")
         unit.closed = True
         unit.started, unit.ended = slot.started, self._loop.time()
+        if unit.ended - unit.started > self._wall_seconds and not slot.overdue:
+            self._worker.tell_overran(unit.delivery, unit.task, unit.ended - unit.started, self._wall_seconds)
         ended = outcome
         if slot.message is not None:
             outcome = worded(slot.message.word, outcome, held_nothing=not unit.grows)
@@ -148,7 +147,7 @@ class Runner:
             gate.left()
 
     def cancelled(self, slot: Slot) -> object:
-        """Cancelled for its wall limit, for a stop, or from within by its own code: each is told apart."""
+        """Return what a cancelled handler settles with: past a limit, for a stop, or by user code, which is its failure."""
         task = slot.task
         assert task is not None
         if slot.overdue:
@@ -166,10 +165,12 @@ class Runner:
         if self._worker.stopping:
             task.uncancel()
             return HANDED_BACK
-        if task.cancelling():
-            self._end(slot, HANDED_BACK)
-            raise asyncio.CancelledError
-        return PenstockError("The handler was cancelled from within.")
+        self._worker.require_running()
+        while task.uncancel():
+            pass
+        return PenstockError(
+            "The handler's own code cancelled it: `task.cancel()` on its own task, or a CancelledError that it let pass."
+        )
 
     # -- messages that need a second look ------------------------------------------------------------------
 

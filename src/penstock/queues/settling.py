@@ -82,7 +82,7 @@ class Settler:
         unit.settlement = self.decide(unit.delivery, outcome)
         charged = isinstance(unit.settlement, Again) and unit.settlement.charged
         if charged or not keeps_effects(ended) or not keeps_effects(outcome):
-            drop_effects(unit)
+            unit.discard()
 
     def put(self, delivery: Delivery, settlement: Settlement, task: str = "") -> None:
         """Settles a message with which nothing was done."""
@@ -151,14 +151,6 @@ class Settler:
 def keeps_effects(outcome: object) -> bool:
     """`Later` and `Discard` are answers, not failures: what the handler wrote before them is kept."""
     return not isinstance(outcome, Exception | Again | Dead)
-
-
-def drop_effects(unit: Unit) -> None:
-    unit.calls = []
-    unit.sends = []
-    unit.runs = None
-    if unit.also is not None:
-        unit.also.letters = []
 
 
 def _named(answer: object) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.contracts.deaths import Death
 from penstock.contracts.ledger import Bindable, OnceKey
@@ -54,6 +54,7 @@ class Engine:
     ) -> None:
         """`service` is the name under which the history tells of what ran here; without one it tells nothing."""
         self.app = app
+        self.die: Callable[[str], NoReturn] | None = None  # in a process that is only a worker
         self._service = service
         self.store = store
         self.events = events

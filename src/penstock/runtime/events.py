@@ -253,6 +253,29 @@ class WorkerDied(EngineEvent, frozen=True):
     exit_code: int
 
 
+class HandlerOverran(EngineEvent, frozen=True):
+    """A handler ended long after its time limit, because it blocked the event loop and could not be cancelled. What it did
+    is kept. Run blocking code with `asyncio.to_thread`, or raise the limit."""
+
+    name: ClassVar[str] = "handler.overran"
+    level: ClassVar[str] = "warning"
+    queue: str
+    id: str
+    handler: str
+    seconds: float
+    limit_seconds: float
+
+
+class QueuesRedeclared(EngineEvent, frozen=True):
+    """An app declared queues with other settings than the database has. The last declaration holds: if two apps share a
+    queue, import it from one place."""
+
+    name: ClassVar[str] = "queues.redeclared"
+    level: ClassVar[str] = "warning"
+    app: str
+    changed: list[str]
+
+
 class WorkerWasKilled(EngineEvent, frozen=True):
     name: ClassVar[str] = "worker.killed"
     level: ClassVar[str] = "error"

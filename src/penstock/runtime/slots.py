@@ -1,16 +1,21 @@
-"""Slots: how many handlers run at once, which of them is on the processor, and who has run too long."""
+"""Slots: how many handlers run at once, which of them is on the processor, which ran too long, and what may not leave one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Token
 from time import thread_time
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from penstock.contracts import running
 from penstock.contracts.running import CURRENT
+from penstock.model.errors import HandlerExit
 from penstock.runtime.unit import Unit
+
+T = TypeVar("T")
+EXIT_FORKED = 70  # of a child process that came back from a handler: EX_SOFTWARE
 
 
 class SlotNumbers:
@@ -127,6 +132,7 @@ class SlotPool:
         slot.members.clear()
 
     def end(self, slot: Slot) -> None:
+        self._cells[running.LAST] = self._cells[slot.at + 1]
         self._cells[slot.at] = running.KIND_FREE
         del self._running[slot.number]
 
@@ -158,6 +164,33 @@ class SlotPool:
 
 
 NOT_BEGUN = object()
+_NO_CELLS = memoryview(bytearray(8 * running.HEADER_CELLS)).cast("q")
+forked: list[int] = []  # not empty in a child process that user code forked
+
+os.register_at_fork(after_in_child=lambda: forked.append(os.getpid()))
+
+
+def leave_child() -> NoReturn:
+    """End a forked child that returned from user code: the database and the event loop are its parent's."""
+    os.write(
+        2, b"penstock: a handler forked and its child came back; the child ends. Use subprocess, or os._exit in it.\n"
+    )
+    os._exit(EXIT_FORKED)
+
+
+def contain(error: BaseException) -> HandlerExit:
+    """Return an ordinary failure for an exit that user code raised."""
+    shown = f"{type(error).__qualname__}({', '.join(map(repr, error.args))})"[:200]
+    contained = HandlerExit(
+        f"The handler raised {shown}. A handler cannot stop its worker: return, or raise an ordinary exception."
+    )
+    contained.__cause__ = error
+    return contained
+
+
+def contained(work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    """Await user code inside a handler. Where it raises an exit, `HandlerExit` is raised: asyncio would end the process."""
+    return Stepped(work, NOT_BEGUN, _NO_CELLS, 0)  # type: ignore[return-value]
 
 
 class Stepped:
@@ -192,7 +225,13 @@ class Stepped:
                 awaited = step(value)
             except StopIteration as stop:
                 return stop.value
+            except (Exception, asyncio.CancelledError):
+                raise
+            except BaseException as error:
+                raise contain(error) from error
             finally:
+                if forked:
+                    leave_child()
                 cells[CURRENT] = 0
 
 

@@ -52,6 +52,14 @@ class Unit(SealedUnit):
         self.asked = 0  # calls to objects: each has its number, so that a repeat finds its answer
         self._bytes = 0
 
+    def discard(self) -> None:
+        """Drop what user code wrote, sent, started and asked of dead letters: it failed. Fences and notes stay."""
+        self.calls = []
+        self.sends = []
+        self.runs = None
+        if self.also is not None:
+            self.also.letters = []
+
     def add(self, call: Call, size_bytes: int) -> None:
         self._grow(size_bytes)
         if len(self.calls) >= CALLS_MAX:

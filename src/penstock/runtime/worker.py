@@ -19,6 +19,7 @@ from penstock.model.times import iso_z
 from penstock.runtime.dueloop import Source
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import (
+    HandlerOverran,
     LeaseWasLost,
     LogGrew,
     MessageFailed,
@@ -53,6 +54,7 @@ class Worker:
         self._grace_seconds = grace_seconds
         self._loop = asyncio.get_running_loop()
         self._tasks: asyncio.TaskGroup
+        self._task: asyncio.Task[Any]
         self._context = contextvars.copy_context()
         self._consumers: Sequence[Consuming] = ()
         self._stop = asyncio.Event()
@@ -77,6 +79,9 @@ class Worker:
         """Returns after `stop`, when everything is settled or given back. Raises if the store is beyond help."""
         engine = self._engine
         self._consumers = consumers
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
         await engine.in_writer(partial(engine.writer.workers.register_handlers, handlers))
         await engine.return_departed()
         engine.listen()
@@ -88,8 +93,8 @@ class Worker:
                     works.append(self._tick())
                 if until_idle:
                     works.append(self._stop_when_idle())
-                tasks = [self._tasks.create_task(work) for work in works]
-                await self._stop.wait()
+                tasks = [self._tasks.create_task(self._watched(work)) for work in works]
+                await self._until_stopped()
                 handed_back = await self._drain()
                 for task in tasks:
                     task.cancel()
@@ -111,6 +116,28 @@ class Worker:
         if self._stop.is_set():
             self._hurry.set()
         self._stop.set()
+
+    async def _until_stopped(self) -> None:
+        try:
+            await self._stop.wait()
+        except asyncio.CancelledError:
+            if not self.stopping:
+                self.require_running()
+            raise
+
+    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
+        """A failure of the worker's own work cancels everything else: handlers it stops are handed back, not charged."""
+        try:
+            await work
+        except Exception:
+            self.stopping = True
+            raise
+
+    def require_running(self) -> None:
+        """A worker is stopped, never cancelled. If user code cancelled it as well, its process dies and is taken for
+        killed: what ran is suspected and runs alone. In a program of the user's own, the cancellation passes."""
+        if self._task.cancelling() and self._engine.die is not None:
+            self._engine.die("A handler cancelled the tasks of its worker.")
 
     def _started(self) -> None:
         engine, queues = self._engine, [consumer.queue for consumer in self._consumers]
@@ -154,7 +181,7 @@ class Worker:
     def spawn(self, work: Coroutine[Any, Any, None], slot: Slot | None = None) -> None:
         """Runs something that this worker waits for. A slot learns which task is its own, so that it can be cancelled."""
         # In the worker's own context: what asks for it may be another handler, whose unit is not this one's.
-        task = self._tasks.create_task(work, context=self._context.copy())
+        task = self._tasks.create_task(self._watched(work), context=self._context.copy())
         if slot is not None:
             slot.task = task
 
@@ -214,6 +241,10 @@ class Worker:
             *_queued(delivery, self._engine.clock.now()),
         )
         self._engine.events.emit(event)
+
+    def tell_overran(self, delivery: Delivery | None, handler: str, seconds: float, timeout: float) -> None:
+        assert delivery is not None
+        self._engine.events.emit(HandlerOverran(delivery.queue, as_text(delivery.id), handler, seconds, timeout))
 
     def tell_received(self, delivery: Delivery) -> None:
         event = MessageReceived(

@@ -15,6 +15,11 @@ from penstock.storage.returning import return_rows
 from penstock.storage.session import Session
 from penstock.storage.tally import Tally
 
+DECLARED = (
+    "name retries retry_first_seconds retry_longest_seconds wall_seconds crashes_max batch wait_seconds parallel rate "
+    "messages_max bytes_max per_second_max retention_seconds dead_retention_seconds"
+).split()
+
 
 class StoredWorkers:
     def __init__(self, session: Session, faults: Faults, *, now: int) -> None:
@@ -33,9 +38,22 @@ class StoredWorkers:
     def me(self) -> int:
         return self._session.worker
 
-    def register_queues(self, queues: Sequence[QueueSettings]) -> None:
+    def register_queues(self, queues: Sequence[QueueSettings]) -> list[str]:
+        """Save the settings of queues. Return how they differ from what was declared before, a line a setting."""
         self._session.guarded = {queue.name: queue for queue in queues if queue.is_bounded}
-        self._session.transact(partial(self._register, "workers.register_queue", [queue.as_row() for queue in queues]))
+        return self._session.transact(partial(self._declare, [queue.as_row() for queue in queues]))
+
+    def _declare(self, queues: list[dict[str, Any]]) -> list[str]:
+        before = {
+            row[0]: dict(zip(DECLARED, row, strict=True)) for row in self._session.rows("workers.declared_queues")
+        }
+        self._register("workers.register_queue", queues)
+        return [
+            f"{queue['name']}: {setting} was {was}, is now {queue[setting]}"
+            for queue in queues
+            for setting, was in before.get(queue["name"], {}).items()
+            if was != queue[setting]
+        ]
 
     def register_handlers(self, handlers: Sequence[HandlerRow]) -> None:
         self._known = [handler._asdict() | {"worker": self.me} for handler in handlers]

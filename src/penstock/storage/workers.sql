@@ -72,6 +72,11 @@ limit 1;
 delete from penstock_handlers
 where worker = :worker;
 
+-- name: declared_queues
+select name, retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max, batch, wait_seconds,
+  parallel, rate, messages_max, bytes_max, per_second_max, retention_seconds, dead_retention_seconds
+from penstock_queues;
+
 -- name: queue_rules
 select name, crashes_max, retries, retry_first_seconds, retry_longest_seconds
 from penstock_queues;

@@ -12,6 +12,7 @@ from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
 from penstock.model.retry import Retry
 from penstock.model.run import DONE, FAILED, RETRYING, STEP, StepRecord, key_of
+from penstock.runtime.slots import contained
 from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
 from penstock.workflows.inputs import PLAIN, restored, stored
 from penstock.workflows.run import Run, Suspended
@@ -127,10 +128,10 @@ class Slice:
             self._at("step.before")
             try:
                 if timeout is None:
-                    result = await function(*arguments)
+                    result = await contained(function(*arguments))
                 else:
                     async with asyncio.timeout(timeout):
-                        result = await function(*arguments)
+                        result = await contained(function(*arguments))
             finally:
                 current_step.reset(told)
                 current_unit.reset(outside)

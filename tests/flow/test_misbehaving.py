@@ -1,0 +1,235 @@
+"""User code that raises exits, cancels itself or blocks: each is a failure of its own, and everything else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.runtime.events import HandlerOverran, QueuesRedeclared, TickFailed
+from penstock.testing import TestApp, virtual
+from tests.flow.crons import START
+from tests.flow.research import Lab
+from tests.flow.shelf import Shelf, names
+from tests.flow.shop import EFFECT, Listing, effects
+
+
+class Collapse(BaseException):
+    pass
+
+
+async def leave() -> None:
+    sys.exit(3)
+
+
+async def leave_later() -> None:
+    await asyncio.sleep(1)
+    sys.exit(3)
+
+
+async def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+async def collapse() -> None:
+    raise Collapse("of its own")
+
+
+async def stop_the_generator() -> None:
+    await asyncio.sleep(1)
+    raise GeneratorExit
+
+
+async def cancel_itself() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(1)
+
+
+WAYS = pytest.mark.parametrize(
+    "misbehave", [leave, leave_later, interrupt, collapse, stop_the_generator, cancel_itself], ids=lambda f: f.__name__
+)
+Misbehaviour = Callable[[], Coroutine[Any, Any, None]]
+
+
+@WAYS
+@virtual
+async def test_a_handler_that_exits_is_charged_and_becomes_a_dead_letter(misbehave: Misbehaviour) -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], retries=2)
+
+    @listings.on(Listing)
+    async def handle(listing: Listing) -> None:
+        app.db.write(EFFECT, what=listing.name)
+        if listing.name == "bad":
+            await misbehave()
+
+    async with TestApp(app) as shop:
+        for name in ("bad", "good"):
+            await shop.send(listings, Listing(name=name))
+        await shop.advance(hours=1)
+        assert [attempt.number for attempt in shop.delivered(listings)] == [1, 1, 2, 3]
+        assert await effects(app) == ["good"]
+        assert (await shop.counts(listings)).dead == 1
+
+
+@WAYS
+@virtual
+async def test_a_batch_that_exits_is_charged_and_becomes_dead_letters(misbehave: Misbehaviour) -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], retries=1, batch=3)
+
+    @listings.on_batch
+    async def handle(batch: ps.Batch) -> None:
+        app.db.write(EFFECT, what="of a batch")
+        await misbehave()
+
+    async with TestApp(app) as shop:
+        for name in "abc":
+            await shop.send(listings, Listing(name=name))
+        await shop.advance(hours=1)
+        assert (await shop.counts(listings)).dead == 3
+        assert await effects(app) == []
+
+
+@WAYS
+@virtual
+async def test_a_step_that_exits_fails_its_run(misbehave: Misbehaviour) -> None:
+    lab = Lab()
+
+    @lab.app.workflow
+    async def research(run: ps.Run) -> None:
+        await run.step("leave", misbehave, retries=1)
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = research.start()
+        await test.advance(hours=12)
+        assert (await handle.status()).state == "errored"
+
+
+@WAYS
+@virtual
+async def test_a_cron_task_that_exits_has_failed_and_runs_at_its_next_fire(misbehave: Misbehaviour) -> None:
+    app = ps.App("shop")
+    failed: list[TickFailed] = []
+    app.events.subscribe(failed.append, to=TickFailed)
+
+    @app.cron("*/5 * * * *", why="charts move slowly")
+    async def bad() -> None:
+        app.db.write(EFFECT, what="of a run that failed")
+        await misbehave()
+
+    async with TestApp(app, start=START) as shop:
+        await shop.advance(minutes=30)
+        assert len(failed) >= 2
+        assert await effects(app) == []
+
+
+@WAYS
+@virtual
+async def test_an_alarm_that_exits_is_tried_again(misbehave: Misbehaviour) -> None:
+    app = ps.App("shop")
+    rang: list[int] = []
+
+    class Watch(ps.Object):
+        async def start(self) -> None:
+            self.set_alarm(after=10)
+
+        async def alarm(self) -> None:
+            rang.append(1)
+            if len(rang) == 1:
+                await misbehave()
+
+    watches = app.object(Watch)
+    async with TestApp(app) as shop:
+        await watches["a"].start()
+        await shop.advance(hours=1)
+        assert len(rang) == 2
+
+
+@WAYS
+@virtual
+async def test_an_item_that_exits_is_parked_and_harms_no_other(misbehave: Misbehaviour) -> None:
+    async def work(item: str) -> None:
+        if item == "003":
+            await misbehave()
+
+    shelf = Shelf(work)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, *names(6))
+        await shop.advance(hours=2)
+        assert await effects(shelf.app) == [name for name in names(6) if name != "003"]
+        assert await shelf.notes() == {"003": "parked"}
+
+
+@pytest.mark.spec("A2-09")
+@virtual
+async def test_an_item_that_fails_starts_no_run_and_sends_nothing() -> None:
+    async def work(_item: str) -> None:
+        queue.send(Listing(name="sent"))
+        research.start()
+        raise OSError("poison")
+
+    shelf = Shelf(work)
+    queue = shelf.app.queue("listings", accepts=[Listing])
+
+    @shelf.app.workflow
+    async def research(_run: ps.Run) -> None:
+        pass
+
+    @queue.on(Listing)
+    async def handle(_listing: Listing) -> None:
+        pass
+
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, "a")
+        await shop.advance(hours=2)
+        assert await shelf.notes() == {"a": "parked"}
+        assert await shelf.app.workflows.listed() == []
+        assert shop.delivered(queue) == []
+
+
+def test_a_handler_that_blocks_past_its_limit_and_ends_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], wall=0.05)
+    overran: list[HandlerOverran] = []
+    app.events.subscribe(overran.append, to=HandlerOverran)
+
+    @listings.on(Listing)
+    async def handle(_listing: Listing) -> None:
+        time.sleep(0.2)  # noqa: ASYNC251 (a handler that holds up the event loop is the point)
+
+    async def main() -> None:
+        async with app, app.unit():
+            listings.send(Listing(name="a"))
+        await app.run(until_idle=True)
+
+    asyncio.run(main())
+
+    [event] = overran
+    assert (event.queue, event.handler, event.limit_seconds) == ("listings", "listings:handle", 0.05)
+    assert event.seconds >= 0.2
+
+
+@virtual
+async def test_a_queue_that_another_app_declares_with_other_settings_is_warned_of(tmp_path: Path) -> None:
+    warned: list[QueuesRedeclared] = []
+    for retries in (7, 7, 1):
+        app = ps.App("shop")
+        app.events.subscribe(warned.append, to=QueuesRedeclared)
+        app.queue("listings", retries=retries)
+        async with TestApp(app, folder=tmp_path):
+            pass
+
+    assert [event.changed for event in warned] == [["listings: retries was 7, is now 1"]]
