@@ -132,6 +132,33 @@ async def test_a_run_that_is_terminated_saves_nothing_any_more() -> None:
             await handle.result()
 
 
+@pytest.mark.parametrize("step", ["word", "rest", "first"])
+@virtual
+async def test_a_run_is_restarted_from_any_step_that_is_listed_also_a_wait_or_a_sleep(step: str) -> None:
+    lab = Lab()
+
+    @lab.app.workflow
+    async def approval(run: ps.Run) -> str:
+        await run.step("first", lab.write, "first")
+        await run.sleep(seconds=60, name="rest")
+        return str(await run.wait_for("word", str))
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = approval.start()
+            handle.signal("word", "no")
+        await test.advance(minutes=2)
+        assert await handle.result() == "no"
+        assert step in [each.name for each in (await handle.status()).steps]
+        await handle.restart(step=step)
+        await test.advance(minutes=2)
+        assert await handle.waits_for() == ["word"]
+        async with test.unit():
+            handle.signal("word", "yes")
+        await test.advance(minutes=1)
+        assert await handle.result() == "yes"
+
+
 @pytest.mark.spec("A7-05", "A7-08")
 @virtual
 async def test_a_run_is_restarted_from_the_beginning_or_from_a_step_with_keys_of_its_own() -> None:

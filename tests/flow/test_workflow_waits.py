@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 import penstock as ps
+from penstock.runtime.events import SignalRefused
 from penstock.testing import TestApp, virtual
 from tests.flow.research import Lab
 
@@ -199,18 +200,45 @@ async def test_a_signal_to_no_run_is_refused_and_takes_its_unit_with_it() -> Non
         assert await lab.app.workflows.listed() == []
 
 
+@pytest.mark.spec("A7-06")
 @virtual
-async def test_a_signal_of_another_kind_than_was_waited_for_ends_the_run_with_a_clear_error() -> None:
+async def test_a_signal_that_does_not_fit_is_refused_to_its_sender_and_the_run_waits_on() -> None:
     lab = Lab()
     approval = approving(lab)
     async with TestApp(lab.app) as test:
         async with test.unit():
             handle = approval.start()
+        await test.drain()
+        assert await handle.waits_for() == ["word"]
+        for payload, reason in [({"by": "Ada"}, "lacks the field 'approved'"), (17, "must be of type object")]:
+            with pytest.raises(ps.PenstockError, match=reason):
+                async with test.unit():
+                    handle.signal("word", payload)
+        await test.drain()
+        assert (await handle.status()).state == "waiting"
+        async with test.unit():
+            handle.signal("word", Word("Ada", approved=True))
+        await test.drain()
+        assert (await handle.status()).state == "complete"
+
+
+@virtual
+async def test_a_signal_that_came_too_early_and_does_not_fit_is_reported_and_the_run_waits_on() -> None:
+    lab = Lab()
+    approval = approving(lab)
+    refused: list[SignalRefused] = []
+    lab.app.events.subscribe(refused.append, to=SignalRefused)
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = approval.start()
             handle.signal("word", 17)
         await test.drain()
-        status = await handle.status()
-        assert status.state == "errored"
-        assert "Expected `object`, got `int`" in (status.error or "")
+        assert (await handle.status()).state == "waiting"
+        assert [(event.signal, event.error) for event in refused] == [("word", "Expected `object`, got `int`")]
+        async with test.unit():
+            handle.signal("word", Word("Ada", approved=True))
+        await test.drain()
+        assert (await handle.status()).state == "complete"
 
 
 # -- children ------------------------------------------------------------------------------------------------------

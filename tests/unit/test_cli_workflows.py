@@ -279,8 +279,13 @@ def test_a_run_hears_a_signal_and_goes_on(lab: Path, terminal: Terminal, target:
     id = started(terminal, "research", "--id", "7", input='{"cluster_id": 7}')
 
     behind = [target] if target else []
-    assert terminal("workflows", "signal", id, "other", *behind, "--json").told == {"id": "7", "signal": "other"}
-    assert "7 is told approved" in terminal("workflows", "signal", id, "approved", '"yes"', *behind).words
+    other = terminal("workflows", "signal", id, "other", *behind, "--json").told
+    assert other == {"id": "7", "signal": "other", "waits_for": ["approved"]}
+    typo = terminal("workflows", "signal", id, "aproved", *behind)
+    assert "The run does not wait for it now. It waits for: approved." in typo.words
+    wrong = terminal("workflows", "signal", id, "approved", '{"by": "Ada"}', *behind, "--json")
+    assert (wrong.code, wrong.error["code"]) == (1, "bad_signal")
+    assert "Sent signal approved to run 7." in terminal("workflows", "signal", id, "approved", '"yes"', *behind).words
     worked()
 
     found = shown(terminal, id)

@@ -15,7 +15,7 @@ from penstock.model.errors import NoSuchRun
 from penstock.model.ids import as_text
 from penstock.model.redaction import redacted
 from penstock.model.row import Row
-from penstock.model.run import COMPLETE, ENDED, PAUSED, WAITING
+from penstock.model.run import COMPLETE, ENDED, PAUSED, PENDING, WAITING
 from penstock.model.times import iso_z, text_of_micros
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def told_step(step: Row) -> dict[str, Any]:
         "kind": step.kind,
         "position": step.position,
         "due_at": _iso(step.due),
-        "result": _json(step.result),
+        "result": None if step.state == PENDING else _json(step.result),
         "error": error_told(step.error),
     }
 
@@ -192,7 +192,7 @@ def _drawn(step: Row, began: int) -> tuple[Any, ...]:
         _clock(step.started_at, began),
         "" if step.ended_at is None else took_shown(step.ended_at - step.started_at),
         "" if step.due is None else _clock(step.due, began),
-        "" if step.result in (None, b"null") else shortened(step.result, VALUE_DRAWN),
+        "" if step.result in (None, b"null") or step.state == PENDING else shortened(step.result, VALUE_DRAWN),
         _cut(" ".join(redacted(step.error or "").split()), ERROR_DRAWN),
     )
 

@@ -60,10 +60,10 @@ def signal(
     database: str | None,
     workflow: str | None,
 ) -> None:
-    """Tell a run something that it waits for, or will.
+    """Send a signal to a run.
 
-    PAYLOAD is JSON, null if it is left out; it is checked against the type that the run waits for when it is read. A run
-    that has ended hears nothing: exit code 1.
+    PAYLOAD is JSON, null if it is left out. A payload that does not fit the type that the run waits for is refused, and so is
+    a signal to a run that has ended: exit code 1. A signal that the run does not wait for yet is kept for it, with a warning.
 
     \b
     Example:
@@ -74,11 +74,17 @@ def signal(
         payload, target = None, payload
     told = None if payload is None else parsed(payload, "The payload", '\'{"by": "Ada"}\'')
     found = targets.find(target, database)
-    id = asyncio.run(_signal(found, id, name, told, workflow))
-    output.show({"id": id, "signal": name}, lambda console: console.print(plain(f"{id} is told {name}.")))
+    id, waits = asyncio.run(_signal(found, id, name, told, workflow))
+    said = f"Sent signal {name} to run {id}."
+    if name not in waits:
+        said += f" The run does not wait for it now. It waits for: {', '.join(waits) or 'no signal'}."
+    shown = {"id": id, "signal": name, "waits_for": waits}
+    output.show(shown, lambda console: console.print(plain(said), soft_wrap=True))
 
 
-async def _signal(found: targets.Target, id: str, name: str, payload: object, workflow: str | None) -> str:
+async def _signal(
+    found: targets.Target, id: str, name: str, payload: object, workflow: str | None
+) -> tuple[str, list[str]]:
     async with _run(found, id, workflow) as (app, handle):
         state = (await handle.status()).state
         if state in ENDED:
@@ -86,9 +92,10 @@ async def _signal(found: targets.Target, id: str, name: str, payload: object, wo
                 f"Run {handle.id!r} is {state} and hears nothing any more.",
                 hint=f"`penstock workflows restart {handle.id}` does it anew.",
             )
+        waits = await handle.waits_for()
         async with app.unit():
             handle.signal(name, payload)
-        return handle.id
+        return handle.id, waits
 
 
 # -- pause, resume, terminate -----------------------------------------------------------------------------

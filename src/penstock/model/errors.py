@@ -126,6 +126,10 @@ class NoSuchController(PenstockError):
     """There is no controller of this name."""
 
 
+class BadSignal(PenstockError):
+    """The payload of a signal does not fit what the run waits for. Nothing was saved; the run still waits."""
+
+
 class NoSuchRun(PenstockError):
     """There is no run of this id."""
 

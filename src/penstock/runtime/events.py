@@ -276,6 +276,17 @@ class QueuesRedeclared(EngineEvent, frozen=True):
     changed: list[str]
 
 
+class SignalRefused(EngineEvent, frozen=True):
+    """A signal that came before its run waited for it does not fit the type. The run waits on: send it again, corrected."""
+
+    name: ClassVar[str] = "signal.refused"
+    level: ClassVar[str] = "warning"
+    workflow: str
+    run: str
+    signal: str
+    error: str
+
+
 class WorkerWasKilled(EngineEvent, frozen=True):
     name: ClassVar[str] = "worker.killed"
     level: ClassVar[str] = "error"

@@ -22,7 +22,8 @@ from penstock.contracts.runs import (
     Suspend,
     TakeSignal,
 )
-from penstock.model.errors import NoSuchRun
+from penstock.model.errors import BadSignal, NoSuchRun
+from penstock.model.expectation import Expectation, misfit
 from penstock.model.message import PAUSING, NewMessage
 from penstock.model.run import (
     ACTIVE,
@@ -158,10 +159,26 @@ def _signal(session: Session, signal: NewSignal, tally: Tally, now: int) -> bool
     found: list[Any] = session.rows("running.lock", {"key": signal.key})
     for workflow, state in found:
         if state in (ACTIVE, PAUSED):
+            _check(session, signal)
             session.change("running.signal", signal._asdict() | {"now": now})
         if state == ACTIVE:
             _wake(session, signal.key, queue_of(workflow), tally, now)
     return bool(found)
+
+
+def _check(session: Session, signal: NewSignal) -> None:
+    """Refuse a payload that no wait for this signal takes. Where none waits yet, the run checks it."""
+    waits = [
+        msgspec.json.decode(row[0], type=Expectation) for row in session.rows("running.waits", {"key": signal.key})
+    ]
+    waited = [each for each in waits if each.signal == signal.name]
+    reasons = [each.schema and misfit(signal.payload, each.schema) for each in waited]
+    if reasons and all(reasons):
+        raise BadSignal(
+            f"Signal {signal.name!r} was refused: {reasons[0]}. The run still waits for it; send it again, corrected.",
+            signal=signal.name,
+            reason=reasons[0],
+        )
 
 
 def _wake(session: Session, key: bytes, queue: str, tally: Tally, now: int) -> None:

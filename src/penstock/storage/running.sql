@@ -61,6 +61,14 @@ where key = :key
 insert into penstock_signals (run, name, payload, sent_at)
 values (:key, :name, :payload, :now);
 
+-- name: waits
+select result
+from penstock_steps
+where run = :key
+and kind = 'signal'
+and state = 'waiting'
+and result is not null;
+
 -- name: take_signal
 delete from penstock_signals
 where seq = :seq;

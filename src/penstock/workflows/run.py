@@ -11,6 +11,7 @@ import msgspec
 
 from penstock.contracts.runs import Signal, TakeSignal
 from penstock.model.errors import BadMessage, PenstockError
+from penstock.model.expectation import expect
 from penstock.model.retry import Retry
 from penstock.model.run import (
     CHILD,
@@ -158,13 +159,13 @@ class Run:
     async def wait_for(
         self, signal: str, type: Any = None, *, timeout: float | None = None, name: str | None = None
     ) -> Any:
-        """What came with the first signal of this name that nobody has waited for yet, also one that came earlier. Raises
-        `TimedOut` if none comes within `timeout` seconds. A second wait for the same signal needs a `name` of its own."""
+        """Return what came with the first signal of this name that no wait has taken yet, also one that came earlier. Raise
+        `TimedOut` if none comes within `timeout` seconds. A payload that does not fit `type` is refused, to its sender or,
+        if it came before the wait, with the event `signal.refused`; the run waits on. A second wait for the same signal
+        needs a `name` of its own."""
         check_name(signal, "a signal")
-        return await self._signalled(name or signal, SIGNAL, signal, timeout, lambda payload: self._read(payload, type))
-
-    def _read(self, payload: bytes, type: Any) -> Any:
-        return msgspec.json.decode(payload, type=Any if type is None else type)
+        read = msgspec.json.Decoder(Any if type is None else type).decode
+        return await self._signalled(name or signal, SIGNAL, signal, timeout, read, expected=expect(signal, type))
 
     async def child(self, name: str, workflow: Workflow[..., T], *arguments: Any, **named: Any) -> T:
         """Runs another workflow and waits for its result. A child ends with its parent; one that fails raises here."""
@@ -189,6 +190,7 @@ class Run:
         timeout: float | None,
         read: Callable[[bytes], Any],
         record: StepRecord | None = None,
+        expected: bytes | None = None,
     ) -> Any:
         if record is None:
             record = await self._recorded(name, kind) if self._asks_for(name) else None
@@ -199,7 +201,7 @@ class Run:
         here = self._slice or self._stop()
         if record is None:
             due = None if timeout is None else here.now() + int(max(0.0, timeout) * 1_000_000)
-            record = self._new(name, kind, PENDING, due=due)
+            record = self._new(name, kind, PENDING, due=due)._replace(result=expected)
             here.note(record)
         while True:
             found = next((each for each in self._signals if each.name == signal), None)
@@ -207,11 +209,16 @@ class Run:
                 self._signals.remove(found)
                 self._heard.add(found.seq)
                 here.note(TakeSignal(found.seq))
+                try:
+                    said = read(found.payload)
+                except msgspec.ValidationError as error:
+                    here.refused(self, signal, str(error))
+                    continue
                 here.note(record._replace(state=DONE, ended_at=here.now(), due=None, result=found.payload))
                 await here.save(self)  # what was decided stays so, whatever is signalled from now on
-                return read(found.payload)
+                return said
             if record.due is not None and here.now() >= record.due:
-                here.note(record._replace(state=TIMED_OUT, ended_at=here.now(), due=None))
+                here.note(record._replace(state=TIMED_OUT, ended_at=here.now(), due=None, result=None))
                 await here.save(self)
                 raise TimedOut(f"No signal {signal!r} came in time.")
             await here.blocked(self, record.due, signal)

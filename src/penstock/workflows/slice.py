@@ -12,6 +12,7 @@ from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
 from penstock.model.retry import Retry
 from penstock.model.run import DONE, FAILED, RETRYING, STEP, StepRecord, key_of
+from penstock.runtime.events import SignalRefused
 from penstock.runtime.slots import contained
 from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
 from penstock.workflows.inputs import PLAIN, restored, stored
@@ -63,6 +64,9 @@ class Slice:
         self.failure: Exception | None = None  # the store's, or that the run is not ours any more
         self.branches: set[asyncio.Task[Any]] = set()
         self.done = self.failed = 0  # steps
+
+    def refused(self, run: Run, signal: str, error: str) -> None:
+        self.engine.events.emit(SignalRefused(self._workflow, run.id, signal, error))
 
     def note(self, change: RunChange) -> None:
         self.notes.append(change)

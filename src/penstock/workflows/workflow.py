@@ -12,9 +12,10 @@ import msgspec
 
 from penstock.contracts.runs import NewRun, NewSignal, RunRow
 from penstock.model.errors import BadMessage, NoSuchRun
+from penstock.model.expectation import signal_of
 from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL, NewMessage
-from penstock.model.run import COMPLETE, ENDED, STEP, StepRecord, check_name, is_made, key_of, made_id
+from penstock.model.run import COMPLETE, ENDED, PENDING, SIGNAL, StepRecord, check_name, is_made, key_of, made_id
 from penstock.model.times import from_micros
 from penstock.runtime.unit import Unit, joined
 from penstock.workflows.executing import Begun
@@ -157,14 +158,20 @@ class Handle(Generic[P, R]):
         return self._workflow._start(self.id, self.key, arguments, named, self._priority)
 
     def signal(self, name: str, payload: object = None) -> None:
-        """Tells the run something when the current unit of work commits; it may wait for it now, later or never. A run that
-        has ended hears nothing."""
+        """Send a signal to the run when the current unit of work commits. The commit raises `BadSignal` if the run waits for
+        it with a type that the payload does not fit. A run that has ended ignores it."""
         body = stored(payload, name, "Signal")
         joined(self._workflow.home).change_run(NewSignal(self.key, check_name(name, "a signal"), body), len(body))
 
     async def status(self) -> RunState:
         engine = await self._workflow.home.opened()
         return state_of(*await _found(engine, self))
+
+    async def waits_for(self) -> list[str]:
+        """Return the names of the signals that the run waits for now."""
+        _, steps = await _found(await self._workflow.home.opened(), self)
+        waits = [step for step in steps if step.kind == SIGNAL and step.state == PENDING]
+        return [signal_of(step.result) if step.result else step.name for step in waits]
 
     async def result(self, timeout: float | None = None) -> R:
         """Waits for the run to end. Raises `NotCompleted` if it does not complete."""
@@ -213,9 +220,9 @@ class Handle(Generic[P, R]):
         row, steps = await _found(engine, self)
         position = 0
         if step is not None:
-            position = next((each.position for each in steps if each.name == step and each.kind == STEP), -1)
+            position = next((each.position for each in steps if each.name == step), -1)
             if position < 0:
-                known = ", ".join(each.name for each in steps if each.kind == STEP) or "none yet"
+                known = ", ".join(each.name for each in steps) or "none yet"
                 raise NoSuchRun(f"Run {self.id!r} has no step {step!r}. It has: {known}.", step=step)
         work = partial(self._restarted, engine, row, position)
         await self._operate(engine, work, "restarted")
@@ -282,7 +289,7 @@ def state_of(row: RunRow, steps: list[StepRecord]) -> RunState:
                 from_micros(step.started_at),
                 _moment(step.ended_at),
                 _moment(step.due),
-                _plain(step.result),
+                None if step.state == PENDING else _plain(step.result),
                 step.error,
             )
             for step in steps
