@@ -44,9 +44,12 @@ class CeilingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ReadinessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What has to be so before an app is let loose."""
+    """What has to be so before an app is let loose, and what `penstock check` asks of its deployment."""
 
     require_trial: bool | None = None  # None: as the app itself says
+    owner: str = ""  # the team or person that answers for it
+    audience: str = ""  # who reads its alerts and figures
+    usd_expected: float | None = None  # what a month is expected to cost
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

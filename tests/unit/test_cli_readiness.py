@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli import Terminal
+from tests.unit.cli import PROGRAM, Terminal
 
 LOOSE = """
 import penstock as ps
@@ -72,29 +73,38 @@ create table items (id bigint primary key, rank bigint not null, done_at text);
 create index items_pending on items (rank desc) where done_at is null;
 """
 
+DEPLOYMENT = """
+[readiness]
+owner = "shop team"
+audience = "one buyer, weekly"
+usd_expected = 0.5
+"""
+
 
 @pytest.fixture
 def shop(empty_folder: Path) -> Path:
     (empty_folder / "migrations").mkdir()
     (empty_folder / "migrations" / "0001.sql").write_text(TABLES)
+    (empty_folder / "penstock.toml").write_text(DEPLOYMENT)
     file = empty_folder / "shop.py"
     file.write_text(LOOSE)
     return file
 
 
-@pytest.mark.spec("A13-01", "A13-06", "A4-08")
+@pytest.mark.spec("A13-01", "A13-02", "A13-06", "A4-08")
 def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path) -> None:
     said = terminal("check", "shop.py", "--json")
 
     assert {each["id"]: each["status"] for each in said.told["checks"]} == dict.fromkeys(
-        "fixed-batch singleton-name hot-queries topology exit-condition ceiling rationale trial".split(), "pass"
+        "fixed-batch singleton-name hot-queries topology exit-condition ceiling rationale trial counting smoke owner "
+        "expected-cost audience".split(),
+        "pass",
     ), said.told
     assert said.code == 0
     assert not (shop.parent / "shop.db").exists(), "checking touches no database of the app's"
 
 
-@pytest.mark.spec("A13-01", "A3-10", "A13-06")
-@pytest.mark.one_in(2)
+@pytest.mark.spec("A13-01", "A13-02", "A3-10", "A13-06", "A1-28", "F-02", "F-03", "F-21")
 @pytest.mark.parametrize(
     "right, wrong, failed, told",
     [
@@ -102,7 +112,24 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
         (", unless=nothing_to_do", "", "exit-condition", "'look'"),
         (", ceiling=ps.rows(1_000)", "", "ceiling", "'look'"),
         ("items come in slowly", "slow", "rationale", "'slow'"),
-        ("@found.on_dead", "", "topology", "dies"),
+        ("@found.on_dead", "", "topology", "'found-dlq' has no consumer"),
+        ("@found.on_dead", 'app.queue("plain")\n\n\n@found.on_dead', "topology", "'plain-dlq' has no consumer"),
+        ('"select 1 from sightings limit 1"', '"select count(*) from sightings"', "counting", "every row"),
+        (
+            """cache=60)
+async def status() -> dict[str, int]:
+    return {"items": await db.count("items")}""",
+            """)
+async def status() -> dict[str, int]:
+    return {"items": await db.first(SIZE)}
+
+
+SIZE = "select count(id) from items where rank > 0"
+""",
+            "counting",
+            "select count(id) from items",
+        ),
+        ('@app.get("/v1/shop/status", cache=60)', "", "smoke", "no status route"),
         ("@found.on(Found)", "", "topology", "nobody handles it"),
         ("found.send(Found(id=id))", "pass", "topology", "no code of the app sends one"),
         ("@app.trial.stage", "@(lambda *_, **__: lambda f: f)", "trial", "declares none"),
@@ -122,6 +149,43 @@ def test_what_is_missing_is_named(
     assert found[0]["fix"]
     assert said.code == 1
     assert told.strip("'") in terminal("check", "shop.py").words
+
+
+@pytest.mark.spec("A13-02", "F-03")
+@pytest.mark.parametrize(
+    "line, failed", [("owner", "owner"), ("audience", "audience"), ("usd_expected", "expected-cost")]
+)
+def test_a_deployment_that_does_not_say_who_reads_pays_and_answers_is_not_ready(
+    terminal: Terminal, shop: Path, line: str, failed: str
+) -> None:
+    (shop.parent / "penstock.toml").write_text("\n".join(x for x in DEPLOYMENT.splitlines() if not x.startswith(line)))
+
+    said = terminal("check", "shop.py", "--json")
+
+    (found,) = (each for each in said.told["checks"] if each["status"] == "fail")
+    assert (said.code, found["id"]) == (1, failed)
+    assert f"`{line} = " in found["fix"]
+
+
+def test_a_bounded_count_is_no_count_of_a_table(terminal: Terminal, shop: Path) -> None:
+    bounded = '"select count(*) > 500 from (select 1 from sightings limit 501)"'
+    shop.write_text(LOOSE.replace('"select 1 from sightings limit 1"', bounded))
+
+    assert terminal("check", "shop.py").code == 0
+
+
+@pytest.mark.spec("A13-02", "A1-28")
+def test_a_start_logs_the_crons_their_expected_cost_and_dead_letter_queues_without_consumer(
+    terminal: Terminal, shop: Path
+) -> None:
+    shop.write_text(LOOSE.replace("@found.on_dead", ""))
+    assert terminal("trial", "shop.py", "--standins", "--items", "3").code == 0
+
+    command = [str(PROGRAM), "run", "shop.py", "--until-idle"]
+    said = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, check=True, timeout=60).stderr
+
+    assert "Crons: look (*/5 * * * *). Expected: 0.5 USD a month." in said
+    assert "No handler takes dead letters of found-dlq" in said
 
 
 def test_an_app_that_is_not_let_loose_is_not_asked_for_a_ceiling(terminal: Terminal, shop: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -20,6 +21,7 @@ from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
 from penstock.cli.reference import load
 from penstock.model.errors import BadStatement
 from penstock.readiness import autonomy
+from penstock.readiness.counting import counts
 from penstock.readiness.finding import Finding
 from penstock.readiness.fixed_batches import fixed_batches
 from penstock.readiness.plans import Hot, slow
@@ -39,10 +41,7 @@ def _names(app: App) -> Iterator[Finding]:
 
 
 def _queues(app: App) -> Iterator[Finding]:
-    own = [
-        each for each in app.queues.values() if not each.name.startswith(INTERNAL) and not each.name.endswith("-dlq")
-    ]
-    return loose_ends(own, _modules(app), alerted=bool(app.sinks))
+    return loose_ends(app.queues.values(), _modules(app), alerted=bool(app.sinks))
 
 
 def _exits(app: App) -> Iterator[Finding]:
@@ -59,6 +58,29 @@ def _reasons(app: App) -> Iterator[Finding]:
 
 def _trial(app: App) -> Iterator[Finding]:
     return autonomy.trials(len(app.trial.stages))
+
+
+def _counts(app: App) -> Iterator[Finding]:
+    tasks = ((each.function, each.unless) for each in app.crons.tasks.values())
+    return counts(chain(*tasks, (route.answer for route in app.routes.known.values())))
+
+
+def _smoke(app: App) -> Iterator[Finding]:
+    return autonomy.smoke(len(app.routes.known))
+
+
+def _owner(app: App) -> Iterator[Finding]:
+    return autonomy.annotation("owner", app.config.readiness.owner, "who answers for the app", '"market team"')
+
+
+def _audience(app: App) -> Iterator[Finding]:
+    given = app.config.readiness.audience
+    return autonomy.annotation("audience", given, "who reads the app's alerts and figures", '"two analysts, weekly"')
+
+
+def _expected(app: App) -> Iterator[Finding]:
+    given = app.config.readiness.usd_expected
+    return autonomy.annotation("usd_expected", given, "what a month is expected to cost", "1.5")
 
 
 def _plans(app: App) -> Iterator[Finding]:
@@ -107,7 +129,6 @@ PARTIAL = """
 select indexes.name from sqlite_schema as tables, pragma_index_list(tables.name) as indexes
 where tables.type = 'table' and indexes.partial
 """
-INTERNAL = ("cron.", "object.", "workflow.", "penstock.")
 CHECKS: dict[str, Check] = {
     "fixed-batch": Check("No cron task calls a service for each of a batch", _tasks),
     "singleton-name": Check("Singletons are addressed by their one name", _names),
@@ -117,6 +138,11 @@ CHECKS: dict[str, Check] = {
     "ceiling": Check("Every cron task has a ceiling", _ceilings, loose=True),
     "rationale": Check("Every cron task says why it fires as often as it does", _reasons, loose=True),
     "trial": Check("A trial is declared: output comes before input", _trial, loose=True),
+    "counting": Check("No cron task and no status route counts a whole table", _counts, loose=True),
+    "smoke": Check("The app has a status route that `penstock smoke` can ask", _smoke, loose=True),
+    "owner": Check("The deployment names its owner", _owner, loose=True),
+    "expected-cost": Check("The deployment says what a month is expected to cost", _expected, loose=True),
+    "audience": Check("The deployment says who reads its alerts and figures", _audience, loose=True),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from penstock.gateway.standins import VARIABLE as STANDINS
 from penstock.gateway.standins import forward
 from penstock.model.errors import BadApp
 from penstock.model.limits import LOCAL
+from penstock.readiness.topology import unwatched
 from penstock.runtime.clock import HostClock
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events
@@ -25,6 +27,7 @@ from penstock.runtime.surroundings import Surroundings
 from penstock.stores import is_postgres, store_at
 
 EXIT_DIED = 70  # EX_SOFTWARE
+_log = logging.getLogger("penstock.run")
 
 
 def supervise(
@@ -66,6 +69,7 @@ async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int 
             "under [readiness] in penstock.toml does without.",
             app=app.name,
         )
+    _report(app)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, app.stop)
     if lifeline is None:
@@ -88,6 +92,17 @@ def die(reason: str) -> NoReturn:
     with suppress(OSError):
         os.write(2, f"penstock: {reason} The worker ends at once.\n".encode())
     os._exit(EXIT_DIED)
+
+
+def _report(app: App) -> None:
+    """Log what runs by itself and what it is expected to cost, and warn of dead letters that no handler takes."""
+    if app.requires_trial:
+        crons = ", ".join(f"{task.name} ({task.rule.expression})" for task in app.crons.tasks.values()) or "none"
+        asked = app.config.readiness
+        _log.info("%s runs by itself. Crons: %s. Expected: %s USD a month.", app.name, crons, asked.usd_expected)
+    if not app.sinks and (queues := unwatched(app.queues.values())):
+        names = ", ".join(f"{queue.name}-dlq" for queue in queues)
+        _log.warning("No handler takes dead letters of %s: write @queue.on_dead or @app.on_alert.", names)
 
 
 def _supervisor_gone(loop: asyncio.AbstractEventLoop, lifeline: int, app: App) -> None:

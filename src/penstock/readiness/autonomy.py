@@ -1,4 +1,4 @@
-"""What is asked of an app that is let loose: each task looks before it works, knows its ceiling, and a trial is declared."""
+"""What is asked of an app that is let loose: of its cron tasks, its status routes, its trial and its deployment."""
 
 from __future__ import annotations
 
@@ -49,6 +49,17 @@ def trials(stages: int) -> Iterator[Finding]:
     if not stages:
         told = "The app requires a trial and declares none."
         yield Finding("", 0, told, "Write `@app.trial.stage(...)` above a question for each stage.")
+
+
+def smoke(routes: int) -> Iterator[Finding]:
+    if not routes:
+        told = "The app has no status route, so `penstock smoke` finds out nothing about it."
+        yield Finding("", 0, told, 'Write `@app.get("/v1/.../status")` above a function that returns its state.')
+
+
+def annotation(name: str, given: object, what: str, example: str) -> Iterator[Finding]:
+    if given in ("", None):
+        yield Finding("", 0, f"penstock.toml does not say {what}.", f"Write `{name} = {example}` under [readiness].")
 
 
 def _place(task: Looked) -> tuple[str, int]:

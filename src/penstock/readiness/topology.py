@@ -1,4 +1,4 @@
-"""Queues with a loose end: nobody handles what is sent there, nobody sends what is handled, nobody hears of what died."""
+"""Queues with a loose end: a type without handler or sender, or dead letters without consumer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Protocol
 
 from penstock.readiness.finding import Finding
 from penstock.readiness.source import Written, written
+
+INTERNAL = ("cron.", "object.", "workflow.", "penstock.")
 
 
 class Looked(Protocol):
@@ -27,24 +29,31 @@ class Looked(Protocol):
 
 
 def loose_ends(queues: Iterable[Looked], modules: Iterable[ModuleType], *, alerted: bool) -> Iterator[Finding]:
-    """For each queue that takes named types: a type without a handler, or that no code of the app makes, and dead letters
-    of which nobody is told."""
+    """Find types that no handler takes or no code of the app makes, and queues whose dead letters have no consumer."""
+    queues = list(queues)
     sources = [source for module in modules if (source := written(module)) is not None]
     made = {cls for source in sources for cls in _made(source)}
-    for queue in queues:
-        if queue.accepts is None:
-            continue
+    for queue in filter(lambda queue: _is_own(queue.name), queues):
         place = _place(queue.name, sources)
-        for name, cls in queue.accepts.items():
+        for name, cls in (queue.accepts or {}).items():
             if queue.batch_handler is None and name not in queue.handlers:
                 told = f"Queue {queue.name!r} takes {name!r}, and nobody handles it."
                 yield Finding(*place, told, f"Write `@queue.on({cls.__name__})`, or take it out of `accepts`.")
             if cls not in made:
                 told = f"Queue {queue.name!r} takes {name!r}, and no code of the app sends one."
                 yield Finding(*place, told, f"Send a {cls.__name__}, or take it out of `accepts`.")
-        if queue.dead_handler is None and not alerted:
-            told = f"Nobody is told when a message of queue {queue.name!r} dies."
-            yield Finding(*place, told, "Write `@queue.on_dead`, or name somebody with `@app.on_alert`.")
+    for queue in () if alerted else unwatched(queues):
+        told = f"The dead-letter queue {queue.name + '-dlq'!r} has no consumer: no alert follows when a message dies."
+        yield Finding(*_place(queue.name, sources), told, "Write `@queue.on_dead`, or `@app.on_alert` for all queues.")
+
+
+def unwatched(queues: Iterable[Looked]) -> list[Looked]:
+    """Return the app's own queues whose dead letters no handler takes."""
+    return [queue for queue in queues if _is_own(queue.name) and queue.dead_handler is None]
+
+
+def _is_own(name: str) -> bool:
+    return not name.startswith(INTERNAL) and not name.endswith("-dlq")
 
 
 def _made(source: Written) -> Collection[type]:
