@@ -11,7 +11,7 @@ from random import Random
 import psycopg
 import pytest
 
-from penstock.cli.worker import EXIT_STORE
+from penstock.runtime.supervisor import EXIT_STORE
 from penstock.storage.postgres.schema import VERSION
 from tests.crash.harness import Site
 from tests.crash.journal import wait_until

@@ -73,7 +73,7 @@ def test_a_link_in_the_place_of_a_blob_is_not_followed(tmp_path: Path) -> None:
 
     async def work() -> None:
         for call in (blobs.get("innocent"), blobs.read("innocent")):
-            with pytest.raises(BadParameter, match="is a link"):
+            with pytest.raises(BadParameter, match="is a symbolic link"):
                 await call
         await blobs.put("innocent", b"mine")
         assert await blobs.get("innocent") == b"mine"
@@ -122,9 +122,9 @@ def test_the_bytes_and_the_name_are_on_the_disk_before_put_returns(
         order.append("folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")
         fsync(descriptor)
 
-    def renamed(source: str, target: Path) -> None:
+    def renamed(source: str, target: str, **folders: int) -> None:
         order.append("rename")
-        replace(source, target)
+        replace(source, target, **folders)
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", renamed)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import uvicorn
 
 import penstock as ps
-from penstock.web.connection import Connection
+from penstock.web.connection import AddressLimit, limited
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
 
@@ -20,12 +20,12 @@ START_SECONDS_MAX = 30.0
 
 
 @contextmanager
-def served(app: ps.App) -> Iterator[str]:
+def served(app: ps.App, limit: AddressLimit = AddressLimit()) -> Iterator[str]:  # noqa: B008
     """The address of the server, which is gone again at the end of the block."""
     listening = socket.create_server(("127.0.0.1", 0))
     site = make_site(app, tokens=[KnownToken("test", hashed(TOKEN))])
     server = uvicorn.Server(
-        uvicorn.Config(site, http=Connection, log_config=None, access_log=False, lifespan="off", ws="none")
+        uvicorn.Config(site, http=limited(limit), log_config=None, access_log=False, lifespan="off", ws="none")
     )
     opened = threading.Event()
     failure: list[BaseException] = []

@@ -6,11 +6,13 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
 from penstock.web import connection
+from penstock.web.connection import AddressLimit
 from tests.web.outside import ACCOUNT, shop_app
 from tests.web.server import TOKEN, served
 
@@ -143,6 +145,98 @@ def test_a_request_that_is_never_complete_is_hung_up_on_and_a_slow_one_is_not(
         assert "HTTP/1.1 408" in said_by(steady), "the second request of a connection"
     assert works(client)
     assert waiting(client) == 2
+
+
+def test_small_answers_are_not_held_back_on_a_connection_that_is_kept(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_on: list[int] = []
+    made = connection.Connection.connection_made
+
+    def noticed(self: connection.Connection, transport: Any) -> None:
+        made(self, transport)
+        set_on.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(connection.Connection, "connection_made", noticed)
+
+    assert httpx2.get(f"{url}/health", trust_env=False).status_code == 200
+
+    assert set_on == [1]
+
+
+def test_a_request_with_two_lengths_ends_its_connection(url: str) -> None:
+    head = f"POST {PUSH} HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
+    with connected(url) as client:
+        client.sendall(f"{head}0\r\n\r\nGET /health HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        said = said_by(client)
+
+    assert said.startswith("HTTP/1.1 400")
+    assert said.count("HTTP/1.1") == 1, "the request behind it was answered"
+
+
+def test_a_path_with_a_slash_at_its_end_is_no_path_and_repeats_no_header(url: str) -> None:
+    answer = httpx2.get(f"{url}/health/", headers={"host": "evil.example"}, trust_env=False, follow_redirects=False)
+
+    assert answer.status_code == 404
+    assert answer.json()["success"] is False
+    assert "evil.example" not in str(answer.headers) + answer.text
+
+
+def test_one_address_holds_at_most_its_share_of_the_connections(tmp_path: Path) -> None:
+    app = shop_app("cloudflare")
+    app.database = str(tmp_path / "shop.db")
+    with served(app, AddressLimit(most=5, counts_loopback=True)) as url:
+        held = [connected(url) for _ in range(5)]
+        with connected(url) as one_more:
+            assert said_by(one_more).startswith("HTTP/1.1 429")
+        assert answers(held[0])
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10, source_address=("127.0.0.2", 0)) as neighbour:
+            assert answers(neighbour)
+        for each in held:
+            each.close()
+
+
+def test_this_machine_holds_as_many_connections_as_it_likes(tmp_path: Path) -> None:
+    app = shop_app("cloudflare")
+    app.database = str(tmp_path / "shop.db")
+    with served(app, AddressLimit(most=2)) as url:
+        held = [connected(url) for _ in range(5)]
+        assert all(answers(each) for each in held)
+        for each in held:
+            each.close()
+
+
+def answers(client: socket.socket) -> bool:
+    client.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+    return client.recv(4_096).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "address, others, allowed",
+    [
+        ("198.51.100.7", ["198.51.100.7"], True),
+        ("198.51.100.7", ["198.51.100.7"] * 2, False),
+        ("198.51.100.7", ["::ffff:198.51.100.7"] * 2, False),
+        ("198.51.100.7", ["198.51.100.8"] * 9, True),
+        ("2001:db8::1", ["2001:db8::2", "2001:db8::3"], False),
+        ("2001:db8:0:1::1", ["2001:db8::2"] * 9, True),
+        ("127.0.0.1", ["127.0.0.1"] * 9, True),
+        ("::1", ["::1"] * 9, True),
+        ("::ffff:127.0.0.1", ["127.0.0.1"] * 9, True),
+        ("fe80::1%eth0", ["fe80::1%eth0"] * 2, False),
+        ("192.0.2.1", ["192.0.2.1"] * 9, True),
+    ],
+)
+def test_connections_are_counted_by_client_but_not_those_of_a_proxy(
+    address: str, others: list[str], allowed: bool
+) -> None:
+    assert AddressLimit(most=2, proxies=["192.0.2.1"]).allows(address, others) is allowed
+
+
+def test_a_quarter_of_the_connections_is_the_share_and_five_seconds_the_time() -> None:
+    assert 4 * AddressLimit().most == connection.CONNECTIONS_MAX
+    assert connection.REQUEST_SECONDS == 5.0
 
 
 def connected(url: str) -> socket.socket:

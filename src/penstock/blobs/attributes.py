@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from penstock.model.errors import BadParameter
@@ -33,15 +32,15 @@ class Blob:
         return len(self.content)
 
     @classmethod
-    def of(cls, key: str, content: bytes, stored_at: int, *, note: bytes | None) -> Blob:
+    def of(cls, key: str, content: bytes, stored_at: int, note: bytes | None) -> Blob:
         etag = etag_of(content)
         known = _entries(note).get(etag, {})
         return cls(key, content, etag, stored_at, known.get("content_type"), known.get("metadata", {}))
 
 
-def about(file: Path) -> Path:
+def about(name: str) -> str:
     """Where the note about a file is: under a name that no key can have."""
-    return file.with_name(f".about-{file.name}")
+    return f".about-{name}"
 
 
 def etag_of(content: bytes) -> str:
@@ -57,18 +56,14 @@ def attributes_of(content_type: str | None, metadata: Mapping[str, str] | None) 
     return found
 
 
-def noted(file: Path, etag: str, attributes: Attributes) -> bytes | None:
+def noted(note: bytes | None, etag: str, attributes: Attributes) -> bytes | None:
     """The note with these attributes added, or None if nothing has to be written.
 
     It also keeps what was said about contents before: one of them is still there until the new one takes its place.
     """
-    try:
-        before = _entries(file.read_bytes())
-    except FileNotFoundError:
-        if not attributes:
-            return None
-        before = {}
-    newest = [(each, said) for each, said in before.items() if each != etag][-BEFORE_MAX:]
+    if note is None and not attributes:
+        return None
+    newest = [(each, said) for each, said in _entries(note).items() if each != etag][-BEFORE_MAX:]
     return json.dumps(dict([*newest, (etag, attributes)])).encode()
 
 

@@ -6,11 +6,12 @@ import asyncio
 import errno
 import os
 import re
-import tempfile
+import secrets
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 from penstock.blobs.attributes import Attributes, Blob, about, attributes_of, etag_of, noted
 from penstock.blobs.lifecycle import EXPIRED_MAX, Expiry
@@ -23,6 +24,9 @@ _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=@+,-]{0,199}")
 _KEY_CHARACTERS_MAX = 900  # with the folder's own path still below the 1,024 of the tightest system
 LISTED_MAX = 1_000
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_INSIDE = _FOLDER | os.O_NOFOLLOW
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class BlobFolder:
@@ -52,18 +56,19 @@ class BlobFolder:
         self, key: str, content: bytes, *, content_type: str | None = None, metadata: Mapping[str, str] | None = None
     ) -> None:
         """Saves the content under the key, in place of what was there."""
-        file, attributes = self._file(key), attributes_of(content_type, metadata)
-        await asyncio.to_thread(self._put, file, content, attributes)
+        attributes = attributes_of(content_type, metadata)
+        await asyncio.to_thread(self._put, _checked(key), content, attributes)
 
     async def get(self, key: str) -> bytes | None:
         """The content, or None where there is none."""
         self._on_read()
-        return await asyncio.to_thread(_read, self._file(key))
+        found = await asyncio.to_thread(self._load, _checked(key))
+        return None if found is None else found[0]
 
     async def read(self, key: str) -> Blob | None:
         """The content with all that is known about it."""
         self._on_read()
-        return await asyncio.to_thread(_blob, key, self._file(key))
+        return await asyncio.to_thread(self._blob, _checked(key))
 
     async def expire(self, *, limit: int = EXPIRED_MAX) -> int:
         """Removes at most so many blobs that are older than their prefix allows, and says how many."""
@@ -75,50 +80,90 @@ class BlobFolder:
 
     async def delete(self, key: str) -> None:
         """Removes a blob. One that is not there is no error."""
-        await asyncio.to_thread(self._delete, self._file(key))
+        await asyncio.to_thread(self._delete, _checked(key))
 
-    def _file(self, key: str) -> Path:
-        if len(key) > _KEY_CHARACTERS_MAX or not all(_PART.fullmatch(part) for part in key.split("/")):
-            raise BadParameter(
-                f"{key[:100]!r} cannot be the key of a blob. Use letters, digits and ._=@+,- in parts joined by '/', "
-                f"none of which begins with a dot; at most {_KEY_CHARACTERS_MAX} characters.",
-                key=key,
-            )
-        return self.path / key
-
-    def _put(self, file: Path, content: bytes, attributes: Attributes) -> None:
+    @contextmanager
+    def _folder(self, key: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """Open the folder of a key part by part, through no symbolic link; yield its descriptor and the file's name."""
+        *folders, name = key.split("/")
+        if make:
+            _make(self.path, durable=self._durable)
+        inside = os.open(self.path, _FOLDER)
         try:
-            _make(file.parent, durable=self._durable)
-            # First what is known about the content, under the content's own etag: whichever content is there after a
-            # crash, what is told about it is its own.
-            if (note := noted(about(file), etag_of(content), attributes)) is not None:
-                self._write(about(file), note)
-            self._write(file, content)
-            if self._durable:
-                _sync(file.parent)
+            for part in folders:
+                outside, inside = inside, self._enter(inside, part, make)
+                os.close(outside)
+            yield inside, name
+        finally:
+            os.close(inside)
+
+    def _enter(self, folder: int, part: str, make: bool) -> int:
+        try:
+            return os.open(part, _INSIDE, dir_fd=folder)
+        except NotADirectoryError:
+            _refuse_link(folder, part)
+            raise
+        except FileNotFoundError:
+            if not make:
+                raise
+        try:
+            os.mkdir(part, 0o700, dir_fd=folder)
+        except FileExistsError:
+            pass  # another process has just made it
+        # A new entry is safe only once the folder that holds it is on the disk.
+        if self._durable:
+            os.fsync(folder)
+        return os.open(part, _INSIDE, dir_fd=folder)
+
+    def _put(self, key: str, content: bytes, attributes: Attributes) -> None:
+        try:
+            with self._folder(key, make=True) as (folder, name):
+                # First what is known about the content, under the content's own etag: whichever content is there after a
+                # crash, what is told about it is its own.
+                before = _content(folder, about(name))
+                if (note := noted(before and before[0], etag_of(content), attributes)) is not None:
+                    self._write(folder, about(name), note)
+                self._write(folder, name, content)
+                if self._durable:
+                    os.fsync(folder)
         except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
             raise BadParameter(
-                f"{file} cannot be written: one part of its path is a blob already. Use another key.", key=str(file)
+                f"{self.path / key} cannot be written: one part of its path is a blob already. Use another key.",
+                key=key,
             ) from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StorageFull(f"The disk that holds {self.path} is full; {file.name} was not saved.") from error
+                raise StorageFull(f"The disk that holds {self.path} is full; {key} was not saved.") from error
             raise
 
-    def _write(self, file: Path, content: bytes) -> None:
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".part-", delete=False) as part:
+    def _write(self, folder: int, name: str, content: bytes) -> None:
+        part = f".part-{secrets.token_hex(8)}"
+        with open(part, "wb", opener=lambda path, _: os.open(path, _NEW, 0o600, dir_fd=folder)) as file:
             try:
-                part.write(content)
-                part.flush()
+                file.write(content)
+                file.flush()
                 if self._clock is not None:
                     now = self._clock.now() * 1_000
-                    os.utime(part.fileno(), ns=(now, now))
+                    os.utime(file.fileno(), ns=(now, now))
                 if self._durable:
-                    os.fsync(part.fileno())
-                os.replace(part.name, file)
+                    os.fsync(file.fileno())
+                os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
-                os.unlink(part.name)
+                os.unlink(part, dir_fd=folder)
                 raise
+
+    def _blob(self, key: str) -> Blob | None:
+        found = self._load(key)
+        return None if found is None else Blob.of(key, *found)
+
+    def _load(self, key: str) -> tuple[bytes, int, bytes | None] | None:
+        """Return the content, when it was stored, and the note about it."""
+        try:
+            with self._folder(key) as (folder, name):
+                found, note = _content(folder, name), _content(folder, about(name))
+        except _NOT_THERE:
+            return None
+        return None if found is None else (*found, note and note[0])
 
     def _expire(self, limit: int) -> int:
         if self._clock is None:
@@ -129,87 +174,87 @@ class BlobFolder:
             for key in self._keys(expiry.prefix):
                 if removed >= limit:
                     return removed
-                file = self.path / key
-                if (stored_at := _stored_at(file)) is not None and stored_at < oldest:
-                    self._delete(file)
-                    removed += 1
+                removed += self._delete(key, oldest=oldest)
         return removed
 
     def _keys(self, prefix: str) -> Iterator[str]:
         folder = prefix.rpartition("/")[0]
-        found = _files(self.path, self._file(folder) if folder else self.path)
-        return (key for key in found if key.startswith(prefix))
+        try:
+            with self._folder(f"{_checked(folder)}/" if folder else "") as (found, _):
+                keys = _files(found, f"{folder}/" if folder else "")
+                yield from (key for key in keys if key.startswith(prefix))
+        except _NOT_THERE:
+            return
 
     def _list(self, prefix: str, limit: int) -> Sequence[str]:
         return [*islice(self._keys(prefix), limit)]
 
-    def _delete(self, file: Path) -> None:
+    def _delete(self, key: str, *, oldest: int | None = None) -> bool:
+        """Remove a blob, or only one that was stored before `oldest`; return whether it was there."""
         try:
-            file.unlink()
+            with self._folder(key) as (folder, name):
+                stored_at = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns // 1_000
+                if oldest is not None and stored_at >= oldest:
+                    return False
+                os.unlink(name, dir_fd=folder)
+                try:
+                    os.unlink(about(name), dir_fd=folder)
+                except FileNotFoundError:
+                    pass
+                os.fsync(folder)
+                return True
         except (FileNotFoundError, NotADirectoryError):
-            return
-        about(file).unlink(missing_ok=True)
-        _sync(file.parent)
+            return False
 
 
-def _blob(key: str, file: Path) -> Blob | None:
+def _checked(key: str) -> str:
+    if len(key) > _KEY_CHARACTERS_MAX or not all(_PART.fullmatch(part) for part in key.split("/")):
+        raise BadParameter(
+            f"{key[:100]!r} cannot be the key of a blob. Use letters, digits and ._=@+,- in parts joined by '/', "
+            f"none of which begins with a dot; at most {_KEY_CHARACTERS_MAX} characters.",
+            key=key,
+        )
+    return key
+
+
+def _content(folder: int, name: str) -> tuple[bytes, int] | None:
+    """Return the bytes of a file and when it was stored; None where there is none."""
     try:
-        with _opened(file) as opened:
-            content = opened.read()
-            stored_at = os.fstat(opened.fileno()).st_mtime_ns // 1_000
+        with open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, dir_fd=folder)) as file:
+            return file.read(), os.fstat(file.fileno()).st_mtime_ns // 1_000
     except _NOT_THERE:
         return None
-    return Blob.of(key, content, stored_at, note=_read(about(file)))
-
-
-def _stored_at(file: Path) -> int | None:
-    try:
-        return file.stat().st_mtime_ns // 1_000
-    except FileNotFoundError:
-        return None  # somebody else removed it
-
-
-def _read(file: Path) -> bytes | None:
-    try:
-        with _opened(file) as opened:
-            return opened.read()
-    except _NOT_THERE:
-        return None
-
-
-def _opened(file: Path) -> BinaryIO:
-    """Follows no link that somebody put in the place of a blob."""
-    try:
-        return open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW))
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise BadParameter(f"{file} is a link and no blob. Remove it.", key=str(file)) from error
+    except OSError:
+        _refuse_link(folder, name)
         raise
 
 
-def _files(root: Path, folder: Path) -> Iterator[str]:
+def _refuse_link(folder: int, name: str) -> None:
+    if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+        raise BadParameter(f"{name} is a symbolic link, which is not followed. Remove it.", key=name)
+
+
+def _files(folder: int, prefix: str) -> Iterator[str]:
     """Keys below a folder, in the order of their parts."""
-    if not folder.is_dir():
-        return
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.is_dir(follow_symlinks=False):
-            yield from _files(root, Path(entry.path))
-        elif _PART.fullmatch(entry.name):
-            yield Path(entry.path).relative_to(root).as_posix()
+            below = os.open(entry.name, _INSIDE, dir_fd=folder)
+            try:
+                yield from _files(below, f"{prefix}{entry.name}/")
+            finally:
+                os.close(below)
+        elif entry.is_file(follow_symlinks=False) and _PART.fullmatch(entry.name):
+            yield prefix + entry.name
 
 
 def _make(folder: Path, *, durable: bool) -> None:
     """Makes the folders that are missing. A new entry is safe only once the folder that holds it is on the disk."""
     if not folder.is_dir():
         _make(folder.parent, durable=durable)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         if durable:
-            _sync(folder.parent)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            descriptor = os.open(folder.parent, _FOLDER)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -80,7 +80,7 @@ class FileLookout:
 def is_locked(path: Path) -> bool:
     """Asks for the lock of a process without waiting, and lets go of it at once: nobody is disturbed."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:

@@ -21,12 +21,11 @@ from penstock.cli.output import FINE, INTERRUPTED, Output, plain
 from penstock.cli.reference import load
 from penstock.model.errors import BadConfig
 from penstock.model.redaction import address_shown
-from penstock.web.connection import Connection
+from penstock.web.connection import CONNECTIONS_MAX, AddressLimit, limited
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, Token, configured, hashed
 
 PORT_MAX = 65_535
-CONNECTIONS_MAX = 1_000  # at once; more are told to come back
 GRACE_SECONDS = 10  # what requests get to finish in after a signal
 
 
@@ -39,8 +38,15 @@ GRACE_SECONDS = 10  # what requests get to finish in after a signal
     envvar="PENSTOCK_PORT",
     help="The port to listen on, 8787 unless penstock.toml or PENSTOCK_PORT says otherwise; 0 takes any that is free.",
 )
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="The IP address of a reverse proxy in front, which may hold every connection; can be repeated.",
+)
 @click.pass_obj
-def serve(output: Output, app: str | None, host: str, port: int | None) -> int:
+def serve(output: Output, app: str | None, host: str, port: int | None, proxies: tuple[str, ...]) -> int:
     """Serve an app's queues and database over HTTP until Ctrl-C.
 
     Handlers run elsewhere: start `penstock run` beside it. Requests need a token: PENSTOCK_TOKEN, or those of
@@ -53,10 +59,11 @@ def serve(output: Output, app: str | None, host: str, port: int | None) -> int:
     """
     served = load(app) if app is not None else _without_code()
     tokens, secret = _tokens(served, host)
+    limit = AddressLimit(proxies=tuple(map(_address, proxies)))
     listening = _listen(host, served.config.port if port is None else port)
     detach = logs.attach(served.events, served.config.log)
     try:
-        return asyncio.run(_serve(output, served, listening, tokens, secret))
+        return asyncio.run(_serve(output, served, listening, limit, tokens, secret))
     finally:
         listening.close()
         detach()
@@ -90,6 +97,13 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+def _address(proxy: str) -> str:
+    try:
+        return str(ipaddress.ip_address(proxy))
+    except ValueError as error:
+        raise BadConfig(f"--proxy is {proxy!r}, which is not an IP address.", field="proxy") from error
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -120,14 +134,16 @@ class _Server(uvicorn.Server):
         self.handle_exit(number, None)
 
 
-async def _serve(output: Output, app: App, listening: socket.socket, tokens: list[Token], secret: str | None) -> int:
+async def _serve(
+    output: Output, app: App, listening: socket.socket, limit: AddressLimit, tokens: list[Token], secret: str | None
+) -> int:
     host, port = listening.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     async with app:
         server = _Server(
             uvicorn.Config(
                 make_site(app, tokens=tokens),
-                http=Connection,
+                http=limited(limit),
                 log_config=None,
                 log_level="warning",
                 access_log=False,

@@ -12,12 +12,13 @@ from typing import Any
 from penstock.cli.launch import die, serve
 from penstock.cli.reference import load
 from penstock.logs import attach
-from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError
+from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError, StoreReplaced
+from penstock.runtime.supervisor import EXIT_REPLACED, EXIT_STORE, EXIT_USAGE
 
 GARBAGE_THRESHOLD = (
     20_000  # new objects between two looks for garbage; the interpreter's 700 costs a tenth of the speed
 )
-EXIT_USAGE, EXIT_STORE, EXIT_FAILED = 2, 3, 1
+EXIT_FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run(work)
     except (BadApp, BadConfig, BadMigration) as error:
         return _say(error, EXIT_USAGE)
+    except StoreReplaced as error:
+        return _say(error, EXIT_REPLACED)
     except StoreError as error:
         return _say(error, EXIT_STORE)
     except PenstockError as error:

@@ -184,6 +184,10 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached now."""
 
 
+class StoreReplaced(StoreError):
+    """The database file was deleted or replaced while it was open; nothing more is saved to it."""
+
+
 class StorageFull(StoreError):
     """The disk is full: nothing was saved. Free some space; settling goes on from a reserve."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import apsw
-
 from penstock.model.errors import StoreCorrupt
 from penstock.moving.copying import TOKENS_APART
 from penstock.moving.sqlite_end import put_in_place, remove
@@ -32,7 +30,7 @@ def copy_file(source: Path, target: Path, *, skip_tokens: bool, told: Told) -> i
                 _copy(read, made, told)
         if skip_tokens:
             with connection.translated(filling):
-                changed = apsw.Connection(str(filling))
+                changed = connection.open_file(filling)
                 changed.execute(SKIP_TOKENS, {"apart": TOKENS_APART})
                 changed.close(True)
         size = filling.stat().st_size
@@ -47,7 +45,7 @@ def _copy(source: Path, made: Path, told: Told) -> None:
     remove(made)
     with connection.translated(source):
         read = connection.connect(source.absolute(), synchronous="full", vfs=None, read_only=True)
-        written = apsw.Connection(str(made))
+        written = connection.open_file(made)
         try:
             read.execute("begin")
             read.execute("select count(*) from sqlite_schema").fetchall()  # from here on it is one moment

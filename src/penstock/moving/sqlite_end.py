@@ -258,9 +258,10 @@ def put_in_place(filled: Path, path: Path) -> None:
     for made, name in ((history.path_of(filled), history.path_of(path)), (filled, path)):
         if made.exists():
             _to_disk(made)
+            # What is left of the log of a deleted database would be taken for this one's.
+            for beside in (f"{each}{part}" for each in (made, name) for part in ("-wal", "-shm")):
+                Path(beside).unlink(missing_ok=True)
             os.replace(made, name)
-            for part in ("-wal", "-shm"):
-                Path(f"{made}{part}").unlink(missing_ok=True)
     _to_disk(path.parent)
 
 
@@ -273,7 +274,7 @@ def _to_disk(path: Path) -> None:
 
 
 def _begin_file(path: Path, statements: Sequence[str], version: int, mark: int) -> None:
-    made = apsw.Connection(str(path))
+    made = connection.open_file(path)
     try:
         made.execute("pragma journal_mode = wal").fetchall()
         made.execute("begin immediate")

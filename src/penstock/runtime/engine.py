@@ -29,6 +29,7 @@ from penstock.runtime.events import (
     RowsReturned,
     StorageRanFull,
     StoreFailed,
+    WakeUpsFailed,
 )
 from penstock.runtime.gate import Gate
 from penstock.runtime.history import History
@@ -74,7 +75,7 @@ class Engine:
         self.gate: Gate
         self.meter: MeterBook
         self.history: History
-        self._bell: Bell
+        self._bell: Bell | None = None  # without one, other processes notice a send within a second
         self._writing: lanes.Lane
         self._readers: list[_ReaderLane] = []
         self._full_told_at = -FULL_AGAIN_SECONDS
@@ -99,8 +100,11 @@ class Engine:
         me = self.writer.workers.me
         self.presence = self.store.presence(me)
         opened.callback(self.presence.vanish)
-        self._bell = self.surroundings.bell(self.store, me)
-        opened.callback(self._bell.close)
+        try:
+            self._bell = self.surroundings.bell(self.store, me)
+            opened.callback(self._bell.close)
+        except OSError as error:
+            self.events.emit(WakeUpsFailed(str(error)))
         self.gate = Gate()
         loop = asyncio.get_running_loop()
         self.presence.when_cut_off(lambda away: loop.call_soon_threadsafe(self.gate.cut_off, away))
@@ -153,7 +157,8 @@ class Engine:
         await self.history.close()
         sound = self.committer.broken is None
         self.committer.close()
-        self._bell.close()
+        if self._bell is not None:
+            self._bell.close()
         try:
             for reader in self._readers:
                 await reader.close()
@@ -192,7 +197,11 @@ class Engine:
     # -- being woken -----------------------------------------------------------------------------------
 
     def listen(self) -> None:
-        self._bell.listen(self._heard)
+        try:
+            if self._bell is not None:
+                self._bell.listen(self._heard)
+        except OSError as error:
+            self.events.emit(WakeUpsFailed(str(error)))
 
     def _heard(self, queues: set[str]) -> None:
         self.due.look(queues)
@@ -200,7 +209,8 @@ class Engine:
             callback()
 
     def ring(self, queues: Collection[str]) -> None:
-        self._bell.ring(queues)
+        if self._bell is not None:
+            self._bell.ring(queues)
 
     async def return_departed(self) -> None:
         """Gives back at once what dead neighbours held."""
@@ -223,7 +233,7 @@ class Engine:
                     )
                 )
                 self.due.look()
-                self._bell.ring(())
+                self.ring(())
 
     def tell_death(self, death: Death) -> None:
         self.events.emit(

@@ -330,6 +330,14 @@ class StoreFailed(EngineEvent, frozen=True):
     error: str
 
 
+class WakeUpsFailed(EngineEvent, frozen=True):
+    """There is no folder for wake-up sockets: processes notice each other's sends by polling, within a second."""
+
+    name: ClassVar[str] = "wakeups.failed"
+    level: ClassVar[str] = "warning"
+    error: str
+
+
 class ScanWasSlow(EngineEvent, frozen=True):
     name: ClassVar[str] = "scan.slowed"
     level: ClassVar[str] = "warning"

@@ -30,7 +30,8 @@ QUICK_DEATH_SECONDS = 5.0
 RESTART_SECONDS_FIRST, RESTART_SECONDS_LONGEST = 0.05, 10.0
 STILLBORN_MAX = 3  # workers that die before they say hello: starting more cannot help
 KILL_AFTER_GRACE_SECONDS = 10.0
-EXIT_USAGE, EXIT_STORE = 2, 3  # of a worker: it was called wrongly, or its database failed
+# Of a worker: it was called wrongly, its database failed, or its database was replaced, where a restart would make a new one.
+EXIT_USAGE, EXIT_STORE, EXIT_REPLACED = 2, 3, 5
 EXIT_INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 
@@ -130,9 +131,10 @@ class Supervisor:
             code = await self._until_it_ends(child)
             if code == 0:
                 return
-            if code == EXIT_USAGE or (child.hello is None and self._stillborn >= STILLBORN_MAX):
+            for_good = code in (EXIT_USAGE, EXIT_REPLACED)
+            if for_good or (child.hello is None and self._stillborn >= STILLBORN_MAX):
                 if self._exit_code == 0:
-                    self._exit_code = code
+                    self._exit_code = EXIT_STORE if code == EXIT_REPLACED else code
                 self.stop()
                 return
             lived = self._clock.monotonic() - child.started

@@ -59,7 +59,9 @@ def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[
         in_time = _in_time(app.limits.http_invocation.wall_seconds, own.answer)
         routes.append(Route(own.path, _guarded(app, keyring, [APP_READ], in_time), methods=["GET"]))
     routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+    site = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+    site.router.redirect_slashes = False  # it would answer outside the envelope, with the client's Host header in it
+    return site
 
 
 def _guarded(

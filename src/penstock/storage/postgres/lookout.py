@@ -9,7 +9,8 @@ import psycopg
 
 from penstock.storage.postgres import schema
 from penstock.storage.postgres.connection import READING, Settings, connect, failed, statements, translated
-from penstock.storage.postgres.presence import cells_of, is_locked, known_folder
+from penstock.storage.postgres.presence import cells_of, is_locked
+from penstock.storage.private import runtime_path
 
 
 class PostgresLookout:
@@ -37,7 +38,7 @@ class PostgresLookout:
 
     def _folder(self) -> Path | None:
         identity = self._value("workers.known_identity")
-        return None if identity is None else known_folder(identity)
+        return None if identity is None else runtime_path(identity)
 
     def size_bytes(self) -> int:
         return int(self._value("upkeep.size"))

@@ -14,25 +14,20 @@ from pathlib import Path
 from penstock.contracts import running
 from penstock.contracts.presence import Departed
 from penstock.storage.postgres.session import PostgresSession
+from penstock.storage.private import open_private, runtime_folder
 
 # A lost connection is not a death. Whoever is not on this host, and of whom the server alone can tell, has this long to come
 # back: a process with nothing to do notices within a second.
 AWAY_SECONDS = 3.0
+ALONE = "penstock-alone-"  # names the folder of a process that has no runtime folder to share
 
 
 def folder_of(identity: str) -> Path:
     """Where processes of this user on this host keep what they share about one database."""
-    folder = known_folder(identity)
-    folder.parent.mkdir(mode=0o700, exist_ok=True)
-    if folder.parent.stat().st_uid != os.getuid():
-        raise PermissionError(f"{folder.parent} belongs to somebody else")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
-def known_folder(identity: str) -> Path:
-    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    return Path(base, f"penstock-{os.getuid()}", identity)
+    try:
+        return runtime_folder(identity)
+    except OSError:  # then the server alone tells which processes live, as it does for another host
+        return Path(tempfile.mkdtemp(prefix=ALONE))
 
 
 def cells_of(folder: Path, worker: int) -> memoryview | None:
@@ -72,7 +67,7 @@ class PostgresPresence:
         self._folder = folder
         self._path = folder / f"worker-{worker}"
         self._away: dict[int, float] = {}  # since when the server has held no lock for them
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = open_private(self._path)
         fcntl.flock(self._file, fcntl.LOCK_EX)
         os.pwrite(self._file, bytes(running.BYTES), 0)
         self._map = mmap.mmap(self._file, running.BYTES)
@@ -127,6 +122,8 @@ class PostgresPresence:
 
     def leave(self) -> None:
         self._path.unlink(missing_ok=True)
+        if self._folder.name.startswith(ALONE):
+            self._folder.rmdir()
         self.vanish()
 
     def vanish(self) -> None:

@@ -6,26 +6,19 @@ import asyncio
 import hashlib
 import os
 import socket
-import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
+
+from penstock.storage.private import runtime_folder
 
 NAMES_BYTES_MAX = 1_024  # a longer list of queues is sent as "any"
 HEARD_AT_ONCE = 64  # datagrams read in one go before other work gets its turn
 
 
 def folder_for(database: Path) -> Path:
-    """A short path that every process of this user finds: sockets allow about 100 characters."""
-    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    """Return a short path that every process of this user finds: sockets allow about 100 characters."""
     status = os.stat(database)
-    name = hashlib.blake2b(f"{status.st_dev}:{status.st_ino}".encode(), digest_size=8).hexdigest()
-    private = Path(base, f"penstock-{os.getuid()}")
-    private.mkdir(mode=0o700, exist_ok=True)
-    if private.stat().st_uid != os.getuid():
-        raise PermissionError(f"{private} belongs to somebody else")
-    folder = private / name
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    return runtime_folder(hashlib.blake2b(f"{status.st_dev}:{status.st_ino}".encode(), digest_size=8).hexdigest())
 
 
 class SocketBell:

@@ -14,6 +14,7 @@ import apsw
 
 from penstock.model.errors import StatementFailed, StorageFull, StoreCorrupt, StoreError, StoreUnavailable
 from penstock.model.statement import one_line
+from penstock.storage.private import create_private, is_a_link
 
 APPLICATION_ID = 0x50454E53  # "PENS": tells a Penstock database from any other SQLite file
 BUSY_MILLISECONDS = 30_000  # what a writer outside Penstock may hold the file before we give up
@@ -79,11 +80,22 @@ class Guard:
             self.on_duty = False
 
 
-def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = False) -> apsw.Connection:
+def open_file(path: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
+    """Open a file with SQLite, made with mode 0600 where it is missing. Raise StoreUnavailable for a symbolic link."""
     _refuse_unusable(path, read_only=read_only)
-    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    flags = apsw.SQLITE_OPEN_READONLY
+    if not read_only:
+        create_private(path)
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    real = path.parent.resolve() / path.name  # SQLite would refuse a link among the folders too
+    return apsw.Connection(
+        str(real), flags=flags | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs, statementcachesize=STATEMENTS_CACHED
+    )
+
+
+def connect(path: Path, *, synchronous: str, vfs: str | None, read_only: bool = False) -> apsw.Connection:
     with translated(path):
-        connection = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=STATEMENTS_CACHED)
+        connection = open_file(path, read_only=read_only, vfs=vfs)
         try:
             _set_up(connection, path, synchronous, read_only)
         except BaseException:
@@ -129,9 +141,10 @@ def _write_ahead(connection: apsw.Connection) -> None:
 
 def _refuse_others(connection: apsw.Connection, path: Path) -> None:
     """Before anything is changed: not even the kind of another program's journal."""
-    # In this order: both are written in one commit, and somebody may be making the database between the two looks.
+    # In this order: all are written in one commit, and another process may be making the database between the looks.
+    tables = int(connection.pragma("schema_version"))  # counts the changes to them
     version, mark = int(connection.pragma("user_version")), int(connection.pragma("application_id"))
-    if mark not in (0, APPLICATION_ID) or (version and not mark):
+    if mark not in (0, APPLICATION_ID) or ((version or tables) and not mark):
         raise StoreUnavailable(
             f"{path} is another program's database (its user_version is {version}, its application_id {mark:#x}). Name "
             "another file; if it was Penstock's, it is damaged: restore the last backup (`penstock restore`).",
@@ -192,9 +205,9 @@ def at_most(connection: apsw.Connection, seconds: float, sql: str) -> Iterator[N
 def _refuse_unusable(path: Path, *, read_only: bool) -> None:
     folder = path.parent
     if not folder.is_dir():
-        raise StoreUnavailable(
-            f"The folder {folder} does not exist; make it, or name another database.", path=str(path)
-        )
+        raise StoreUnavailable(f"The folder {folder} does not exist; make it, or name another file.", path=str(path))
+    if path.is_symlink():
+        raise is_a_link(path)
     if path.is_dir():
         raise StoreUnavailable(f"{path} is a folder; a database is a file.", path=str(path))
     if not read_only and not os.access(folder, os.W_OK):

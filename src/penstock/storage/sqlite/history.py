@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import chain as flattened
 from pathlib import Path
@@ -15,7 +14,9 @@ import apsw
 
 from penstock.contracts.history import Entry, MinuteCount, Processed, Run
 from penstock.model.errors import StatementFailed, StorageFull, StoreCorrupt, StoreError, StoreUnavailable
-from penstock.storage.sqlite.connection import at_most, query
+from penstock.storage.private import identity
+from penstock.storage.sqlite.connection import at_most, open_file, query
+from penstock.storage.sqlite.turn import Turn
 from penstock.storage.statements import BOTH, load
 
 T = TypeVar("T")
@@ -80,6 +81,7 @@ class SqliteHistory:
     """Opens its file when it is first needed. One that only reads makes no file and changes none."""
 
     def __init__(self, database: str | Path, *, read_only: bool = False) -> None:
+        self._database = Path(database)
         self._path = path_of(database)
         self._read_only = read_only
         self._connection: apsw.Connection | None = None
@@ -215,7 +217,7 @@ class SqliteHistory:
 
     def _connect(self) -> apsw.Connection | None:
         """The connection, opened anew where somebody has removed the file or set it aside; None if there is nothing."""
-        found = _identity(self._path)
+        found = identity(self._path)
         if self._connection is not None:
             if found == self._opened:
                 return self._connection
@@ -227,15 +229,16 @@ class SqliteHistory:
         if self._read_only:
             self._connection = self._open()
         else:
-            with _alone_in(self._path.parent):
+            with self._alone():
                 self._connection = self._open()
-        self._opened = _identity(self._path)
+        self._opened = identity(self._path)
         return self._connection
 
     def _open(self) -> apsw.Connection:
-        readable = apsw.SQLITE_OPEN_READONLY
-        writable = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        connection = apsw.Connection(str(self._path), flags=readable if self._read_only else writable)
+        try:
+            connection = open_file(self._path, read_only=self._read_only)
+        except StoreUnavailable as error:  # a folder or a link is in its place
+            raise _Unusable(str(error)) from error
         try:
             connection.set_busy_timeout(BUSY_MILLISECONDS)
             version, mark = int(connection.pragma("user_version")), int(connection.pragma("application_id"))
@@ -268,8 +271,8 @@ class SqliteHistory:
     def _set_aside(self) -> str:
         """Moves the file and its log out of the way, unless a neighbour has done so meanwhile. Only the last one is kept."""
         self.close()
-        with _alone_in(self._path.parent):
-            if self._opened is None or _identity(self._path) != self._opened:
+        with self._alone():
+            if self._opened is None or identity(self._path) != self._opened:
                 return ""
             aside = Path(f"{self._path}-aside")
             os.replace(self._path, aside)
@@ -278,6 +281,12 @@ class SqliteHistory:
                 if (beside := Path(f"{self._path}{part}")).exists():
                     os.replace(beside, f"{aside}{part}")
             return f"; the old one is {aside.name}"
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one process at a time make the file or set it aside: two that find the same damage must not both move it."""
+        with closing(Turn(self._database)) as turn, turn:
+            yield
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -310,23 +319,3 @@ def _only_points(operation: int, one: str | None, two: str | None, database: str
     )
     reads = operation == apsw.SQLITE_READ and (counts or str(one).startswith("penstock_"))
     return apsw.SQLITE_OK if harmless or reads else apsw.SQLITE_DENY
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Tells whether a name still means the same file. Only asked for: closing a file drops SQLite's locks on it."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """One process at a time makes the file, or sets it aside: two that find the same damage must not both move a file."""
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(file)

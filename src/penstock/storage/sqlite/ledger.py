@@ -9,7 +9,7 @@ import apsw
 from penstock.contracts.chores import Chores
 from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Committed, NotCommitted, OnceKey, SealedUnit, Want
-from penstock.model.errors import StatementFailed, StorageFull, StoreError
+from penstock.model.errors import StatementFailed, StorageFull, StoreError, StoreReplaced
 from penstock.storage.filling import Filler
 from penstock.storage.sending import Conflicts
 from penstock.storage.sqlite.connection import damaged
@@ -64,7 +64,7 @@ class SqliteLedger:
             session.rollback()
             if isinstance(error, StorageFull):
                 session.make_room()
-            elif isinstance(error, StoreError):
+            elif isinstance(error, StoreError) and not isinstance(error, StoreReplaced):
                 session.reopen()
                 raise NotCommitted(str(error)) from error
             elif isinstance(error, apsw.SQLError):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from penstock.contracts import running
 from penstock.contracts.presence import Departed
-from penstock.model.errors import StorageFull
+from penstock.model.errors import PenstockError, StorageFull
+from penstock.storage.private import open_private
 
 
 def path_of(database: Path, worker: int) -> Path:
@@ -37,7 +38,7 @@ class SqlitePresence:
         self._database = database
         self._path = path_of(database, worker)
         self._held: dict[int, int] = {}
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = open_private(self._path)
         fcntl.flock(self._file, fcntl.LOCK_EX)
         self._take_space()
         self._map = mmap.mmap(self._file, running.BYTES)
@@ -88,8 +89,8 @@ class SqlitePresence:
         if worker in self._held:
             return True
         try:
-            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
+            file = open_private(path, os.O_RDWR)
+        except (OSError, PenstockError):
             return False
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.storage.private import open_private, tighten
+
 RESERVE_BYTES = 20_000_000  # the whole log can be copied back from it, and some thousand settlements written besides
 RESERVE_SHARE = 0.1  # of what is free at the start, at most: a small disk gets a small reserve
 REFILL_TIMES = 2  # refilled only when so many times its size is free, or freeing it would refill it at once
@@ -38,7 +40,8 @@ class Reserve:
             free = self._free_bytes(self._path.parent)
             if not self._size:
                 self._size = max(min(self._bytes, int(free * RESERVE_SHARE)), len(CHUNK))
-            if self._path.exists() and self._path.stat().st_size >= self._size:
+            tighten(self._path)
+            if os.path.lexists(self._path) and self._path.lstat().st_size >= self._size:
                 self.released = False
             elif free >= REFILL_TIMES * self._size:
                 self._allocate(self._size)
@@ -54,7 +57,8 @@ class Reserve:
         self.released = True
 
     def _allocate(self, wanted: int) -> None:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._path.unlink(missing_ok=True)  # it may be a link, whose target is not ours to fill
+        descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(descriptor, 0, wanted)

@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 import apsw
 
 from penstock.contracts.ledger import SealedUnit, Want
-from penstock.model.errors import StorageFull, StoreError
+from penstock.model.errors import StorageFull, StoreError, StoreReplaced
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
+from penstock.storage.private import identity
 from penstock.storage.session import Bound
 from penstock.storage.sqlite.checkpoint import Checkpointer
 from penstock.storage.sqlite.connection import Guard, connect, damaged, disconnect, translated
@@ -71,8 +72,13 @@ class SqliteSession:
         self.guard = Guard()
         self.reserve = Reserve(settings.path, settings.reserve_bytes, settings.free_bytes)
         self._connect()
-        self.turn = Turn(settings.path)
-        self.reserve.refill()
+        self._identity = identity(settings.path)
+        try:
+            self.turn = Turn(settings.path)
+            self.reserve.refill()
+        except BaseException:
+            disconnect(self.connection)
+            raise
 
     def _connect(self) -> None:
         settings = self.settings
@@ -171,10 +177,23 @@ class SqliteSession:
         """A transaction that writes has the whole file to itself."""
 
     def begin(self) -> None:
+        self.check_file()
         self.connection.execute(BEGIN)
 
     def commit(self) -> None:
+        """Commit, and raise StoreReplaced rather than acknowledge a commit to a file that is no longer there."""
         self.connection.execute(COMMIT)
+        self.check_file()
+
+    def check_file(self) -> None:
+        """Raise StoreReplaced if the path no longer leads to the open file."""
+        if identity(self.settings.path) != self._identity:
+            path = self.settings.path
+            raise StoreReplaced(
+                f"{path} was deleted or replaced while it was open; nothing more is saved. Put the file back or restore "
+                "the last backup (`penstock restore`), and start again.",
+                path=str(path),
+            )
 
     def rollback(self) -> None:
         if self.connection.in_transaction:
@@ -216,6 +235,7 @@ class SqliteSession:
 
     def reopen(self) -> None:
         """After an I/O error nothing in memory can be trusted: a fresh connection reads the truth from the file."""
+        self.check_file()
         disconnect(self.connection)
         self._connect()
 

@@ -6,13 +6,15 @@ import fcntl
 import os
 from pathlib import Path
 
+from penstock.storage.private import open_private
+
 
 class Turn:
     """Held around each transaction that writes. A file of its own: closing a descriptor of the database would drop
     SQLite's locks."""
 
     def __init__(self, database: Path) -> None:
-        self._file = os.open(f"{database}-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = open_private(f"{database}-turn")
 
     def __enter__(self) -> None:
         fcntl.flock(self._file, fcntl.LOCK_EX)

@@ -109,6 +109,7 @@ class SqliteUpkeep(StoredKeeping):
 
     def look_around(self) -> bool:
         session = self._session
+        session.check_file()
         if session.checkpointer.overgrown:
             with session.turn:
                 session.checkpointer.run()
