@@ -18,7 +18,7 @@ UV_VERSION = 0.13.7
 # A relative path, so that a folder with a space in its name works.
 RUN = .venv/bin/python
 READY = .venv/.ready
-BENCHES = store meter history points queues workflows sleeping scale pace clusters appstore
+BENCHES = store meter history points web queues workflows sleeping scale pace clusters appstore
 
 ##@ Start
 
@@ -110,6 +110,10 @@ bench-scale: $(READY) ## Throughput and latency of 1, 2, 4 and 8 worker processe
 .PHONY: bench-points
 bench-points: $(READY) ## What a data point costs, beside a plain insert
 	@$(RUN) bench/points.py
+
+.PHONY: bench-web
+bench-web: $(READY) ## How long the HTTP server takes to answer on a kept-alive connection, beside a raw loop
+	@$(RUN) bench/web.py
 
 .PHONY: bench-clusters
 bench-clusters: $(READY) ## How well markets are found, against the planted truth, for 5 seeds beside two baselines

@@ -28,6 +28,7 @@ SECONDS = {
     "meter": 4,
     "history": 7,
     "points": 5,
+    "web": 5,
     "queues": 180,
     "workflows": 140,
     "sleeping": 8,

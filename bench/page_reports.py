@@ -17,6 +17,7 @@ BENCHES = {
     "meter": "what measuring a statement costs",
     "history": "what it costs to keep a history of every message",
     "points": "what a data point costs, beside a plain insert",
+    "web": "an answer of the HTTP server on a kept-alive connection, beside a raw loop",
     "workflows": "durable workflows beside DBOS and a raw bound",
     "sleeping": "the memory of runs that sleep",
     "scale": "worker processes on one PostgreSQL",
@@ -95,7 +96,7 @@ def section_of(name: str, measure: str, unit: str) -> str:
     """Every row and every bar of a benchmark belongs into exactly one section."""
     if "memory" in measure or (unit == "MB" and not measure.endswith(": database")):
         return MEMORY
-    if "send to handler" in measure or measure.startswith("claim of") or "old snapshot" in measure:
+    if "send to handler" in measure or measure.startswith(("claim of", "kept-alive")) or "old snapshot" in measure:
         return LATENCY
     if re.search(r"\bidle\b", measure):
         return IDLE
