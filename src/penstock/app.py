@@ -48,7 +48,7 @@ from penstock.runtime.once import run_once
 from penstock.runtime.surroundings import Surroundings
 from penstock.runtime.unit import OpenUnit
 from penstock.runtime.worker import Worker
-from penstock.stores import store_at
+from penstock.stores import checked_address, checked_name, store_at
 from penstock.workflows.workflows import Workflows
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class App(Outside):
         config: Config | None = None,
         require_trial: bool = False,
     ) -> None:
-        self.name = name
+        self.name = checked_name(name)
         self.config = config or Config.load()
         self.limits: Limits = self.config.limits
         self.events = Events()
@@ -95,7 +95,8 @@ class App(Outside):
         self.sinks = self.alerts.sinks
         self.on_alert, self.alert, self.recovered = self.alerts.on_alert, self.alerts.alert, self.alerts.recovered
         usual = file or f"{name}.db"
-        self.database = str(database or os.environ.get("PENSTOCK_DATABASE") or self.config.database or usual)
+        elsewhere = os.environ.get("PENSTOCK_DATABASE") or self.config.database or usual
+        self.database = checked_address(elsewhere if database is None else database)
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
         self.migrations = Path(migrations) if migrations is not None else beside / "migrations"
         self.worker: Worker | None = None

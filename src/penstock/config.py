@@ -14,6 +14,7 @@ from penstock.model.ceiling import UNITS, Ceiling
 from penstock.model.errors import BadApp, BadConfig
 from penstock.model.language_model import ModelConfig
 from penstock.model.limits import Limits, profile
+from penstock.model.redaction import is_secret, redacted
 
 FILE = "penstock.toml"
 
@@ -132,10 +133,12 @@ def _told(values: dict[str, Any], error: str) -> str:
     found = _PLACE.fullmatch(error)
     if found is None or "unknown field" in error:
         return f"{error}. Known settings: {', '.join(_known())}."
+    if found["path"] == "database" or is_secret(found["path"]):
+        return f"{found['path']}: {found['reason']}. Known settings: {', '.join(_known())}."  # it may hold a password
     value: Any = values
     for part in found["path"].split("."):
         value = value.get(part) if isinstance(value, dict) else value
-    return f"{found['path']} is {value!r}: {found['reason']}. Known settings: {', '.join(_known())}."
+    return f"{found['path']} is {redacted(repr(value))}: {found['reason']}. Known settings: {', '.join(_known())}."
 
 
 def _known() -> list[str]:

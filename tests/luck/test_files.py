@@ -8,6 +8,7 @@ import functools
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,8 @@ def test_penstock_run_ends_with_the_reason_and_makes_no_new_database(tmp_path: P
         for line in run.stderr:
             lines.append(line)
             if "worker.started" in line:
+                while len([*tmp_path.glob("shop.db-worker-*")]) < 2:  # the supervisor's is there too
+                    time.sleep(0.01)
                 (tmp_path / "shop.db").unlink()
         code = run.wait(60)
 

@@ -18,7 +18,7 @@ from penstock.moving.copying import Copied, copy, rows_to_copy
 from penstock.moving.files import copy_file
 from penstock.moving.sqlite_end import SqliteEnd
 from penstock.moving.tables import copied as copied_tables
-from penstock.stores import is_postgres
+from penstock.stores import checked_address, is_address
 
 
 @click.command()
@@ -37,7 +37,7 @@ def backup(output: Output, file: str, target: str | None, database: str | None) 
       penstock backup backups/2026-11-15.db market.py
       penstock backup backups/2026-11-15.db --database postgresql://ada@db.example/market
     """
-    if is_postgres(file):
+    if is_address(file):
         raise refuse("TARGET is a file to be made. To copy a database to a server, use `penstock move`.")
     found = targets.find(target, database)
     with targets.reading(found):
@@ -85,7 +85,7 @@ def restore(output: Output, file: str, target: str | None, database: str | None)
     app = load(target) if target is not None and not targets.is_database(target) else None
     named = database or (app.database if app is not None else None)
     there = targets.find(None if app is not None else target, named)
-    source = targets.Target(file, there.config)
+    source = targets.Target(checked_address(file), there.config)
     rows = transfer(output, "restoring", source, there, app, alone=False)
     settle_in(there, ())
     output.show(told(source, there, rows), lambda console: draw(console, "Restored to", there, rows))

@@ -25,7 +25,7 @@ from penstock.data import counts
 from penstock.model.errors import BadConfig, StoreUnavailable
 from penstock.model.redaction import address_shown
 from penstock.model.row import Row, row_type
-from penstock.stores import is_postgres, store_at
+from penstock.stores import checked_address, is_address, is_postgres, store_at
 
 ROWS_MAX = 10_000
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -75,12 +75,12 @@ def find(target: str | None, database: str | None, *, usual: str | None = None) 
     named = said or there or _only_one_here()
     if named is None:
         raise StoreUnavailable(f"There is no Penstock database in {os.getcwd()}.", hint=NEXT_STEP)
-    return Target(named, config)
+    return Target(checked_address(named), config)
 
 
 def is_database(target: str) -> bool:
     """Whether a word names a database rather than an app."""
-    if is_postgres(target) or target.endswith((".db", ".sqlite", ".sqlite3")):
+    if is_address(target) or target.endswith((".db", ".sqlite", ".sqlite3")):
         return True
     return Path(target).is_file() and not target.endswith(".py")
 

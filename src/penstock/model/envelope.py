@@ -122,6 +122,8 @@ def encode(payload: object) -> bytes:
                 case Tagged(value):
                     return encode_tagged(value)
             check = _check_of(payload_class)
+        if payload_class is dict or payload_class is list:
+            _refuse_lossy(payload, "")
         body = _encode(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadMessage(
@@ -135,6 +137,23 @@ def encode(payload: object) -> bytes:
             payload=payload,
         ) from error
     return body
+
+
+def _refuse_lossy(value: Any, place: str) -> None:
+    """Raise for what JSON would turn into something else: a set into a list, bytes into text."""
+    kind = type(value)
+    if kind is dict:
+        for name, each in value.items():
+            _refuse_lossy(each, f"{place}.{name}")
+    elif kind is list or kind is tuple:
+        for index, each in enumerate(value):
+            _refuse_lossy(each, f"{place}[{index}]")
+    elif isinstance(value, set | frozenset | bytes | bytearray | memoryview):
+        raise BadMessage(
+            f"The field {place.removeprefix('.')} holds a {kind.__name__}, which JSON has no kind for. Send a list or text, "
+            "a class that declares the field, or penstock.Tagged(...). Nothing was sent.",
+            field=place.removeprefix("."),
+        )
 
 
 # Classes are made without a look at the types of their fields, so what is sent is read back once: the one who sends it

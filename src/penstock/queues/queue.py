@@ -74,7 +74,7 @@ class Queue:
         body = encode(payload)
         if len(body) > self._looked_at_bytes:
             self._check_size(unit, name, body)
-        if delay or priority != PRIORITY_NORMAL:
+        if delay != 0.0 or priority != PRIORITY_NORMAL:
             self._check(delay, priority)
         if id is None and unique is None:
             message = self._message(unit, unit.next_id(name), payload, name, body, delay, priority, 0)
@@ -185,10 +185,10 @@ class Queue:
         self._types[type(payload)] = name
         return name
 
-    def _check(self, delay: float, priority: int) -> None:
+    def _check(self, delay: object, priority: int) -> None:
         longest = self._limits.delay_seconds_max
-        if not 0 <= delay <= longest:
-            raise BadMessage(f"A delay of {delay} s is not possible: it can be 0 to {longest:,.0f}.", delay=delay)
+        if not isinstance(delay, int | float) or not 0 <= delay <= longest:
+            raise BadMessage(f"A delay of {delay!r} s is not possible: it can be 0 to {longest:,.0f}.", delay=delay)
         if priority not in PRIORITIES:
             raise BadMessage(f"Priority {priority!r} does not exist: 0 is high, 1 normal, 2 low.", priority=priority)
 
@@ -208,6 +208,8 @@ class Queue:
         if id is not None and unique is not None:
             raise BadMessage("Give an `id` or a `unique` key, not both. Nothing was sent.", id=id, unique=unique)
         if unique is not None:
+            if not isinstance(unique, str):
+                raise BadMessage(f"unique={unique!r} is no key: give text. Nothing was sent.", field="unique")
             return derived(NO_PARENT, self.name, unique)
         try:
             return uuid.UUID(id).bytes

@@ -17,13 +17,13 @@ _creating = Lock()
 
 
 def open_private(path: str | Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-    """Open a file as a descriptor, with mode 0600 where it is new. Raise StoreUnavailable for a symbolic link."""
+    """Open a file as a descriptor, with mode 0600 where it is new. Raise StoreUnavailable where it cannot."""
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, MODE)
     except OSError as error:
         if error.errno in _LINKS:
             raise is_a_link(path) from error
-        raise
+        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}.", path=str(path)) from error
     tighten(path)
     return descriptor
 

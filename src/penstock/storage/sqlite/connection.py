@@ -250,3 +250,5 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreUnavailable(f"{path} cannot be opened ({error}).", path=str(path)) from error
     except apsw.IOError as error:
         raise StoreError(f"The disk failed under {path} ({error}).", path=str(path)) from error
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}.", path=str(path)) from error

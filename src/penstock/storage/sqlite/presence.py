@@ -11,7 +11,7 @@ from pathlib import Path
 
 from penstock.contracts import running
 from penstock.contracts.presence import Departed
-from penstock.model.errors import PenstockError, StorageFull
+from penstock.model.errors import StorageFull, StoreUnavailable
 from penstock.storage.private import open_private
 
 
@@ -39,9 +39,14 @@ class SqlitePresence:
         self._path = path_of(database, worker)
         self._held: dict[int, int] = {}
         self._file = open_private(self._path)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._take_space()
-        self._map = mmap.mmap(self._file, running.BYTES)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._take_space()
+            self._map = mmap.mmap(self._file, running.BYTES)
+        except BaseException:
+            self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            raise
         self._cells = memoryview(self._map).cast("q")
         running.clear(self._cells, os.getpid())
 
@@ -54,8 +59,6 @@ class SqlitePresence:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-        self._path.unlink(missing_ok=True)
-        os.close(self._file)
         raise StorageFull(
             f"The disk that holds {self._database} is full; a worker cannot start on it. Free some space."
         )
@@ -90,7 +93,7 @@ class SqlitePresence:
             return True
         try:
             file = open_private(path, os.O_RDWR)
-        except (OSError, PenstockError):
+        except StoreUnavailable:
             return False
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.model.errors import StoreUnavailable
 from penstock.storage.private import open_private, tighten
 
 RESERVE_BYTES = 20_000_000  # the whole log can be copied back from it, and some thousand settlements written besides
@@ -48,7 +49,7 @@ class Reserve:
                 self.released = False
             else:
                 self.released = True
-        except OSError:
+        except (OSError, StoreUnavailable):
             self.release()
         return not self.released
 

@@ -16,7 +16,7 @@ from penstock.storage.owning import StoredObjects
 from penstock.storage.running import StoredRuns
 from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
-from penstock.storage.sqlite.connection import SYNCHRONOUS
+from penstock.storage.sqlite.connection import SYNCHRONOUS, translated
 from penstock.storage.sqlite.history import SqliteHistory
 from penstock.storage.sqlite.ledger import SqliteLedger
 from penstock.storage.sqlite.presence import SqlitePresence, started_in
@@ -92,7 +92,8 @@ class SqliteStore:
         return SqliteHistory(self._settings.path, read_only=read_only)
 
     def presence(self, worker: int) -> SqlitePresence:
-        return SqlitePresence(self._settings.path, worker)
+        with translated(self._settings.path):
+            return SqlitePresence(self._settings.path, worker)
 
     def bell(self, worker: int) -> SocketBell:
         return SocketBell(self._settings.path, worker)
