@@ -23,6 +23,8 @@ from penstock.model.errors import (
     Unavailable,
     Unparsable,
 )
+from penstock.model.outcome import Dead, settle
+from penstock.model.retry import Retry
 from penstock.testing.loop import SocketsForbidden, VirtualLoop, VirtualTime, virtual
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -262,6 +264,8 @@ async def test_redirects_end_after_five() -> None:
         ("http://shop.example/", "downgrade"),
         ("https://shop.example:99999/", "bad_url"),
         ("https://[::zz]/", "bad_url"),
+        ("https://shop.example:８０/", "bad_url"),
+        ("//shop.example:+80/", "bad_url"),
     ],
 )
 async def test_a_redirect_is_checked_like_the_first_address(location: str, reason: str) -> None:
@@ -438,3 +442,51 @@ async def test_another_transport_can_take_the_place_of_the_network() -> None:
 
     assert (await web.get("http://shop.example/a")).body == b"http://shop.example/a"
     assert type(await failure(web.get("http://shop.example/down"))) is Unavailable
+
+
+@virtual
+@pytest.mark.parametrize(
+    "url", ["https://shop.example:８０/", "https://shop.example:+80/", "https://shop.example:8_0/"]
+)
+async def test_a_port_is_written_in_plain_digits(url: str) -> None:
+    caught = await failure(client(shop=Host(root=(200, {}, b""))).get(url))
+
+    assert isinstance(caught, Forbidden)
+    assert caught.reason == "bad_url"
+
+
+@virtual
+async def test_a_redirect_to_several_places_is_refused() -> None:
+    async def twice(send: Send) -> None:
+        headers = [(b"location", b"/there"), (b"location", b"https://elsewhere.example/")]
+        await send({"type": "http.response.start", "status": 302, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    caught = await failure(client(shop=Host(root=twice, there=(200, {}, b""))).get("https://shop.example"))
+
+    assert isinstance(caught, Forbidden)
+    assert caught.reason == "bad_redirect"
+
+
+@virtual
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "Bearer schlüssel"},
+        {"X-Name": "a\r\nX-Other: b"},
+        {"X-Name": "a\nb"},
+        {"X\r\nY": "a"},
+        {"": "a"},
+    ],
+    ids=str,
+)
+async def test_a_header_that_cannot_be_sent_is_a_mistake_that_is_not_tried_again(headers: dict[str, str]) -> None:
+    shop = Host(root=(200, {}, b""))
+
+    caught = await failure(client(shop=shop).get("https://shop.example", headers=headers))
+
+    assert isinstance(caught, BadParameter)
+    assert "ASCII" in str(caught)
+    assert "schlüssel" not in str(caught)
+    assert isinstance(settle(caught, attempt=1, retry=Retry()), Dead)
+    assert shop.asked == []

@@ -32,6 +32,7 @@ _OPEN_6 = IPv6Network("2000::/3")
 _CLOSED_6 = [*map(IPv6Network, "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3ffe::/16 3fff::/20".split())]
 _ISATAP = {0x0000_5EFE, 0x0200_5EFE}  # an IPv4 address follows in the last 32 bits, whatever the network
 
+_AUTHORITY = re.compile(r"\s*(?:[^:/?#]*:)?//([^/?#]*)")
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -54,6 +55,8 @@ class Rules:
 
     def target(self, url: str | httpx2.URL) -> httpx2.URL:
         """The URL as it will be called, or Forbidden. Whatever calls it uses this value and parses nothing again."""
+        if isinstance(url, str):
+            check_port(url)
         try:
             parsed = httpx2.URL(url)
             port = port_of(parsed)
@@ -114,6 +117,14 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
         and not any(address in network for network in _CLOSED_6)
         and int(address) >> 32 & 0xFFFF_FFFF not in _ISATAP
     )
+
+
+def check_port(url: str) -> None:
+    """Raise Forbidden for a port that is not written in ASCII digits: `int` also takes ８０ and +80."""
+    found = _AUTHORITY.match(url)
+    port = found[1].rpartition("@")[2].rpartition("]")[2].partition(":")[2] if found else ""
+    if port and not re.fullmatch("[0-9]+", port):
+        raise _refusal("Its port is no number.", "bad_url", url)
 
 
 def port_of(url: httpx2.URL) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as json_text
+import re
 import ssl
 import weakref
 from collections.abc import AsyncIterator, Iterable, Mapping, Set
@@ -35,6 +36,8 @@ EXCERPT_SECONDS = 2.0  # waited for it: the status is known already
 
 _PAGE = "text/html,application/xhtml+xml,*/*;q=0.8"
 # Set here, where they agree with what is sent and with what can be read.
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _OURS = frozenset("host content-length transfer-encoding connection upgrade expect te trailer accept-encoding".split())
 
 
@@ -119,6 +122,9 @@ class Client:
         With `robots` the host's robots.txt is obeyed and the host gets one such call at a time.
         """
         given = dict(headers or {})
+        for name, value in given.items():
+            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(str(value)):
+                raise BadParameter(f"The header {name!r} holds what no header can: use printable ASCII.", name=name)
         if wrong := sorted(name for name in given if name.lower() in _OURS):
             raise BadParameter(f"The client sets {', '.join(wrong)} itself. Leave it out.", value=wrong)
         if json is not None:
@@ -172,9 +178,9 @@ class Client:
             check_headers(response.headers, self.bounds, url=shown)
             status = response.status_code
             if status in REDIRECTS:
-                location = response.headers.get("location")
+                locations = response.headers.get_list("location")
                 await self._read_off(response, shown)
-                return followed(asked, status=status, location=location, rules=self.rules)
+                return followed(asked, status=status, locations=locations, rules=self.rules)
             if not 200 <= status < 300:
                 raise await self._failure(response, shown, throttles_of(asked.url.host, refusals))
             body = await read_body(response, self.bounds, bytes_max=bytes_max, url=shown, truncate=truncate)

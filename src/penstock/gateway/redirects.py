@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx2
 
-from penstock.gateway.addresses import Rules, origin_of
+from penstock.gateway.addresses import Rules, check_port, origin_of
 from penstock.gateway.failures import Forbidden, redacted_url
 from penstock.model.errors import Unparsable
 
@@ -26,13 +26,16 @@ class Asked:
     content: bytes = b""
 
 
-def followed(asked: Asked, *, status: int, location: str | None, rules: Rules) -> Asked:
+def followed(asked: Asked, *, status: int, locations: Sequence[str], rules: Rules) -> Asked:
     """The request that a redirect asks for, or Forbidden."""
     shown = redacted_url(str(asked.url))
-    if not location:
+    if len(locations) > 1:
+        raise Forbidden(f"{shown} redirects to several places.", reason="bad_redirect", status=status, url=shown)
+    if not any(locations):
         raise Unparsable(f"{shown} redirects to nowhere.", reason="bad_redirect", status=status, url=shown)
+    check_port(locations[0])
     try:
-        joined = asked.url.join(location)
+        joined = asked.url.join(locations[0])
     except (httpx2.InvalidURL, ValueError) as error:
         raise Forbidden(f"{shown} redirects to what is no URL.", reason="bad_url", status=status, url=shown) from error
     url = rules.target(joined)

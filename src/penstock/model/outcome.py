@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.model.errors import (
     BadMessage,
+    BadParameter,
     BudgetSpent,
     PenstockError,
     Permanent,
@@ -116,7 +117,7 @@ def settle(outcome: object, *, attempt: int, retry: Retry, share: float = 1.0) -
             return Again(_QUEUE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
         case StorageFull():
             return Again(_STORAGE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
-        case Permanent() | BadMessage() | TooLarge():  # the last two are mistakes that would be made again
+        case Permanent() | BadMessage() | BadParameter() | TooLarge():  # the mistakes would be made again
             return Dead("permanent", describe(outcome))
         case BaseException() if retry.exhausted(attempt):
             return Dead("exhausted", describe(outcome))

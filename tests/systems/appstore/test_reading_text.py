@@ -86,3 +86,17 @@ def test_whatever_is_not_markup_already_is_escaped() -> None:
 
 def test_what_a_stranger_wrote_stands_apart() -> None:
     assert apart("a\u202eb\n") == '<bdi dir="auto">ab</bdi>'
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "\ufeff", "\u200b", "\u2060", "\u00ad", "\u3000", "\u200d\ufeff "],
+    ids=lambda text: text.encode("unicode-escape").decode(),
+)
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "＝", "＋", "－", "＠", "﹢"])
+def test_no_spelling_of_a_formula_is_run_by_a_spreadsheet(before: str, start: str) -> None:
+    assert cell(f"{before}{start}1+1").startswith("'")
+
+
+def test_a_byte_order_mark_is_not_shown() -> None:
+    assert calm("\ufeffShop\ufeff 1") == "Shop 1"

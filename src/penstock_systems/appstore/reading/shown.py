@@ -8,7 +8,8 @@ from typing import Any
 
 NAME_MOST = 60  # characters of a title in a row of a table
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+BYTE_ORDER = "\ufeff"
+TURNS = frozenset(f"{BYTE_ORDER}\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def calm(text: object, most: int | None = None) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import category, normalize
 
 import msgspec
 
@@ -37,4 +38,10 @@ def cell(value: Any) -> str:
             text = calm(value)
         case _:
             text = calm(msgspec.json.encode(value).decode())
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return f"'{text}" if _begins(text).startswith(FORMULA_STARTS) else text
+
+
+def _begins(text: str) -> str:
+    """Return the first visible character in its plain form: a spreadsheet skips what is invisible, and reads ＝ as =."""
+    seen = (each for each in text if category(each) not in ("Cf", "Cc", "Zs", "Mn"))
+    return normalize("NFKC", next(seen, ""))
