@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock.model.limits import LOCAL
 from tests.plugins import faults
 from tests.plugins.claims import TESTS, Proof, claims, claims_of
 from tests.plugins.requirements import BUILT, LEAST, REASON, requirements, share
@@ -46,11 +47,18 @@ def test_nearly_all_requirements_of_what_is_built_are_claimed(note: Callable[[st
 
 
 @pytest.mark.spec("A4-16")
-def test_the_page_that_says_which_trigger_to_take_compares_all_four() -> None:
-    page = (TESTS.parent / "docs" / "explain" / "which-trigger.md").read_text("utf-8").lower()
+def test_the_page_that_says_which_trigger_to_take_has_pace_memory_and_retries_of_each() -> None:
+    page = (TESTS.parent / "docs" / "explain" / "which-trigger.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+    table = {row[0]: row[1:] for row in rows}
+    alarm = ", ".join(str(2**power) for power in (1, 2)) + f" ... {2**LOCAL.alarm_retries}"
 
-    for trigger in ("cron", "alarm", "queue", "workflow"):
-        assert trigger in page
+    assert [cell.partition("]")[0].strip("[") for cell in table[""]] == ["Cron", "Alarm", "Queue", "Workflow"]
+    assert table["Pace"] == ["fixed", "its own, adaptive", "as messages come", "from step to step"]
+    cron, after, queue, workflow = table["When it fails"]
+    assert (cron, queue, workflow) == ("the next fire", "again, three times", "the failed step alone")
+    assert alarm in after
+    assert "six times" in after
 
 
 # -- these tests can fail -------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def states(store: Store) -> list[tuple[str, float, int | None]]:
     return [(state, round(cost, 9), units) for state, cost, units in found]
 
 
-@pytest.mark.spec("A11-06", "B8-T33")
+@pytest.mark.spec("B8-T33")
 def test_a_call_counts_at_its_most_until_it_is_settled_and_then_at_its_cost(desk: Desk, store: Store) -> None:
     made = reserved(desk)
     assert sums(store) == {"day": (1, 10, 0), "month": (1, 10, 0)}
@@ -115,7 +115,6 @@ def test_what_passes_is_told_from_what_is_spent(desk: Desk, neighbour: Desk) -> 
 
 
 @pytest.mark.fault("F01")
-@pytest.mark.spec("A11-06")
 def test_what_a_dead_process_reserved_counts_at_its_most_and_is_shown_as_unknown(desk: Desk, made: Made) -> None:
     with at_a_desk(made.another) as doomed:
         reserved(doomed, at_most=NANOS)
@@ -128,7 +127,7 @@ def test_what_a_dead_process_reserved_counts_at_its_most_and_is_shown_as_unknown
     assert not over.value.spent[0].passes, "nobody will give it back"
 
 
-@pytest.mark.spec("B6-03", "A11-06")
+@pytest.mark.spec("B6-03")
 def test_two_processes_at_once_never_exceed_a_budget(desk: Desk, neighbour: Desk, store: Store) -> None:
     refused: list[int] = []
 

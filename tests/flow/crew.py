@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -107,10 +108,10 @@ class Crew:
             if running.done() and not running.cancelled() and running.exception() is not None:
                 running.result()
 
-    async def inside(self, post: int, work: Callable[[], object]) -> object:
+    async def inside(self, post: int, work: Callable[[], Any]) -> Any:
         """Does something as a part of that worker's process."""
 
-        async def do() -> object:
-            return await work()  # type: ignore[misc]
+        async def do() -> Any:
+            return await work()
 
         return await self._processes[post].start(do())

@@ -11,6 +11,7 @@ import penstock as ps
 from penstock.testing import CRASH_POINTS, TestApp, virtual
 from tests.flow.shelf import MODES, START, Shelf, names
 from tests.flow.shop import effects
+from tests.flow.tampering import tamper
 
 
 @pytest.mark.spec("A6-01")
@@ -243,6 +244,49 @@ async def test_an_error_of_the_users_outside_work_cannot_stop_the_ticks(where: s
         await shop.advance(minutes=10)
         assert await effects(shelf.app) == names(5)
         assert sorted(shelf.worked) == names(5), "an item whose `after` failed was worked on again"
+
+
+@pytest.mark.only_on("sqlite")  # the trigger that breaks the save is written in its SQL
+@pytest.mark.spec("A6-06")
+@MODES
+@virtual
+async def test_a_tick_whose_state_cannot_be_saved_is_followed_by_another(mode: str) -> None:
+    shelf = Shelf(mode=mode)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shop.advance(minutes=1)
+        abort = "begin select raise(abort, 'no'); end"
+        tamper(shelf.app.database, f"create trigger broken before update on penstock_objects {abort}")
+        await shelf.fill(shop, *names(5))
+        await shop.advance(minutes=2)
+        tamper(shelf.app.database, "drop trigger broken")
+        await shop.advance(minutes=10)
+        assert await effects(shelf.app) == names(5)
+        assert (await shelf.status())["next_tick_at"] is not None
+
+
+@pytest.mark.spec("A6-07")
+@MODES
+@virtual
+async def test_what_is_picked_is_worked_on_in_its_order_and_never_more_than_was_asked_for(mode: str) -> None:
+    app = ps.App("shop")
+    waiting = [f"item {number}" for number in (5, 3, 9, 1, 7, 2)]
+    asked: list[int] = []
+    worked: list[str] = []
+
+    @app.controller("enrichment", mode=mode, parallel=1)
+    class Enrichment(ps.Controller[str]):
+        async def pick(self, limit: int) -> list[str]:
+            asked.append(limit)
+            return [item for item in waiting if item not in worked][:limit]
+
+        async def work(self, item: str) -> None:
+            worked.append(item)
+
+    async with TestApp(app, start=START) as shop:
+        await shop.advance(minutes=30)
+
+    assert worked == waiting
+    assert min(asked) > 0
 
 
 @pytest.mark.spec("A6-27")

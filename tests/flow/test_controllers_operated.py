@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,29 @@ async def test_a_reset_in_the_middle_of_a_tick_drops_what_it_counted_and_no_item
         await shop.advance(hours=1)
         assert await effects(shelf.app) == ["a", "b"]
         assert Counter(shelf.worked) == {"a": 1, "b": 1}
+
+
+@pytest.mark.spec("A6-33", "G5-17")
+@MODES
+@virtual
+async def test_a_tick_that_was_under_way_during_a_reset_does_not_change_the_pace(mode: str) -> None:
+    async def work(_item: str) -> None:
+        await asyncio.sleep(30)
+
+    def pace(status: dict[str, Any]) -> dict[str, Any]:
+        learnt = ("current_batch_size", "current_interval_ms", "rate_per_second")
+        return {name: status[name] for name in learnt if name in status}
+
+    shelf = Shelf(work, mode=mode, parallel=8)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, *names(20))
+        await shelf.controller.start()
+        await shop.advance(seconds=31)
+        await shelf.controller.stop()
+        await shelf.controller.reset(keep_stopped=True)
+        first = pace(await shelf.status())
+        await shop.advance(minutes=5)
+        assert pace(await shelf.status()) == first
 
 
 @pytest.mark.spec("A6-33", "G5-17")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.control.behind import GRACE_SECONDS
 from penstock.control.controllers import WATCH_SECONDS
 from penstock.control.ticked import ControllerTicked
 from penstock.model.errors import PenstockError
@@ -29,7 +28,7 @@ async def test_a_controller_whose_alarm_was_deleted_by_hand_ticks_again_within_o
         await shop.advance(minutes=1)
         tamper(shelf.app.database, "delete from penstock_timers where kind = 'alarm'")
         await shelf.fill(shop, "a")
-        await shop.advance(seconds=WATCH_SECONDS + 35)
+        await shop.advance(minutes=5, seconds=35)
         assert await effects(shelf.app) == ["a"]
 
 
@@ -69,8 +68,9 @@ async def test_a_controller_that_cannot_be_looked_after_does_not_end_its_worker(
         assert shop.workers_started == 2
 
 
+@pytest.mark.spec("A6-38", "G5-21")
 @virtual
-async def test_a_new_version_waits_a_minute_before_it_works(tmp_path: Path) -> None:
+async def test_a_new_version_waits_a_minute_and_begins_with_the_first_pace(tmp_path: Path) -> None:
     versions = ["1", "2"]
     shelves: list[Shelf] = []
 
@@ -78,22 +78,26 @@ async def test_a_new_version_waits_a_minute_before_it_works(tmp_path: Path) -> N
         shelves.append(Shelf(version=versions.pop(0)))
         return shelves[-1].app
 
+    async def fill() -> None:
+        async with shelves[-1].app.unit():
+            for name in names(600):
+                shelves[-1].app.db.write("insert into stock (item, pieces) values (:item, 0)", item=name)
+
     async with Crew(made, tmp_path, workers=1, start=START) as crew:
-        await crew.advance(seconds=10)
-        shelves[0].pick_fails = OSError("not any more")
-        app = crew.apps[0]
-
-        async def fill() -> None:
-            async with app.unit():
-                app.db.write("insert into stock (item, pieces) values ('a', 0)")
-
         await crew.inside(0, fill)
+        await crew.advance(minutes=4)
+        assert (await crew.inside(0, shelves[0].status))["current_batch_size"] > 5
+        worked = len(shelves[0].worked)
         await crew.stop(0)
         await crew.man(0)
-        await crew.advance(seconds=GRACE_SECONDS - 1)
+        await crew.advance(seconds=59)
         assert shelves[1].worked == []
-        await crew.advance(seconds=40)
-        assert shelves[1].worked == ["a"]
+        await crew.advance(seconds=12)
+        status = await crew.inside(0, shelves[1].status)
+        assert (status["current_batch_size"], status["current_interval_ms"]) == (5, 30_000)
+        assert 0 < len(shelves[1].worked) <= 5
+        await crew.advance(hours=1)
+        assert worked + len(shelves[1].worked) == 600
 
 
 @virtual

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-import pytest
-
 import penstock as ps
 from penstock.testing import TestApp, virtual
 from tests.extent import EVERYTHING
@@ -18,7 +16,6 @@ MINUTES = HOURS * 60
 FAILS_EVERY = 5
 
 
-@pytest.mark.spec("A13-12")
 def test_days_with_a_message_a_minute_and_retries_take_seconds(note: Callable[[str], None]) -> None:
     began = time.perf_counter()
     delivered = delivered_in_days()

@@ -38,6 +38,8 @@ async def test_every_line_about_a_message_has_the_agreed_fields_and_only_the_las
         assert line.keys() >= FIELDS
         assert line["event_id"] == line["correlation_id"] == id
         assert line["queue_timestamp"].endswith("Z")
+    settled = [line for line in lines if line["name"] == "message.settled"]
+    assert [(line["attempt"], line["will_retry"]) for line in settled] == [(1, True), (2, True), (3, True), (4, False)]
     failed = [line for line in lines if line["name"] == "message.failed"]
     assert [(line["attempt"], line["will_retry"]) for line in failed] == [(1, True), (2, True), (3, True), (4, False)]
     assert [line["processing_delay_ms"] for line in failed] == pytest.approx([0, 30_000, 90_000, 210_000], abs=1)

@@ -67,7 +67,7 @@ def replying(message: dict[str, Any], **more: Any) -> Any:
     return app
 
 
-@pytest.mark.spec("B6-03", "A11-06")
+@pytest.mark.spec("B6-03")
 @virtual
 async def test_an_answer_costs_what_its_tokens_cost_and_is_in_the_ledger() -> None:
     desk = Desk()

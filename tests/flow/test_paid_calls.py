@@ -53,7 +53,7 @@ def paying(
     return app, listings
 
 
-@pytest.mark.spec("A11-06", "B6-03", "B8-T33")
+@pytest.mark.spec("B6-03", "B8-T33")
 @virtual
 async def test_each_call_is_a_row_with_its_cost_and_the_correlation_of_its_message() -> None:
     app, listings = paying(ps.Budgets(run=1.0, day=2.0, month=20.0), usd=0.0031)
@@ -71,7 +71,7 @@ async def test_each_call_is_a_row_with_its_cost_and_the_correlation_of_its_messa
         assert (await counted(app, "day"), await counted(app, "run")) == (0.0062, 0.0031)
 
 
-@pytest.mark.spec("B6-03", "A11-06")
+@pytest.mark.spec("B6-03")
 @virtual
 async def test_fifty_handlers_at_once_never_exceed_a_budget_and_use_all_of_it() -> None:
     app, listings = paying(ps.Budgets(day=1.0), at_most=0.1, usd=0.04, parallel=50)
@@ -168,7 +168,6 @@ async def test_a_call_that_is_larger_than_its_budget_does_not_come_back_every_da
 # -- how a call ends ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A11-06")
 @pytest.mark.parametrize(
     "error, state, cost",
     [
@@ -221,7 +220,7 @@ async def test_what_was_settled_stays_settled_whatever_the_block_raises_afterwar
 
 
 @pytest.mark.fault("F01")
-@pytest.mark.spec("A11-06", "B6-03")
+@pytest.mark.spec("B6-03")
 @virtual
 async def test_a_crash_between_reserving_and_settling_counts_at_the_most_and_is_shown_so() -> None:
     deaths = ["a"]

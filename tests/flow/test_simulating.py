@@ -29,7 +29,7 @@ only_on_sqlite = pytest.mark.only_on("sqlite")
 
 
 @only_on_sqlite
-@pytest.mark.spec("A13-11", "A13-12")
+@pytest.mark.spec("A13-11")
 def test_a_shop_that_keeps_its_word_does_so_in_every_history(note: Callable[[str], None]) -> None:
     began = time.perf_counter()
 
@@ -82,7 +82,6 @@ def test_everything_that_a_broken_history_still_tells_of_was_needed(mistake: typ
 
 
 @only_on_sqlite
-@pytest.mark.spec("A13-12")
 def test_a_seed_tells_the_same_story_every_time() -> None:
     for seed in range(6):
         one, other = history_of(Shop, seed), history_of(Shop, seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -158,6 +159,28 @@ async def test_a_step_that_fails_twice_and_then_passes_is_tried_three_times_and_
         assert (await handle.status()).steps[0].attempts == 3
         assert {key for _, key in seen} == {"research/one/flaky"}
         assert await lab.effects() == ["attempt 3"]
+
+
+@pytest.mark.spec("A7-04")
+@virtual
+async def test_a_step_without_a_rule_of_its_own_is_retried_five_times_with_doubling_waits_from_ten_seconds() -> None:
+    lab = Lab()
+    tried: list[float] = []
+
+    async def broken() -> None:
+        tried.append(test.now.timestamp())
+        raise ConnectionError("always")
+
+    @lab.app.workflow
+    async def research(run: ps.Run) -> None:
+        await run.step("broken", broken)
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = research.start()
+        await test.advance(hours=1)
+        assert (await handle.status()).state == "errored"
+        assert [round(later - before) for before, later in pairwise(tried)] == [10, 20, 40, 80, 160]
 
 
 @pytest.mark.spec("A7-04")

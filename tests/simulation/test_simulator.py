@@ -44,7 +44,6 @@ def test_no_history_of_workflows_breaks_a_law(note: Callable[[str], None]) -> No
     note(f"simulator: {len(RUNS_SEEDS)} histories, {size:,} runs, {len(RUNS_SEEDS) / seconds:.0f} histories a second")
 
 
-@pytest.mark.spec("A13-12")
 @pytest.mark.parametrize("world", ["messages", "runs"])
 def test_a_seed_tells_the_same_story_every_time(world: str) -> None:
     plans: dict[str, Callable[[int], Staging]] = {"messages": planned, "runs": runs.planned}

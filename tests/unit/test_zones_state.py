@@ -95,7 +95,7 @@ def test_a_saved_state_comes_back_with_its_types(
         total_skipped=count,
         total_dispatched=2 * count,
     )
-    after = load(save(before), RULES, now_ms=NOON).state
+    after = load(save(before), RULES, now_ms=NOON)
     assert after == before
     assert all(type(start) is int for start in after.metrics)
 
@@ -111,7 +111,7 @@ def test_the_saved_names_are_the_agreed_ones() -> None:
 
 @pytest.mark.spec("A6-03")
 def test_a_fresh_state_has_the_defaults() -> None:
-    new = load(None, RULES, now_ms=NOON).state
+    new = load(None, RULES, now_ms=NOON)
     assert (new.total_dispatched, new.total_completed, new.total_failed, new.last_tick_at) == (0, 0, 0, 0)
     assert (new.running, new.current_batch_size, new.current_interval_ms) == (True, 5, 30_000)
     assert (new.cooldown_until, new.metrics) == (0, {})
@@ -120,7 +120,7 @@ def test_a_fresh_state_has_the_defaults() -> None:
 @pytest.mark.spec("A6-36")
 def test_an_old_state_that_lacks_fields_loads() -> None:
     old = {"total_dispatched": 12, "total_completed": 10, "total_failed": 2, "current_batch_size": 7}
-    loaded = load(json.dumps(old), RULES, now_ms=NOON).state
+    loaded = load(json.dumps(old), RULES, now_ms=NOON)
     assert (loaded.total_completed, loaded.current_batch_size, loaded.current_interval_ms) == (10, 7, 30_000)
 
 
@@ -157,7 +157,7 @@ def test_an_old_state_that_lacks_fields_loads() -> None:
 def test_wrong_types_are_repaired_and_values_put_back_on_the_rails(
     saved: dict[str, object], field: str, expected: object
 ) -> None:
-    loaded = load(saved, RULES, now_ms=NOON).state
+    loaded = load(saved, RULES, now_ms=NOON)
     assert getattr(loaded, field) == expected
     assert type(getattr(loaded, field)) is type(expected)
 
@@ -172,62 +172,28 @@ def test_wrong_types_are_repaired_and_values_put_back_on_the_rails(
 )
 def test_no_saved_value_keeps_a_controller_from_starting(value: object) -> None:
     fields = ZonesState.__struct_fields__
-    loaded = load(json.dumps(dict.fromkeys(fields, value)), RULES, now_ms=NOON).state
+    loaded = load(json.dumps(dict.fromkeys(fields, value)), RULES, now_ms=NOON)
     assert 2 <= loaded.current_batch_size <= 50
-    assert load(json.dumps(value), RULES, now_ms=NOON).state.current_interval_ms == 30_000
+    assert load(json.dumps(value), RULES, now_ms=NOON).current_interval_ms == 30_000
 
 
 @pytest.mark.parametrize("saved", [b"", b"{", "[]", "7", b"\xff"])
 def test_what_is_no_object_counts_as_nothing_saved(saved: bytes | str) -> None:
-    assert load(saved, RULES, now_ms=NOON).state == fresh(RULES, now_ms=NOON)
+    assert load(saved, RULES, now_ms=NOON) == fresh(RULES, now_ms=NOON)
 
 
 def test_a_cooldown_goes_on_over_a_restart_and_no_longer_than_the_rules_say() -> None:
     cooling = state(cooldown_started_at=NOON - 60_000, cooldown_ms=300_000, cooldown_until=NOON + 240_000)
-    assert load(save(cooling), RULES, now_ms=NOON).state.cooldown == cooling.cooldown
-    shorter = load(save(cooling), Rules(cooldown_ms=100_000), now_ms=NOON).state
+    assert load(save(cooling), RULES, now_ms=NOON).cooldown == cooling.cooldown
+    shorter = load(save(cooling), Rules(cooldown_ms=100_000), now_ms=NOON)
     assert shorter.cooldown_until == NOON + 100_000
-    only_its_end = load({"cooldown_until": NOON + 240_000}, RULES, now_ms=NOON).state
+    only_its_end = load({"cooldown_until": NOON + 240_000}, RULES, now_ms=NOON)
     assert only_its_end.cooldown.remaining_ms(NOON) == 240_000
-    absurd = load({"cooldown_until": 10**30}, RULES, now_ms=NOON).state
+    absurd = load({"cooldown_until": 10**30}, RULES, now_ms=NOON)
     assert absurd.cooldown.remaining_ms(NOON) == 300_000
 
 
 def test_what_was_in_flight_when_the_process_ended_is_pending_again() -> None:
     flying = state(total_dispatched=10, total_completed=5, total_failed=1, total_skipped=1)
     assert flying.in_flight == 3
-    assert load(save(flying), RULES, now_ms=NOON).state.in_flight == 0
-
-
-# -- a new version --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.spec("A6-38", "G5-21")
-def test_a_new_version_waits_a_minute_and_starts_gently() -> None:
-    saved = save(state(current_batch_size=50, current_interval_ms=10_000, code_version="1"))
-    same = load(saved, RULES, now_ms=NOON, version="1")
-    assert (same.state.current_batch_size, same.not_before) == (50, NOON)
-
-    new = load(saved, RULES, now_ms=NOON, version="2")
-    assert new.not_before == NOON + 60_000
-    assert (new.state.current_batch_size, new.state.current_interval_ms) == (5, 30_000)
-    assert (new.state.code_version, new.state.window_epoch) == ("2", NOON)
-    assert load(save(new.state), RULES, now_ms=NOON, version="2").not_before == NOON
-
-
-@pytest.mark.spec("A6-38")
-def test_a_new_version_is_never_faster_than_the_old_and_ends_no_cooldown() -> None:
-    slow = state(
-        current_batch_size=2,
-        current_interval_ms=120_000,
-        cooldown_started_at=NOON,
-        cooldown_ms=300_000,
-        cooldown_until=NOON + 300_000,
-    )
-    new = load(save(slow), RULES, now_ms=NOON, version="2")
-    assert (new.state.current_batch_size, new.state.current_interval_ms) == (2, 120_000)
-    assert new.not_before == NOON + 300_000
-
-
-def test_the_first_version_of_all_does_not_wait() -> None:
-    assert load(None, RULES, now_ms=NOON, version="1").not_before == NOON
+    assert load(save(flying), RULES, now_ms=NOON).in_flight == 0

@@ -466,5 +466,5 @@ def test_a_cooldown_saved_without_an_epoch_ends_with_a_fresh_window_too() -> Non
         "metrics": {str(NOON): {"dispatched": 50, "completed": 0, "failed": 50}},
     }
     run = Run(now=NOON + 60_000)
-    run.state = load(saved, run.rules, now_ms=NOON + 1).state
+    run.state = load(saved, run.rules, now_ms=NOON + 1)
     assert run.ends(2).action == "hold"

@@ -78,8 +78,9 @@ class Outside:
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
 
-    async def get(self, path: str) -> Answer:
-        return answer(await self._client.get(path))
+    async def get(self, path: str, *, token: str | None = None) -> Answer:
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        return answer(await self._client.get(path, headers=headers))
 
     async def send(
         self, path: str, body: object = None, *, raw: bytes | None = None, token: str | None = "all", **headers: str

@@ -81,6 +81,7 @@ async def everything(shop: TestApp) -> list[object]:
 
 
 @pytest.mark.fault("F45")
+@pytest.mark.spec("G7-05")
 @virtual
 async def test_every_route_but_health_is_closed_to_strangers() -> None:
     strangers = [{}, *({"authorization": said} for said in ("Bearer wrong", "Basic c2VjcmV0", "secret"))]

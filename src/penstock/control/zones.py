@@ -34,7 +34,6 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     sample_min: int = 5
     parallel: int = 8
     chunk_pause_ms: int = 200
-    deploy_grace_ms: int = 60_000
     target_per_day: int | None = None
     plain_window: bool = False
 

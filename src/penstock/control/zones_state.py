@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -35,7 +35,6 @@ class ZonesState(msgspec.Struct, frozen=True, kw_only=True):
     blocked_streak: int = 0  # batches in a row that nearly all met a rate limit
     probation: bool = False  # back from a cooldown: the first batch has to bring one success
     counting_since: int = 0
-    code_version: str = ""
 
     @property
     def in_flight(self) -> int:
@@ -46,17 +45,11 @@ class ZonesState(msgspec.Struct, frozen=True, kw_only=True):
         return Cooldown(self.cooldown_started_at, self.cooldown_ms, self.cooldown_until)
 
 
-class Loaded(NamedTuple):
-    state: ZonesState
-    not_before: int  # the first tick may come then: a new version gets time to settle
-
-
-def fresh(rules: Rules, *, now_ms: int, version: str = "", generation: int = 0) -> ZonesState:
+def fresh(rules: Rules, *, now_ms: int, generation: int = 0) -> ZonesState:
     return ZonesState(
         current_batch_size=rules.batch_first,
         current_interval_ms=rules.interval_first_ms,
         counting_since=now_ms,
-        code_version=version,
         generation=generation,
     )
 
@@ -112,12 +105,12 @@ def save(state: ZonesState) -> bytes:
     return msgspec.json.encode(state)
 
 
-def load(saved: bytes | str | Mapping[str, object] | None, rules: Rules, *, now_ms: int, version: str = "") -> Loaded:
+def load(saved: bytes | str | Mapping[str, object] | None, rules: Rules, *, now_ms: int) -> ZonesState:
     """Saved values over the defaults: what has a wrong type is repaired, what left the rails is put back on them."""
-    state = fresh(rules, now_ms=now_ms, version=version)
+    state = fresh(rules, now_ms=now_ms)
     given = _mapping(saved)
     if not given:
-        return Loaded(state, now_ms)
+        return state
     state = _repaired(state, given)
     state = changed(
         state,
@@ -125,19 +118,9 @@ def load(saved: bytes | str | Mapping[str, object] | None, rules: Rules, *, now_
         current_interval_ms=rules.interval_ms(state.current_interval_ms),
         # What was in flight when the process ended is pending again.
         total_dispatched=state.total_completed + state.total_failed + state.total_skipped,
-        code_version=version,
     )
     past = {name: min(getattr(state, name), now_ms) for name in ("last_tick_at", "last_work_at", "counting_since")}
-    state = cooled(changed(touched(state, rules, now_ms), **past), _cooldown(state, rules, now_ms))
-    if given.get("code_version", "") == version:
-        return Loaded(state, now_ms)
-    # A new version may ask in a new way, so it starts gently and is judged by its own outcomes.
-    gentle = changed(
-        remeasured(state, now_ms),
-        current_batch_size=min(state.current_batch_size, rules.batch_first),
-        current_interval_ms=max(state.current_interval_ms, rules.interval_first_ms),
-    )
-    return Loaded(gentle, max(now_ms + rules.deploy_grace_ms, state.cooldown_until))
+    return cooled(changed(touched(state, rules, now_ms), **past), _cooldown(state, rules, now_ms))
 
 
 def _mapping(saved: bytes | str | Mapping[str, object] | None) -> Mapping[str, object]:

@@ -105,7 +105,7 @@ def stop(state: ZonesState) -> Step:
 
 def reset(state: ZonesState, rules: Rules, *, now_ms: int, keep_stopped: bool = False) -> Step:
     running = state.running or not keep_stopped
-    new = fresh(rules, now_ms=now_ms, version=state.code_version, generation=state.generation + 1)
+    new = fresh(rules, now_ms=now_ms, generation=state.generation + 1)
     return Step(changed(new, running=running), "hold", now_ms + START_AFTER_MS if running else None)
 
 

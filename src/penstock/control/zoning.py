@@ -18,7 +18,7 @@ from penstock.model.errors import BadMessage
 class ZonesPace:
     def __init__(self, saved: dict[str, Any], *, parallel: int, now: float) -> None:
         self.rules = Rules(parallel=parallel)
-        state = load(saved["state"], self.rules, now_ms=int(now * 1_000)).state if saved else None
+        state = load(saved["state"], self.rules, now_ms=int(now * 1_000)) if saved else None
         self._zones = Zones(state, self.rules, now=now)
         self._zones.due_ms = saved.get("due_ms", 0) if saved else 0
         self._before = (self._zones.state.current_batch_size, self._zones.state.current_interval_ms)

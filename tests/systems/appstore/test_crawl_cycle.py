@@ -216,7 +216,7 @@ async def test_a_worker_that_dies_in_the_middle_loses_a_group_and_no_event(
         assert (await it.running.counts(shared.events)).sent == 1
 
 
-@pytest.mark.spec("B2-28", "B2-01", "A10-04", "A12-05", "B7-01")
+@pytest.mark.spec("B2-28", "B2-01", "A10-04", "B7-01")
 async def test_a_cycle_leaves_a_row_in_its_log_a_data_point_and_a_summary(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -281,7 +281,6 @@ CONTENT = (
 )
 
 
-@pytest.mark.spec("A13-12")
 def test_the_same_seed_gives_the_same_database_to_the_byte(pipeline: Opened, seed: int) -> None:
     contents: list[list[Any]] = []
 

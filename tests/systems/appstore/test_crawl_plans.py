@@ -3,6 +3,7 @@ on an empty database and on a full and lopsided one that knows its own statistic
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -20,6 +21,7 @@ from penstock_systems.appstore import crawl, daily
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import THEN, analyze, crawling, insert, insert_apps, insert_keywords
 
+INSERT = re.compile(r"\s*insert into\b")
 SQL_TEXT = re.compile(r"\s*(select|insert|update|delete)\b")
 PARAMETER = re.compile(r"(?<!:):([a-z_]+\d*)")
 NUMBERS = re.compile(
@@ -141,9 +143,20 @@ async def test_nothing_is_scanned_and_nothing_is_sorted(pipeline: Opened, filled
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-11", "G2-10")
 def test_every_insert_says_what_happens_when_the_row_is_there() -> None:
-    migrations = Path(shared.__file__).parent / "migrations"
-    own = ("0001_crawl.sql", "0006_daily.sql")
-    texts = {**STATEMENTS, **{name: (migrations / name).read_text("utf-8") for name in own}}
+    folder = Path(shared.__file__).parent
+    inside = {path.name: path.read_text("utf-8") for path in folder.rglob("*.sql")}
+    constants = {
+        f"{path.name}:{node.lineno}": node.value
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and INSERT.match(node.value)
+    }
+    assert len(inside) >= 9
+    assert len(constants) > 20
+    del inside[
+        "0005_opportunity.sql"
+    ]  # it was applied with plain inserts of seeds, and an applied file does not change
+    texts = {**STATEMENTS, **inside, **constants}
     assert {name: problems for name, text in texts.items() if (problems := lint_inserts(text))} == {}
 
 

@@ -21,7 +21,7 @@ STEPS = "select name, status from pipeline_steps order by name"
 
 
 @pytest.mark.on_both
-@pytest.mark.spec("B7-03", "B7-06", "B7-07", "B8-T34", "A12-05")
+@pytest.mark.spec("B7-03", "B7-06", "B7-07", "B8-T34")
 async def test_all_parts_run_once_a_day_and_are_noted(pipeline: Opened, caplog: pytest.LogCaptureFixture) -> None:
     async with crawling(pipeline) as it:
         caplog.set_level(logging.INFO, "penstock_systems.appstore")

@@ -251,7 +251,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> DataForSeo:
 
 
 @pytest.mark.on_both
-@pytest.mark.spec("B8-T35", "A11-06")
+@pytest.mark.spec("B8-T35")
 async def test_volumes_of_tracked_keywords_are_paid_for_once_a_month(pipeline: Opened, service: DataForSeo) -> None:
     async with crawling(pipeline) as it:
         keywords = ("calm", "unknown", "w" * 81)

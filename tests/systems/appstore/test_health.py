@@ -8,6 +8,7 @@ from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import health
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import crawling, insert, insert_apps
+from tests.web.outside import outside
 
 NAMES = ["crawl", "enrich", "evaluate", "cluster", "opportunity"]
 THEN, NOW = "2026-01-01 06:00:00", "2026-01-08 06:00:00"
@@ -59,6 +60,28 @@ async def test_a_pipeline_that_has_made_nothing_is_not_healthy_and_can_be_asked(
     async with crawling(pipeline):
         assert not any(stage["healthy"] for stage in (await health.stages()).values())
         assert await health.crawl_status() == {"apps": 0, "keywords": 0, "rankings": 0, "last_cycle": None}
+
+
+@pytest.mark.spec("A14-08", "G7-05")
+async def test_status_and_pipeline_test_are_routes_that_need_a_token_and_cache_their_answer(pipeline: Opened) -> None:
+    async with crawling(pipeline) as it:
+        await fill(it)
+        async with outside(it.running) as client:
+            for path in ("/v1/crawl/status", "/v1/pipeline-test"):
+                assert (await client.get(path, token=None)).status == 401
+                assert (await client.get(path, token="queues")).status == 403
+            status = (await client.get("/v1/crawl/status", token="all")).result
+            healthy = (await client.get("/v1/pipeline-test", token="all")).result
+            async with it.running.unit():
+                shared.db.write("delete from opportunity_evaluations")
+            cached = (await client.get("/v1/pipeline-test", token="all")).result
+            await it.running.advance(seconds=health.CACHE_SECONDS + 1)
+            later = (await client.get("/v1/pipeline-test", token="all")).result
+
+    assert status["apps"] == 1
+    assert (healthy["pipeline_healthy"], list(healthy["stages"])) == (True, NAMES)
+    assert cached == healthy
+    assert later["pipeline_healthy"] is False
 
 
 @pytest.mark.only_on("sqlite")

@@ -85,6 +85,7 @@ delete from tracked_keywords
 where keyword = :keyword;
 
 -- name: share
+-- penstock: plain insert
 insert into shared_reports (token, report_id, title, body, created_at, expires_at)
 values (:token, :report_id, :title, :body, :now, :expires);
 
@@ -103,6 +104,7 @@ where token = :token
 limit 1;
 
 -- name: note_access
+-- penstock: plain insert
 insert into shared_report_access (id, token, accessed_at)
 values (:id, :token, :now);
 
