@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.model.errors import StoreUnavailable
-from penstock.testing import TestApp
+from penstock.testing import TestApp, virtual
+from tests.flow.tampering import tamper
 from tests.web.outside import outside, shop_app
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -25,9 +26,36 @@ async def test_a_healthy_service_says_so_with_what_it_looked_at(shop: TestApp) -
     assert (shallow.status, shallow.told["status"], shallow.told["service"]) == (200, "ok", "shop")
     assert ISO.fullmatch(shallow.told["timestamp"])
     assert (deep.status, deep.told["status"]) == (200, "ok")
-    assert set(deep.told["checks"]) == {"database", "queues", "workers"}
+    assert set(deep.told["checks"]) == {"database", "queues", "workers", "runs"}
     assert deep.told["checks"]["queues"] == {"status": "ok", "count": 2, "paused": 0, "waiting": 1, "dead": 0}
     assert deep.told["checks"]["workers"]["count"] == 1  # the test's own second process
+
+
+@pytest.mark.spec("A14-01", "G2-42")
+@virtual
+async def test_a_cron_task_whose_last_run_failed_or_that_no_worker_fires_is_found() -> None:
+    app, broken = shop_app(), [True]
+
+    @app.cron("*/5 * * * *", why="orders come in all day")
+    async def sweep() -> None:
+        if broken:
+            raise OSError("no")
+
+    async with TestApp(app) as shop, outside(shop) as client:
+        await shop.advance(minutes=6)
+        failed = await client.get("/health/deep")
+        broken.clear()
+        await shop.advance(minutes=5)
+        mended = await client.get("/health/deep")
+        tamper(app.database, "update penstock_timers set due = due - 3600000000")
+        late = await client.get("/health/deep")
+
+    assert (failed.status, failed.told["checks"]["runs"]) == (
+        503,
+        {"status": "failed", "count": 1, "late": 0, "failed": 1},
+    )
+    assert (mended.status, mended.told["checks"]["runs"]) == (200, {"status": "ok", "count": 1, "late": 0, "failed": 0})
+    assert (late.status, late.told["checks"]["runs"]["late"]) == (503, 1)
 
 
 @pytest.mark.fault("F20")

@@ -29,6 +29,23 @@ select coalesce(sum(sent - acked - dead - purged - expired), 0) as waiting, coal
 from penstock_counters
 limit 1
 """
+RUNS = """
+select count(*) as count,
+  coalesce(sum(case when due < :late then 1 else 0 end), 0) as late,
+  coalesce(sum(case when 'failed' = (
+    select status
+    from penstock_ticks
+    where schedule = penstock_timers.name
+    and finished_at is not null
+    order by penstock_ticks.due desc
+    limit 1
+  ) then 1 else 0 end), 0) as failed
+from penstock_timers
+where kind = 'cron'
+and paused = 0
+limit 1
+"""
+LATE_SECONDS = 300.0  # a cron task that is due for longer was forgotten, if there are workers to run it
 
 _log = logging.getLogger("penstock.web")
 
@@ -44,7 +61,7 @@ class Health:
         return answered(200, self._about("ok"))
 
     async def deep(self, _: Request) -> Response:
-        """200 if the database, the queues and the workers could be looked at; 503 and which could not otherwise."""
+        """Answer 200 if the database, queues and workers can be read and each cron task's last run succeeded, else 503."""
         checks: dict[str, Any] = {}
         try:
             await self._check(checks)
@@ -52,7 +69,7 @@ class Health:
             _log.error(
                 "the deep health check failed: %s", error if isinstance(error, PenstockError) else "it took too long"
             )
-            failed = next(name for name in ("database", "queues", "workers") if name not in checks)
+            failed = next(name for name in ("database", "queues", "workers", "runs") if name not in checks)
             why = type(error).__doc__ or "" if isinstance(error, PenstockError) else "It did not answer in time."
             checks[failed] = {"status": "failed", "reason": why.strip()}
         healthy = all(check["status"] == "ok" for check in checks.values())
@@ -72,6 +89,9 @@ class Health:
             me = engine.writer.workers.me
             others = [worker for worker in await overview.workers(app.db) if worker.id != me]
             checks["workers"] = {"status": "ok", "count": len(others)}
+            (runs,) = await app.db.rows(RUNS, late=engine.clock.now() - int(LATE_SECONDS * 1_000_000))
+            bad = runs["failed"] or (others and runs["late"])
+            checks["runs"] = {"status": "failed" if bad else "ok", **runs.asdict()}
 
     def _about(self, status: str) -> dict[str, Any]:
         return {"status": status, "service": self._app.name, "timestamp": iso_z(self._now())}
