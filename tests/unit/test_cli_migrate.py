@@ -76,6 +76,7 @@ def test_a_statement_that_the_database_refuses_is_told_and_nothing_of_its_file_s
     assert said.code == 2
     assert "0002_bad" in said.err
     assert "no such table: nowhere" in said.err
+    (shop / "migrations" / "0002_bad.sql").write_text("create table a (id);")
     assert terminal("migrate", "shop.py", "--check", "--json").told["pending"] == ["0002_bad"]
 
 
@@ -99,3 +100,38 @@ def test_counts_that_an_app_keeps_are_set_up_too(terminal: Terminal, shop: Path)
 
     assert said.code == 2
     assert "'nowhere' cannot be kept" in said.err
+
+
+@pytest.mark.on_both
+@pytest.mark.parametrize(
+    "text, line, why",
+    [
+        ("create tabel x (y text);", 1, "tabel"),
+        ("-- prices\n\ncreate table x (y text);\ninsert into nowhere (y) values (1);", 4, "nowhere"),
+        ("create table x (y text);\n\ncreate index x_z on x (z);", 3, "z"),
+    ],
+    ids=["syntax", "no table", "no column"],
+)
+def test_a_check_prepares_every_statement_and_keeps_nothing(
+    terminal: Terminal, shop: Path, text: str, line: int, why: str
+) -> None:
+    (shop / "migrations" / "0002_bad.sql").write_text(text)
+
+    checked = terminal("migrate", "shop.py", "--check", "--json")
+
+    assert checked.code == 2
+    assert f"0002_bad.sql:{line}: 0002_bad:" in checked.error["message"]
+    assert why in checked.error["message"]
+    assert not (shop / "shop.db").exists()
+    applied = terminal("migrate", "shop.py", "--json")
+    assert f"0002_bad.sql:{line}:" in applied.error["message"]
+
+
+@pytest.mark.on_both
+def test_a_check_goes_on_from_what_is_applied(terminal: Terminal, shop: Path) -> None:
+    assert terminal("migrate", "shop.py").code == 0
+    (shop / "migrations" / "0002_price.sql").write_text("alter table sold add column price real;")
+
+    for _ in range(2):
+        checked = terminal("migrate", "shop.py", "--check", "--json")
+        assert (checked.code, checked.told["pending"]) == (1, ["0002_price"])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,8 +16,9 @@ from penstock.cli.output import BAD_ANSWER, FINE, Output, fill, plain, table
 from penstock.cli.reference import load
 from penstock.data.migrations import apply
 from penstock.model.errors import BadMigration
-from penstock.model.migration import lint, plan
+from penstock.model.migration import Migration, lint, plan
 from penstock.model.redaction import address_shown
+from penstock.stores import is_postgres
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +28,7 @@ APPLIED = "select name, checksum from penstock_migrations order by name"
 
 @click.command()
 @click.argument("app", metavar="APP")
-@click.option("--check", is_flag=True, help="Change nothing; exit 1 if anything is pending.")
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 if anything is pending, 2 if it cannot be applied.")
 @click.pass_obj
 def migrate(output: Output, app: str, check: bool) -> int:
     """Apply the SQL files in the migrations folder beside an app.
@@ -41,8 +45,14 @@ def migrate(output: Output, app: str, check: bool) -> int:
     _refuse_problems(loaded)
     found = loaded.migrations_found(loaded.store().dialect)
     before = asyncio.run(_applied(loaded))
-    pending = [migration.name for migration in plan(found, before)]
-    done = [] if check else asyncio.run(_apply(loaded))
+    planned = plan(found, before)
+    pending = [migration.name for migration in planned]
+    try:
+        if check and pending:
+            _try_out(loaded, planned)
+        done = [] if check else asyncio.run(_apply(loaded))
+    except BadMigration as error:
+        raise _located(loaded, error) from error
     left = [name for name in pending if name not in done]
     told: dict[str, Any] = {
         "database": address_shown(loaded.database),
@@ -76,6 +86,31 @@ def _refuse_problems(app: App) -> None:
     if problems:
         raise BadMigration("\n".join([f"{len(problems)} problems in the migrations:", *problems]), problems=problems)
     app.migrations_found(app.store().dialect)
+
+
+def _try_out(app: App, pending: Sequence[Migration]) -> None:
+    """Run what is pending where nothing stays: in a new SQLite file, or in a transaction that is rolled back."""
+    if is_postgres(app.database):
+        from penstock.cli.migrate_postgres import try_out
+
+        try_out(app.database, pending)
+        return
+    with TemporaryDirectory(prefix="penstock-check-") as folder:
+        before, app.database = app.database, str(Path(folder, "check.db"))
+        try:
+            asyncio.run(_apply(app))
+        finally:
+            app.database = before
+
+
+def _located(app: App, error: BadMigration) -> BadMigration:
+    """Name the file and the line of the statement that the database refused."""
+    statement = error.facts.get("statement")
+    for path in sorted(app.migrations.glob("*.sql")) if statement else ():
+        text = path.read_text(encoding="utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+        if path.name.startswith(f"{error.facts['name']}.") and (at := text.find(statement)) >= 0:
+            return BadMigration(f"{path}:{text.count(chr(10), 0, at) + 1}: {error}", **error.facts)
+    return error
 
 
 async def _applied(app: App) -> list[tuple[str, str]]:
