@@ -157,6 +157,7 @@ def test_what_makes_no_fixed_batch_passes(terminal: Terminal, empty_folder: Path
         "fixed-batch",
         "singleton-name",
         "hot-queries",
+        "undeclared-queues",
     ]
 
 

@@ -204,3 +204,29 @@ def test_the_object_is_the_only_thing_on_stdout(terminal: Terminal, shop: Path) 
     made()
 
     assert json.loads(terminal("doctor", "shop.py", "--json").out)["passed"] is True
+
+
+def renamed_queue(shop: Path) -> None:
+    """A message waits in `sales`, and the app has called that queue something else since."""
+    made()
+    (shop / "other.py").write_text('import penstock as ps\n\napp = ps.App("shop")\napp.queue("sold")\n')
+
+
+def test_a_queue_that_holds_messages_and_is_not_declared_is_told(terminal: Terminal, shop: Path) -> None:
+    renamed_queue(shop)
+
+    assert checks(terminal, "shop.py")["queues"] == ["ok"]
+    assert checks(terminal, "other.py")["queues"] == ["warn"]
+    assert "sales (1)" in terminal("doctor", "other.py").words
+
+
+def test_a_check_names_the_queue_that_is_not_declared(terminal: Terminal, shop: Path) -> None:
+    renamed_queue(shop)
+
+    said = terminal("check", "other.py", "--json")
+
+    assert said.code == 1
+    (found,) = [each for each in said.told["checks"] if each["id"] == "undeclared-queues"]
+    assert found["status"] == "fail"
+    assert "sales (1)" in found["message"]
+    assert "penstock queues purge" in found["fix"]

@@ -387,3 +387,14 @@ def test_one_of_several_types_is_named_or_comes_in_its_envelope(terminal: Termin
 
     assert (named.code, wrapped.code) == (0, 0)
     assert state(terminal, "spoken")["ready"] == 2
+
+
+def test_a_send_to_a_queue_without_types_says_so_and_not_that_no_app_was_named(terminal: Terminal, shop: Path) -> None:
+    (shop / "plain.py").write_text('import penstock as ps\n\napp = ps.App("plain")\njobs = app.queue("jobs")\n')
+    terminal("migrate", "plain.py")
+
+    said = terminal("queues", "send", "jobs", '{"n": 1}', "plain.py")
+
+    assert said.code == 0
+    assert "no app was named" not in said.words
+    assert "declares no types" in said.words

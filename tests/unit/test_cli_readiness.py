@@ -96,8 +96,8 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
     said = terminal("check", "shop.py", "--json")
 
     assert {each["id"]: each["status"] for each in said.told["checks"]} == dict.fromkeys(
-        "fixed-batch singleton-name hot-queries topology exit-condition ceiling rationale trial counting smoke owner "
-        "expected-cost audience".split(),
+        "fixed-batch singleton-name hot-queries undeclared-queues topology exit-condition ceiling rationale trial counting "
+        "smoke owner expected-cost audience".split(),
         "pass",
     ), said.told
     assert said.code == 0

@@ -17,9 +17,11 @@ import apsw
 import click
 
 from penstock.app import App
+from penstock.cli import target as targets
+from penstock.cli.checkup import DECLARE, undeclared
 from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
 from penstock.cli.reference import load
-from penstock.model.errors import BadStatement
+from penstock.model.errors import BadStatement, PenstockError
 from penstock.readiness import autonomy
 from penstock.readiness.counting import counts
 from penstock.readiness.finding import Finding
@@ -42,6 +44,17 @@ def _names(app: App) -> Iterator[Finding]:
 
 def _queues(app: App) -> Iterator[Finding]:
     return loose_ends(app.queues.values(), _modules(app), alerted=bool(app.sinks))
+
+
+def _undeclared(app: App) -> Iterator[Finding]:
+    found = targets.Target(app.database, app.config, app)
+    try:
+        if targets.is_there(found):
+            with targets.reading(found) as reading:
+                for queue in undeclared(app, reading):
+                    yield Finding("", 0, f"Messages wait in a queue that the app does not declare: {queue}.", DECLARE)
+    except PenstockError:
+        return  # `penstock doctor` tells what is wrong with a database
 
 
 def _exits(app: App) -> Iterator[Finding]:
@@ -133,6 +146,7 @@ CHECKS: dict[str, Check] = {
     "fixed-batch": Check("No cron task calls a service for each of a batch", _tasks),
     "singleton-name": Check("Singletons are addressed by their one name", _names),
     "hot-queries": Check("Hot queries go by an index, without scan or sort", _plans),
+    "undeclared-queues": Check("Every queue that holds messages is declared", _undeclared),
     "topology": Check("Every message has a sender, a handler and somebody who hears of its death", _queues, loose=True),
     "exit-condition": Check("Every cron task looks before it works", _exits, loose=True),
     "ceiling": Check("Every cron task has a ceiling", _ceilings, loose=True),
@@ -152,8 +166,8 @@ CHECKS: dict[str, Check] = {
 def check(output: Output, app: str) -> int:
     """Check an app before it runs.
 
-    Reads its code, and makes its tables in a database that is thrown away; its own is not touched. Exit code 1 if anything
-    failed.
+    Reads its code, and makes its tables in a database that is thrown away; of its own it reads which queues hold messages.
+    Exit code 1 if anything failed.
 
     \b
     Example:

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 import apsw
 
+from penstock.app import App
 from penstock.cli import target as targets
 from penstock.cli.lookout import is_locked
 from penstock.cli.output import age_shown, bytes_shown
@@ -33,6 +34,7 @@ AHEAD_SECONDS_MOST = 60.0
 CONNECTIONS_WARNED = 0.8  # of those that a server gives out
 SNAPSHOT_SECONDS_WARNED = 600.0
 SOCKET_PATH_MAX = 100
+DECLARE = "Declare the queue again until it is empty, or remove what is in it: `penstock queues purge NAME`."
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "fuse.s3fs", "afs", "ceph", "glusterfs"}
 
 QUICK = "select quick_check as answer from pragma_quick_check limit 5"
@@ -169,6 +171,8 @@ def database(target: targets.Target, *, deep: bool) -> Iterator[Check]:
                 yield from _file(target.file, reading, deep)
             yield from _balance(reading) if deep else ()
             yield from _size_and_time(target, reading)
+            if target.app is not None:
+                yield _queues(undeclared(target.app, reading))
             yield from _processes(reading)
             if target.file is not None:
                 yield from _locks(target.file, reading)
@@ -241,6 +245,21 @@ def _size_and_time(target: targets.Target, reading: targets.OnlyReading) -> Iter
         yield Check("clock", "warn", f"The database has seen a time {age_shown(ahead)} ahead of this clock.", fix)
     else:
         yield Check("clock", "ok", "The clock agrees with what the database has seen.")
+
+
+def undeclared(app: App, reading: targets.OnlyReading) -> list[str]:
+    """Return the queues that hold messages and that the app does not declare, with the number of their messages."""
+    states = asyncio.run(overview.queues(reading, now=reading.now()))
+    held = {state.name: state.ready + state.leased + state.delayed for state in states}
+    return [f"{name} ({number:,})" for name, number in held.items() if number > 0 and name not in app.queues]
+
+
+def _queues(found: list[str]) -> Check:
+    if not found:
+        return Check("queues", "ok", "Every queue that holds messages is declared by the app.")
+    return Check(
+        "queues", "warn", f"Messages wait in queues that the app does not declare: {', '.join(found)}.", DECLARE
+    )
 
 
 def _processes(reading: targets.OnlyReading) -> Iterator[Check]:

@@ -105,7 +105,7 @@ def _try_out(app: App, pending: Sequence[Migration]) -> None:
 
 def _located(app: App, error: BadMigration) -> BadMigration:
     """Name the file and the line of the statement that the database refused."""
-    statement = error.facts.get("statement")
+    statement = str(error.facts.get("statement") or "")
     for path in sorted(app.migrations.glob("*.sql")) if statement else ():
         text = path.read_text(encoding="utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
         if path.name.startswith(f"{error.facts['name']}.") and (at := text.find(statement)) >= 0:

@@ -12,6 +12,7 @@ from penstock.app import App
 from penstock.cli import target as targets
 from penstock.cli.output import NotFound, Output, code_name
 from penstock.model.errors import BadMessage, BadParameter, NoSuchLetter, NoSuchQueue, TooLarge
+from penstock.stores import checked_address
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
 
@@ -45,7 +46,7 @@ def app_at(reference: str, database: str | None) -> targets.Target:
         raise refuse(f"{found.database} is a database. Name the app (market.py), and the database with --database.")
     if database is None:
         return found
-    found.app.database = database
+    found.app.database = checked_address(database)
     return targets.Target(database, found.config, found.app)
 
 

@@ -61,13 +61,14 @@ def send(
     pushed = asyncio.run(_push(found, name, parcel))
     checked = declared or parcel.content_type in PLAIN_TYPES
     told = {"id": pushed.ids[0], "queue": name, "duplicate": bool(pushed.duplicates), "checked": checked}
-    output.show(told, lambda console: console.print(_sentence(name, pushed, checked)))
+    why = "no app was named" if found.app is None else "the app declares no types for this queue"
+    output.show(told, lambda console: console.print(_sentence(name, pushed, "" if checked else why)))
 
 
-def _sentence(name: str, pushed: Pushed, checked: bool) -> str:
+def _sentence(name: str, pushed: Pushed, unchecked_because: str) -> str:
     if pushed.duplicates:
         return f"{pushed.ids[0]} had been sent to {plain(name)} before; nothing was added."
-    unchecked = "" if checked else "\nIts payload was not checked, because no app was named."
+    unchecked = f"\nIts payload was not checked, because {unchecked_because}." if unchecked_because else ""
     return f"{pushed.ids[0]} was sent to {plain(name)}.{unchecked}"
 
 
