@@ -140,6 +140,7 @@ async def noting() -> tuple[float, float]:
             ThreadLane,
             HostClock(),
             Events(),
+            share=1.0,
             service="market",
             keep_seconds=1e6,
         )

@@ -339,10 +339,8 @@ class App(Outside):
             self._memory()
         lease_longest = max((queue.settings.lease_seconds for queue in self.queues.values()), default=930.0)
         store = self.store(faults=surroundings.faults)
-        service = self.name if self.config.history else ""
-        engine = Engine(
-            self, store, self.events, self.limits, surroundings, lease_longest=lease_longest, service=service
-        )
+        recorded: dict[str, Any] = {"service": self.name, "history": float(self.config.history)}
+        engine = Engine(self, store, self.events, self.limits, surroundings, lease_longest=lease_longest, **recorded)
         await engine.open()
         try:
             settings = [queue.settings for queue in self.queues.values()]

@@ -62,7 +62,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     profile: str = "local"
     grace_seconds: float = 25.0
     port: int = 8787
-    history: bool = True  # what became of every message, in a file beside the database
+    history: bool | float = True  # the share of chains whose messages are recorded in a file beside the database
     log: LogConfig = LogConfig()
     tokens: tuple[Token, ...] = ()
     ceiling: CeilingConfig = CeilingConfig()
@@ -124,7 +124,7 @@ def parse(text: str, name: str) -> Config:
 
 
 # The bounds are those of a machine: more workers than that fight for one file, and a day is more than patience.
-_RANGES = (("workers", 1, 256), ("grace_seconds", 0, 86_400), ("port", 1, 65_535))
+_RANGES = (("workers", 1, 256), ("grace_seconds", 0, 86_400), ("port", 1, 65_535), ("history", 0, 1))
 _PLACE = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.config import Config
 from penstock.data import reports, tracing
 from penstock.data.traced import Trace
 from penstock.model.ids import as_text, from_text
@@ -324,3 +325,30 @@ async def test_dead_letters_of_the_last_day_are_counted_by_queue_and_type() -> N
         reports.DeadGroup("one", "written", 1, 1),
         reports.DeadGroup("two", "written", 1, 1),
     ]
+
+
+@pytest.mark.spec("A12-02")
+@virtual
+async def test_a_share_of_all_chains_is_recorded_each_of_them_whole() -> None:
+    app, chains = ps.App("brand", config=Config(history=0.1)), 2_000
+    first, second = app.queue("first"), app.queue("second")
+
+    @first.on(Research)
+    async def research(command: Research) -> None:
+        second.send(Written(keyword=command.keyword))
+
+    @second.on(Written)
+    async def write(_event: Written) -> None: ...
+
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            for number in range(chains):
+                first.send(Research(keyword=str(number)), correlation=f"chain {number}")
+        await shop.advance(minutes=5)
+        engine = await app.opened()
+        found = await reports.processed(engine.history, now=to_micros(shop.now))
+
+    assert {report.type for report in found} == {"research", "written"}
+    counts = {report.messages for report in found}
+    assert len(counts) == 1, "a chain was recorded in part"
+    assert 140 <= counts.pop() <= 260

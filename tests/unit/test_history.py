@@ -50,7 +50,13 @@ class Desk:
         self.file = FullDisk(self.database)
         self.opened = 0
         self.history = History(
-            self._open, self.surroundings.lane, self.clock, events, service="market", keep_seconds=keep_seconds
+            self._open,
+            self.surroundings.lane,
+            self.clock,
+            events,
+            share=1.0,
+            service="market",
+            keep_seconds=keep_seconds,
         )
 
     def _open(self) -> HistoryFile:

@@ -52,11 +52,12 @@ class Engine:
         *,
         lease_longest: float,
         service: str = "",
+        history: float = 0.0,
     ) -> None:
-        """`service` is the name under which the history tells of what ran here; without one it tells nothing."""
+        """`history` is the share of chains that are recorded, under the name of `service`."""
         self.app = app
         self.die: Callable[[str], NoReturn] | None = None  # in a process that is only a worker
-        self._service = service
+        self._recorded = (service, history)
         self.store = store
         self.events = events
         self.limits = limits
@@ -115,8 +116,8 @@ class Engine:
             self.surroundings.lane,
             self.clock,
             self.events,
-            service=self._service,
-            keep_seconds=self.limits.history_seconds if self._service else 0.0,
+            *self._recorded,
+            keep_seconds=self.limits.history_seconds,
         )
         self.committer = Committer(
             self._writing,

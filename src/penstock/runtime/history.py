@@ -7,6 +7,7 @@ import contextvars
 from collections.abc import Callable
 from operator import itemgetter
 from typing import ClassVar, TypeVar
+from zlib import crc32
 
 from penstock.contracts.clock import Clock
 from penstock.contracts.history import Entry, HistoryFile
@@ -66,8 +67,9 @@ class History:
         lane: Callable[[str], lanes.Lane],
         clock: Clock,
         events: Events,
-        *,
         service: str,
+        share: float,
+        *,
         keep_seconds: float,
     ) -> None:
         self._open_file = open_file
@@ -75,6 +77,7 @@ class History:
         self._clock = clock
         self._events = events
         self._service = service
+        self._share = share if keep_seconds else 0.0
         self._keep_micros = int(keep_seconds * 1_000_000)
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
@@ -92,7 +95,7 @@ class History:
 
     @property
     def is_kept(self) -> bool:
-        return bool(self._keep_micros)
+        return bool(self._share)
 
     # -- noting: this runs for every delivery ------------------------------------------------------------
 
@@ -141,7 +144,7 @@ class History:
 
     def _woken(self) -> bool:
         """The first entry after a rest sets the timer: a process with nothing to do has none. False if none are kept."""
-        if self._closed or not self._keep_micros:
+        if self._closed or not self._share:
             return False
         self._compare_clocks()
         self._resting = False
@@ -163,6 +166,8 @@ class History:
     def _save(self, then: Callable[[], None]) -> None:
         self._compare_clocks()
         batch, self._pending = self._pending, []
+        if self._share < 1:  # chosen by chain, so that what is recorded of one is complete
+            batch = [each for each in batch if crc32(each.correlation_id) / 2**32 < self._share]
 
         def saved(said: str | None, error: BaseException | None) -> None:
             self._saved(batch, said, error)
