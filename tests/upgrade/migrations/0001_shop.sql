@@ -1,0 +1,1 @@
+create table shipped (item text not null);
