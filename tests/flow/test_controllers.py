@@ -264,6 +264,22 @@ async def test_a_tick_whose_state_cannot_be_saved_is_followed_by_another(mode: s
         assert (await shelf.status())["next_tick_at"] is not None
 
 
+@pytest.mark.spec("G5-14", "F-37")
+@MODES
+@virtual
+async def test_items_that_are_always_refused_do_not_keep_others_from_their_turn(mode: str) -> None:
+    async def work(item: str) -> None:
+        if item in ("000", "001"):
+            raise ps.Throttled(retry_after=1)
+
+    shelf = Shelf(work, mode=mode, parallel=2)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, *names(8))
+        await shop.advance(hours=6)
+
+        assert await effects(shelf.app) == names(8)[2:]
+
+
 @pytest.mark.spec("A6-07")
 @MODES
 @virtual
@@ -289,7 +305,7 @@ async def test_what_is_picked_is_worked_on_in_its_order_and_never_more_than_was_
     assert min(asked) > 0
 
 
-@pytest.mark.spec("A6-27")
+@pytest.mark.spec("A6-27", "F-37")
 @MODES
 @virtual
 async def test_an_item_that_was_refused_is_not_tried_again_in_the_same_tick(mode: str) -> None:

@@ -38,7 +38,7 @@ async def test_a_stop_in_the_middle_of_a_tick_starts_nothing_more_and_sets_no_al
         assert (status["running"], status["next_tick_at"]) == (False, None)
 
 
-@pytest.mark.spec("A6-32")
+@pytest.mark.spec("A6-32", "F-33")
 @virtual
 async def test_a_stop_just_before_an_alarm_leaves_the_alarm_and_nothing_is_done() -> None:
     shelf = Shelf()

@@ -18,7 +18,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.spec("A1-09", "A2-09", "A13-11")
+@pytest.mark.spec("A1-09", "A2-09", "A13-11", "F-19")
 @pytest.mark.fault("F01")
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in ELSEWHERE])
 @virtual

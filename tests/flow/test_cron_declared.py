@@ -70,7 +70,7 @@ async def test_a_changed_expression_takes_over_and_the_old_one_fires_no_more(tmp
         assert await effects(crew.apps[0]) == ["01 12:30", "01 13:30"]
 
 
-@pytest.mark.spec("A4-15")
+@pytest.mark.spec("A4-15", "F-01")
 def test_a_cron_needs_a_reason_and_a_frequent_one_a_look_for_work() -> None:
     app = ps.App("shop")
 

@@ -137,7 +137,7 @@ async def test_a_task_that_fails_has_sent_no_dead_letter_back() -> None:
         assert (await shop.counts(queue)).dead == 1
 
 
-@pytest.mark.spec("A4-04")
+@pytest.mark.spec("A4-04", "F-40")
 @virtual
 async def test_a_run_waits_for_what_was_registered_and_commits_with_it() -> None:
     app = ps.App("shop")
@@ -185,7 +185,7 @@ async def test_a_failure_in_what_was_registered_is_the_runs_and_nothing_of_it_is
         assert await effects(app) == []
 
 
-@pytest.mark.spec("A4-04")
+@pytest.mark.spec("A4-04", "F-40")
 @virtual
 async def test_a_stray_task_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
     app = ps.App("shop")

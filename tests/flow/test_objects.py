@@ -331,7 +331,7 @@ async def test_a_chain_that_comes_back_to_an_object_it_is_inside_is_refused() ->
         assert await counters["a"].value() == 0
 
 
-@pytest.mark.spec("A5-14")
+@pytest.mark.spec("A5-14", "G5-27")
 @virtual
 async def test_an_idle_object_leaves_memory_and_comes_back_as_it_was_saved() -> None:
     app, counters, _ = counting()

@@ -212,7 +212,7 @@ def test_a_trial_follows_the_same_items_and_is_noted(terminal: Terminal, shop: P
     assert terminal("run", "shop.py", "--until-idle").code == 0
 
 
-@pytest.mark.spec("A13-04", "A13-05", "G2-40")
+@pytest.mark.spec("A13-04", "A13-05", "G2-40", "F-04")
 def test_a_stage_that_lets_nothing_through_fails_by_its_name_and_the_app_is_not_let_loose(
     terminal: Terminal, shop: Path
 ) -> None:

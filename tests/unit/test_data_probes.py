@@ -37,7 +37,7 @@ async def fill(app: ps.App, shop: TestApp, count: int) -> None:
         app.db.write_many("insert into apps (id, enriched_at, rank) values (:id, 'then', :rank)", rows)
 
 
-@pytest.mark.spec("A4-08", "G2-01")
+@pytest.mark.spec("A4-08", "G2-01", "F-10")
 def test_a_probe_reads_at_most_one_row_however_large_the_table_is(tmp_path: Path) -> None:
     app = market(tmp_path)
 

@@ -109,7 +109,7 @@ def test_an_insert_of_nothing_is_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.only_on("sqlite")
-@pytest.mark.spec("A8-06")
+@pytest.mark.spec("A8-06", "F-07")
 def test_a_thousand_writes_of_one_text_prepare_it_once(tmp_path: Path) -> None:
     app = market(tmp_path)
 

@@ -102,7 +102,7 @@ async def test_what_is_no_json_is_unparsable(body: bytes) -> None:
 
 
 @virtual
-@pytest.mark.spec("B3-09", "G5-26")
+@pytest.mark.spec("B3-09", "G5-26", "F-34")
 async def test_json_calls_have_no_user_agent_and_pages_an_honest_one() -> None:
     shop = Host(root=(200, {}, b"{}"))
     web = client(shop=shop)

@@ -20,7 +20,7 @@ def test_the_constants_of_the_rails() -> None:
     assert (RULES.parallel, RULES.chunk_pause_ms) == (8, 200)
 
 
-@pytest.mark.spec("A6-14", "G5-25")
+@pytest.mark.spec("A6-14", "G5-25", "F-32")
 def test_below_a_fifth_it_stops_and_starts_over_from_the_slowest() -> None:
     assert adapt(40, 20_000, 0.19, RULES) == (2, 120_000, "critical_reset", 300_000)
     assert adapt(40, 20_000, 0.0, RULES).action == "critical_reset"

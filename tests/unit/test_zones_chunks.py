@@ -43,7 +43,7 @@ async def test_fifty_items_run_in_seven_chunks_of_at_most_eight_with_six_pauses(
     assert round(asyncio.get_running_loop().time() - began, 3) == 7 + 6 * 0.2
 
 
-@pytest.mark.spec("A6-08", "A6-09")
+@pytest.mark.spec("A6-08", "A6-09", "F-29")
 @virtual
 async def test_one_failing_item_harms_no_other_and_answers_align_with_items() -> None:
     results = await in_chunks(range(20), Crowd(), concurrency=7, delay_seconds=5)

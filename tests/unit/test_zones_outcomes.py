@@ -79,7 +79,7 @@ def test_each_status_has_its_class(status: int, expected: str) -> None:
     assert of_status(status) == expected
 
 
-@pytest.mark.spec("A6-25", "G5-10", "G5-11")
+@pytest.mark.spec("A6-25", "G5-10", "G5-11", "F-39")
 def test_only_failures_of_the_service_count_as_failed() -> None:
     assert tally([ErrorClass.RATE_LIMIT]) == Tally(failed=1, rate_limited=1)
     assert tally([ErrorClass.SERVER_ERROR, ErrorClass.TIMEOUT, ErrorClass.UNKNOWN]) == Tally(failed=3)

@@ -126,7 +126,7 @@ def test_an_idle_pause_may_be_longer_than_the_rail() -> None:
 # -- how much it takes to change the pace -------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A6-13")
+@pytest.mark.spec("A6-13", "F-31")
 def test_four_failures_change_nothing_and_five_do() -> None:
     run = Run()
     run.ends(0, 4)
@@ -228,7 +228,7 @@ def test_outcomes_of_one_minute_are_told_apart_by_the_epoch_within_it() -> None:
     assert run.actions == ["critical_reset", "hold"]
 
 
-@pytest.mark.spec("G5-05")
+@pytest.mark.spec("G5-05", "F-32")
 def test_back_from_a_cooldown_a_first_batch_that_all_fails_goes_back_to_it() -> None:
     run = Run()
     run.ends(0, 5)
@@ -340,7 +340,7 @@ def test_what_was_dispatched_has_ended_or_is_in_flight(ticks: list[tuple[int, in
     assert state.total_failed == sum(failed for _, failed, _, _ in ticks)
 
 
-@pytest.mark.spec("A6-10")
+@pytest.mark.spec("A6-10", "F-30")
 @given(st.lists(st.tuples(st.integers(0, 400_000), st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=60))
 def test_however_it_ticks_there_are_at_most_seven_minutes_kept(ticks: list[tuple[int, int, int]]) -> None:
     run = Run()

@@ -179,7 +179,7 @@ async def test_dead_messages_can_be_read(shop: TestApp) -> None:
         assert (await client.d1("select queue, payload from dead_messages limit 5")).result[0]["results"] == []
 
 
-@pytest.mark.spec("A8-03", "A15-15")
+@pytest.mark.spec("A8-03", "A15-15", "F-08")
 @pytest.mark.parametrize(
     "body, field",
     [

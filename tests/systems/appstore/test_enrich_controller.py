@@ -333,7 +333,7 @@ async def test_an_app_that_we_fail_at_is_charged_and_harms_no_other(
         assert (await row_of(it, bad)).enrichment_source == "failed"
 
 
-@pytest.mark.spec("B3-01", "B1-06")
+@pytest.mark.spec("B3-01", "B1-06", "F-11")
 async def test_there_is_one_controller_and_a_second_one_is_refused(pipeline: Opened) -> None:
     async with enriching(pipeline):
         with pytest.raises(ps.PenstockError, match="singleton"):

@@ -52,7 +52,7 @@ def test_a_stage_imports_no_other_stage(stage: str) -> None:
         assert not [name for name in imported(path) if name.startswith(others)], path.name
 
 
-@pytest.mark.spec("B3-01")
+@pytest.mark.spec("B3-01", "F-11")
 @pytest.mark.parametrize("stage", ["crawl", "daily", "cluster"])
 def test_what_runs_by_the_clock_never_enriches(stage: str) -> None:
     for path in sources(stage):
@@ -84,3 +84,17 @@ def test_messages_carry_ids() -> None:
     for event, name in carried.items():
         assert event.__annotations__ == {name: "list[int]"}
     assert shared.RankingsUpdated.__annotations__ == {"keywords": "list[str]"}
+
+
+@pytest.mark.spec("F-38")
+def test_no_object_of_the_pipeline_waits_in_a_loop_of_its_own() -> None:
+    sources = [path for path in Path(shared.__file__).parent.rglob("*.py") if "Object" in path.read_text("utf-8")]
+    classes = [node for path in sources for node in ast.walk(ast.parse(path.read_text("utf-8"))) if is_object(node)]
+    loops = [loop for cls in classes for loop in ast.walk(cls) if isinstance(loop, ast.While | ast.For | ast.AsyncFor)]
+
+    assert classes
+    assert [ast.unparse(loop) for loop in loops if "sleep(" in ast.unparse(loop)] == []
+
+
+def is_object(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and any(ast.unparse(base).startswith("ps.Object") for base in node.bases)

@@ -276,7 +276,7 @@ async def test_what_was_paid_and_what_ran_is_read_like_tables(pipeline: Opened) 
 
 
 @pytest.mark.alike
-@pytest.mark.spec("B8-T37", "A10-05")
+@pytest.mark.spec("B8-T37", "A10-05", "F-06")
 def test_nothing_writes_or_reads_the_old_health_snapshots() -> None:
     assert "scan_snapshots" in created()
     assert "scan_snapshots" not in code()
@@ -296,3 +296,15 @@ async def test_every_seeded_method_has_an_example_that_is_shown_beside_it(pipeli
     assert [each["method_id"] for each in shown] == methods
     assert len(methods) == 10
     assert all(each["example"].startswith("An example, not a report. ") for each in shown)
+
+
+@pytest.mark.spec("F-09")
+def test_what_was_processed_is_a_time_and_never_a_boolean() -> None:
+    migrations = Path(shared.__file__).parent / "migrations"
+    columns = re.findall(
+        r"^  ([a-z_]+) ([a-z]+)", "\n".join(each.read_text("utf-8") for each in migrations.glob("*.sql")), re.MULTILINE
+    )
+
+    assert len(columns) > 200
+    assert [name for name, kind in columns if kind.startswith("bool") or re.match(r"(is|was|has)_", name)] == []
+    assert {"enriched_at", "scanned_at", "last_searched_at"} <= {name for name, _ in columns}
