@@ -45,7 +45,7 @@ async def main() -> None:
 
     async with app:
         for group in await app.dead.groups():
-            print(f"{group.letters} of {group.type} died of {group.error_class}: {group.example}")
+            print(f"{group.letters} of {group.type} died of {group.error_class}: {group.examples[0]}")
         (letter,) = await app.dead.list(ps.Which(queue="visits"))
         await app.dead.edit(letter.id, Booked(day="2026-11-17"))
         print("sent back:", await app.dead.replay(letter.id))

@@ -22,6 +22,7 @@ from penstock.runtime.events import EngineEvent, Events
 TEXT_MAX = 4_000  # characters of one field; crawled text and tracebacks can be of any length
 TRACEBACK_MAX = 20_000
 ITEMS_MAX = 100  # of a list; the rest is left out
+VERBOSE = "PENSTOCK_VERBOSE"  # set by `penstock run --verbose`, for its workers too
 
 # What JSON leaves as it is and a terminal or a log viewer takes for a line break, an instruction, or a change of direction.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -48,7 +49,9 @@ def attach(events: Events, wanted: Wanted, stream: TextIO | None = None) -> Call
     as_text = wanted.format == "text" or (wanted.format == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
-        TextFormatter(colours=stream.isatty() and not os.environ.get("NO_COLOR")) if as_text else JsonFormatter()
+        TextFormatter(colours=stream.isatty() and not os.environ.get("NO_COLOR"), verbose=bool(os.environ.get(VERBOSE)))
+        if as_text
+        else JsonFormatter()
     )
     root = logging.getLogger()
     before = root.level
@@ -86,7 +89,8 @@ def _kinds(kind: type[EngineEvent]) -> list[type[EngineEvent]]:
 
 
 def _tell(event: EngineEvent) -> None:
-    _log.log(logging.getLevelNamesMapping()[event.level.upper()], event.name, extra={"facts": event.facts()})
+    extra = {"facts": event.facts(), "line": event.line()}
+    _log.log(logging.getLevelNamesMapping()[event.level.upper()], event.name, extra=extra)
 
 
 class JsonFormatter(logging.Formatter):
@@ -99,11 +103,13 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """`09:30:00 WARNING message.failed queue=orders attempt=2 error="..."`; a traceback follows, set in."""
+    """`09:30:00 WARNING message.failed queue=orders attempt=2 error="..."`; a traceback follows, set in. A failure that
+    has a line of its own shows only that, unless `verbose`."""
 
-    def __init__(self, *, colours: bool = False) -> None:
+    def __init__(self, *, colours: bool = False, verbose: bool = False) -> None:
         super().__init__()
         self._colours = colours
+        self._verbose = verbose
 
     def format(self, record: logging.LogRecord) -> str:
         fields = _fields(record)
@@ -111,6 +117,8 @@ class TextFormatter(logging.Formatter):
         said = _UNSAFE.sub(_escaped, str(fields.pop("event")))
         source = fields.pop("logger", None)
         facts = " ".join(f"{name}={_shown(value)}" for name, value in fields.items())
+        if not self._verbose and (line := getattr(record, "line", None)) is not None:
+            facts, traceback = _UNSAFE.sub(_escaped, redacted(line)), ""
         level = f"{record.levelname:<7}"
         if self._colours:
             level = f"{_COLOURS.get(record.levelname, '')}{level}{_PLAIN}"
@@ -135,7 +143,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return fields
 
 
-_OWN = frozenset(("time", "level", "event", "logger", "traceback"))
+_OWN = frozenset(("time", "level", "event", "logger"))
 
 
 def _plain(value: object) -> object:

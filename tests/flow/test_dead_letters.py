@@ -178,18 +178,19 @@ async def test_the_last_day_is_told_as_counts_by_queue_type_and_cause() -> None:
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="of old"))
         await shop.advance(days=1, seconds=1)
-        for name in "abc":
+        for name in ("page 1", "page 2", "page 3"):
             await shop.send(listings, Listing(name=name))
         await shop.send(listings, Photo(name="d"))
         await shop.advance(seconds=1)
-        await app.dead.discard(Which(text='"c"'), "not counted any more")
+        await app.dead.discard(Which(text='"page 3"'), "not counted any more")
 
         groups = await app.dead.groups(Which(since=shop.now - timedelta(days=1)))
         assert [(each.queue, each.type, each.reason, each.error_class, each.letters) for each in groups] == [
             ("listings", "listing", "permanent", "Permanent", 2),
             ("listings", "photo", "unknown_type", "UnknownType", 1),
         ]
-        assert groups[0].example == "b"
+        assert groups[0].message == "page N"
+        assert groups[0].examples == ["page 1 (1)", "page 2 (1)"]
         assert sum(each.letters for each in await app.dead.groups()) == 4
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 import penstock as ps
-from penstock.runtime.events import SignalRefused
 from penstock.testing import TestApp, virtual
+from penstock.workflows.slice import SignalRefused
 from tests.flow.research import Lab
 
 

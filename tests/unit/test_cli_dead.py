@@ -149,7 +149,7 @@ def test_causes_are_counted(terminal: Terminal, three: Path) -> None:
         "permanent",
         "Gone",
     )
-    assert (group["letters"], group["example"]) == (3, "nobody sells that")
+    assert (group["letters"], group["examples"]) == (3, ["nobody sells that (3)"])
     assert "Gone: nobody sells that" in terminal("dead", "groups").words
 
 
@@ -161,6 +161,7 @@ def test_one_letter_is_shown_by_its_number_or_by_its_message(terminal: Terminal,
     said = terminal("dead", "show", "2")
     assert '"item": "cursed"' in said.out
     assert "Gone: nobody sells that" in said.out
+    assert 'shop.py", line 17, in ' in said.out
 
 
 def test_where_nothing_died_it_says_so(terminal: Terminal, shop: Path) -> None:
@@ -322,7 +323,7 @@ def test_without_a_worker_a_canary_gives_up(terminal: Terminal, three: Path, mon
     said = terminal("dead", "replay", "--all", "--canary")
 
     assert said.code == 1
-    assert "Is a worker running?" in said.err
+    assert "`penstock why " in said.err
     assert numbers(terminal) == [2, 3]
 
 

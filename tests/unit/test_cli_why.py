@@ -205,7 +205,7 @@ def test_a_dead_letter_is_named_with_its_reason_and_what_was_done_about_it(termi
     told = why(terminal, first["event_id"])
     assert (told["state"], told["letter"], told["letter_reason"]) == ("dead", 1, "permanent")
     assert told["reason"] == (
-        "It is dead letter 1 (permanent: Gone: nobody sells that). `penstock dead replay 1` sends it back."
+        "It is dead letter 1 (permanent: Gone: nobody sells that at shop.py:17). `penstock dead replay 1` sends it back."
     )
 
     terminal("dead", "discard", "2", "--reason", "test data")
@@ -281,6 +281,7 @@ def a_row(**facts: Any) -> Row:
         "attempts": 0,
         "rounds": 0,
         "error_class": None,
+        "traceback": None,
         "error_message": None,
     }
     values = usual | facts

@@ -65,7 +65,7 @@ async def family(run: ps.Run) -> str:
 """
 AGREED = ["id", "workflow", "state", "steps"]
 STEP = ["name", "state", "attempts", "started_at", "ended_at"]
-HISTORY = [*STEP, "kind", "position", "due_at", "result", "error"]
+HISTORY = [*STEP, "kind", "position", "due_at", "result", "error", "traceback"]
 LISTED = "id workflow state step reason error correlation_id message_id priority created_at ended_at due_at".split()
 
 

@@ -87,6 +87,10 @@ def test_an_event_is_one_object_with_its_facts_as_fields(log: Log) -> None:
         "error": "ValueError: no",
         "will_retry": True,
         "correlation_id": "corr-1",
+        "handler": "",
+        "at": None,
+        "traceback": None,
+        "wait_seconds": None,
     }
 
 
@@ -140,7 +144,7 @@ def test_a_value_of_the_engine_is_shown_with_its_kind(log: Log) -> None:
         "kind": "again",
         "seconds": 30.0,
         "charged": True,
-        "failure": {"kind": "failure", "error_class": "ValueError", "message": "no"},
+        "failure": {"kind": "failure", "error_class": "ValueError", "message": "no", "traceback": None},
     }
 
 

@@ -165,8 +165,15 @@ def _group_cells(group: Group, now: datetime) -> dict[str, str]:
         "reason": group.reason,
         "first": letters.ago(group.first_at, now),
         "last": letters.ago(group.last_at, now),
-        "error": letters.error_shown(group.error_class, group.example, ERROR_DRAWN),
+        "error": letters.error_shown(group.error_class, _examples(group), ERROR_DRAWN),
     }
+
+
+def _examples(group: Group) -> str | None:
+    """Return the one message of a cause, or its pattern with the most frequent messages."""
+    if len(group.examples) == 1:
+        return group.examples[0].rpartition(" (")[0]
+    return group.message and f"{group.message}: {', '.join(group.examples)}"
 
 
 def _draw_table(console: Console, columns: dict[int, tuple[str, ...]], cells: list[dict[str, str]]) -> None:

@@ -48,6 +48,7 @@ def told(letter: DeadLetter) -> dict[str, Any]:
         "edited_at": _iso(letter.edited_at),
         "resolved_at": _iso(letter.resolved_at),
         "note": letter.note,
+        "traceback": letter.traceback,
     }
 
 
@@ -97,6 +98,9 @@ def draw(console: Console, letter: DeadLetter, now: datetime) -> None:
     dealt = "" if letter.resolution is None else f"  {plain(letter.resolution)}"
     console.print(f"[bold]dead letter {letter.id}[/]  {plain(letter.type)} of queue {plain(letter.queue)}{dealt}\n")
     console.print(fill(facts(), _facts(letter, now)))
+    if letter.traceback:
+        console.print("\n[bold]traceback[/]")
+        console.out("\n".join(map(printable, letter.traceback.splitlines())), highlight=False)
     text = printable(indented(letter.body))
     console.print("\n[bold]payload[/]" + (" (edited)" if letter.edited_at else ""))
     console.out(text[:PAYLOAD_DRAWN], highlight=False)

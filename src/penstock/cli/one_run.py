@@ -69,6 +69,7 @@ def told(found: RunFound) -> dict[str, Any]:
         "input": _json(row.input),
         "result": _json(row.result),
         "error": error_told(row.error),
+        "traceback": row.traceback,
         "reason": row.reason,
         "waits_for": runs.open_steps(found.steps) if row.state == WAITING else None,
         **told_briefly(row),
@@ -103,6 +104,7 @@ def told_step(step: Row) -> dict[str, Any]:
         "due_at": _iso(step.due),
         "result": None if step.state == PENDING else _json(step.result),
         "error": error_told(step.error),
+        "traceback": step.traceback,
     }
 
 
@@ -135,6 +137,10 @@ def draw(console: Console, found: RunFound) -> None:
         console.print(_steps(found))
     else:
         console.print("No step of it has begun.")
+    for name, text in [*((step.name, step.traceback) for step in found.steps), ("", row.traceback)]:
+        if text and row.state != COMPLETE:
+            console.print(f"\n[bold]traceback{f' of step {plain(name)}' if name else ''}[/]")
+            console.out("\n".join(map(printable, text.splitlines())), highlight=False)
     if row.state == PAUSED:
         console.print(f"\n`penstock workflows resume {plain(row.id)}` lets it go on.")
     elif row.state in ENDED and row.state != COMPLETE:

@@ -36,6 +36,7 @@ WORKERS_MAX = 256  # more processes than any machine that keeps one SQLite file 
 @click.option("--grace", type=click.FloatRange(0, 86_400), metavar="SECONDS", help="What handlers get to finish.")
 @click.option("--standins", is_flag=True, help="Against local stand-ins of what the app talks to.")
 @click.option("--virtual", metavar="SPAN", help="Run so much virtual time (6d) on an empty database, and stop.")
+@click.option("--verbose", is_flag=True, help="Show failures with all their facts and tracebacks.")
 @click.option("--seed", type=int, help="With --virtual: repeat a run exactly.")
 @click.pass_obj
 def run(
@@ -46,6 +47,7 @@ def run(
     grace: float | None,
     standins: bool,
     virtual: str | None,
+    verbose: bool,
     seed: int | None,
 ) -> int:
     """Run an app until Ctrl-C.
@@ -61,6 +63,8 @@ def run(
       penstock run market.py --virtual 6d --seed 7
       penstock run appstore --standins
     """
+    if verbose:
+        os.environ[logs.VERBOSE] = "1"
     if virtual is not None:
         return _run_virtual(output, app, virtual, seed, standins)
     config = Config.load()

@@ -22,9 +22,10 @@ from penstock.config import Config
 from penstock.contracts.store import Reader, Store
 from penstock.contracts.workers import WorkerRow
 from penstock.data import counts
-from penstock.model.errors import BadConfig, StoreUnavailable
+from penstock.model.errors import BadConfig, SchemaTooOld, StoreUnavailable
 from penstock.model.redaction import address_shown
 from penstock.model.row import Row, row_type
+from penstock.storage.sqlite.schema import VERSION
 from penstock.stores import checked_address, is_address, is_postgres, store_at
 
 ROWS_MAX = 10_000
@@ -139,10 +140,16 @@ class OnlyReading:
 def reading(target: Target) -> Iterator[OnlyReading]:
     """Opens the database for reading, or says why it cannot be."""
     with _looking(target) as lookout:
-        if not lookout.schema_version():
+        found = lookout.schema_version()
+        if not found:
             raise StoreUnavailable(f"{target.database} has none of Penstock's tables.", hint=NEXT_STEP)
-    with reading_again(target) as found:
-        yield found
+        if found < VERSION:
+            raise SchemaTooOld(
+                f"{target.database} has schema {found} of an older Penstock; this one reads {VERSION}.",
+                hint="`penstock migrate APP` or `penstock run APP` upgrades it. Keep a backup of the file.",
+            )
+    with reading_again(target) as opened:
+        yield opened
 
 
 @contextmanager

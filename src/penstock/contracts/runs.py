@@ -31,6 +31,7 @@ class EndRun(NamedTuple):
     kept_seconds: float
     is_child: bool = True  # or it may be
     generation: int = -1  # which it has to be of, where no fence says so: somebody may have restarted it meanwhile
+    traceback: str | None = None
 
 
 class Suspend(NamedTuple):

@@ -15,8 +15,8 @@ from penstock.model.row import Row
 from penstock.model.times import iso_z
 
 DEAD = """
-select seq, id, queue, handler, type, reason, error_class, error_message, attempts, failed_at, replay_of, replay_count,
-  replayed_at, resolved_at, resolution, note
+select seq, id, queue, handler, type, reason, error_class, error_message, traceback, attempts, failed_at,
+  replay_of, replay_count, replayed_at, resolved_at, resolution, note
 from penstock_dead
 where id = :id
 order by seq desc

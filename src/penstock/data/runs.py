@@ -45,7 +45,7 @@ order by name
 limit :most
 """
 FOUND = """
-select runs.key, runs.workflow, runs.id, runs.reason, runs.input, runs.result, runs.error, runs.generation,
+select runs.key, runs.workflow, runs.id, runs.reason, runs.input, runs.result, runs.error, runs.traceback, runs.generation,
   runs.priority, runs.correlation_id, runs.created_at, runs.ended_at, runs.parent, parents.id as parent_id,
   case
     when runs.state <> 'active' then runs.state
@@ -111,7 +111,7 @@ order by created_at
 limit :most
 """
 STEPS = """
-select position, name, kind, state, attempts, started_at, ended_at, due, result, error
+select position, name, kind, state, attempts, started_at, ended_at, due, result, error, traceback
 from penstock_steps
 where run = :run
 and position > :after

@@ -20,8 +20,8 @@ from penstock.data.traced_runs import with_runs
 from penstock.data.usage import Reading
 from penstock.model.errors import BadParameter, StoreError
 from penstock.model.ids import correlation_of, from_text
-from penstock.model.redaction import redacted
 from penstock.model.row import Row
+from penstock.model.stack import error_line
 
 CHAIN_MAX = 5_000  # of each kind: what settled, what waits, what is dead
 SCANNED = 20_000  # rows that one look goes through: some 20 ms
@@ -30,7 +30,7 @@ TIME_BYTES = 6  # of an id: the same in all ids that follow from one another
 
 WAITING = """
 select seq, id, queue, due, worker, attempts, type, source, correlation_id, causation_id, sent_at, last_failed_at,
-  error_class, error_message, replay_of
+  error_class, error_message, traceback, replay_of
 from penstock_messages
 where seq in (
   select seq
@@ -56,8 +56,8 @@ order by seq
 limit :most
 """
 DEAD = """
-select seq, id, queue, attempts, type, source, correlation_id, causation_id, failed_at, reason, error_class, error_message,
-  resolution, replay_of
+select seq, id, queue, attempts, type, source, correlation_id, causation_id, failed_at, reason, error_class,
+  error_message, traceback, resolution, replay_of
 from penstock_dead
 where seq in (
   select seq
@@ -283,7 +283,7 @@ def _waits(row: Row, services: dict[str, str], ended: dict[bytes, int], now: int
 def _error(row: Row) -> str | None:
     if row.error_class is None:
         return None
-    return redacted(f"{row.error_class}: {row.error_message}")[:ERROR_TEXT_MAX]
+    return error_line(row.error_class, row.error_message, row.traceback)[:ERROR_TEXT_MAX]
 
 
 def _bytes(value: Any) -> bytes | None:

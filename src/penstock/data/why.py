@@ -16,9 +16,9 @@ from penstock.data.serving import IsAlive, LiveWorkers, QueueRow, queue_row, ser
 from penstock.data.usage import Reading
 from penstock.model.ids import as_text
 from penstock.model.pacing import interval_micros
-from penstock.model.redaction import redacted
 from penstock.model.row import Row
 from penstock.model.run import queue_of
+from penstock.model.stack import error_line
 from penstock.model.times import iso_z
 
 PULLED = 0  # the worker of a row that is leased to somebody outside
@@ -30,7 +30,7 @@ ERROR_TEXT_MAX = 500
 
 MESSAGES = """
 select seq, id, handler, queue, priority, due, worker, attempts, crashes, rounds, type, sent_at, expires, last_failed_at,
-  error_class, error_message, replay_of
+  error_class, error_message, traceback, replay_of
 from penstock_messages
 where id = :id
 order by seq
@@ -216,7 +216,7 @@ def error(row: Row) -> str | None:
     """The last error, in one line."""
     if row.error_class is None:
         return None
-    return " ".join(redacted(f"{row.error_class}: {row.error_message}").split())[:ERROR_TEXT_MAX]
+    return error_line(row.error_class, row.error_message, row.traceback)[:ERROR_TEXT_MAX]
 
 
 # -- the decisions ----------------------------------------------------------------------------------------

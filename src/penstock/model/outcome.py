@@ -18,6 +18,7 @@ from penstock.model.errors import (
 )
 from penstock.model.redaction import redacted
 from penstock.model.retry import Retry
+from penstock.model.stack import rendered
 
 _STORAGE_FULL_WAIT_SECONDS = 10.0  # long enough for somebody to free space, short enough to go on by itself
 _QUEUE_FULL_WAIT_SECONDS = 5.0  # a consumer ahead is behind; it gets this long before the same sends are tried again
@@ -51,6 +52,7 @@ class Failure:
 
     error_class: str
     message: str
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +136,4 @@ def describe(error: BaseException) -> Failure:
     notes = getattr(error, "__notes__", None)
     if notes:
         text = "\n".join([text, *notes])
-    return Failure(type(error).__qualname__, redacted(text)[:ERROR_TEXT_MAX])
+    return Failure(type(error).__qualname__, redacted(text)[:ERROR_TEXT_MAX], rendered(error))

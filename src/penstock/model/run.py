@@ -40,6 +40,7 @@ class StepRecord(NamedTuple):
     due: int | None = None
     result: bytes | None = None
     error: str | None = None
+    traceback: str | None = None
 
 
 class Ending(msgspec.Struct):

@@ -149,8 +149,9 @@ class BatchRunner:
         if not keeps_effects(outcome):
             unit.discard()
         words = {message.delivery.seq: message.word for message in messages}
+        decide = self._settler.decide
         unit.also.settles = [
-            (delivery, self._settler.decide(delivery, worded(words[delivery.seq], outcome, held_nothing=held_nothing)))
+            (delivery, decide(delivery, worded(words[delivery.seq], outcome, held_nothing=held_nothing), unit.task))
             for delivery, _ in unit.also.settles
         ]
         self._runner.ended += len(messages)

@@ -14,6 +14,7 @@ from penstock.contracts.ledger import Also, Bindable, Edit, Exhumation, Replay, 
 from penstock.model.envelope import class_named, decoder, encode, replay_id
 from penstock.model.errors import BadMessage, NoSuchLetter, PenstockError, TooLarge
 from penstock.model.ids import as_text, from_text
+from penstock.model.stack import normalised
 from penstock.model.times import from_micros, to_micros
 from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
@@ -25,12 +26,13 @@ REPLAYS_MAX = 3  # of one message: what died four times wants a person, not anot
 FOREVER = 2**31  # replays: nobody has that much patience
 PORTION = 500  # letters dealt with in one commit
 CANARY_SECONDS = 60.0
+EXAMPLES_MAX = 3  # messages that stand for a cause
 CANARY_LOOK_SECONDS = 0.25
 
 _COLUMNS = """
 select seq, id, handler, queue, type, source, correlation_id, causation_id, replay_of, replay_count, sent_at, body,
   attempts, crashes, reason, error_class, error_message, first_failed_at, failed_at, edited_at, replayed_at, resolved_at,
-  resolution, note, hops, depth, flags
+  resolution, note, hops, depth, flags, traceback
 from penstock_dead
 """
 _MATCHING = """
@@ -69,11 +71,11 @@ PICK_ONE = f"{_PICKED}where seq = :letter"
 ONE = f"{_COLUMNS}where seq = :letter"
 BY_ID = f"{_COLUMNS}where id = :id\norder by seq desc\nlimit 1"
 GROUPS = f"""
-select queue, type, reason, error_class, count(*) as letters, min(failed_at) as first_at, max(failed_at) as last_at,
-  max(error_message) as example
+select queue, type, reason, error_class, error_message, count(*) as letters, min(failed_at) as first_at,
+  max(failed_at) as last_at
 from penstock_dead
-where {_MATCHING}group by queue, type, reason, error_class
-order by letters desc, queue, type, reason, error_class
+where {_MATCHING}group by queue, type, reason, error_class, error_message
+order by letters desc, queue, type, reason, error_class, error_message
 limit :most
 """
 WAITING = """
@@ -116,6 +118,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     hops: int
     depth: int
     flags: int
+    traceback: str | None
 
     @property
     def dlq(self) -> str:
@@ -133,17 +136,18 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Dead letters with one cause."""
+class Group(msgspec.Struct, frozen=True):
+    """Dead letters with one cause. `message` has no values in it; `examples` are the most frequent messages with values."""
 
     queue: str
     type: str
     reason: str
     error_class: str | None
+    message: str | None
     letters: int
     first_at: datetime
     last_at: datetime
-    example: str | None
+    examples: list[str]
 
 
 class Which(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -203,7 +207,7 @@ class DeadLetters:
         bound = (which or Which()).bound(resolved=resolved, most=limit)
         listed = LIST if resolved or bound["queue"] is None else LIST_OF_QUEUE
         engine = await self._opened()
-        return [_letter(row) for row in (await engine.read("", listed, bound, rows_max=LISTED_MAX)).values]
+        return [letter_of(row) for row in (await engine.read("", listed, bound, rows_max=LISTED_MAX)).values]
 
     async def get(self, letter: int | str) -> DeadLetter:
         """By its number, or the last one by the message's id."""
@@ -214,18 +218,28 @@ class DeadLetters:
             rows = await engine.read("", BY_ID, {"id": from_text(letter)}, rows_max=1)
         if not rows.values:
             raise NoSuchLetter(f"There is no dead letter {letter}. `penstock dead list` shows those there are.")
-        return _letter(rows.values[0])
+        return letter_of(rows.values[0])
 
     async def groups(self, which: Which | None = None) -> Sequence[Group]:
-        """How many of each cause, the most frequent first."""
+        """Return how many died of each cause, the most frequent first. Messages that differ only in numbers and quoted values
+        are one cause; the most frequent of them are its examples."""
         engine = await self._opened()
         found = await engine.read("", GROUPS, (which or Which()).bound(), rows_max=LISTED_MAX)
-        made = []
-        for row in found.values:
-            facts = dict(zip(found.columns, row, strict=True))
-            facts |= {at: from_micros(facts[at]) for at in ("first_at", "last_at")}
-            made.append(Group(**facts))
-        return made
+        causes: dict[tuple[Any, Any, Any, Any, Any], list[tuple[Any, ...]]] = {}
+        for queue, type, reason, error_class, message, *counted in found.values:
+            cause = queue, type, reason, error_class, message and normalised(message)
+            causes.setdefault(cause, []).append((message, *counted))
+        groups = [
+            Group(
+                *cause,
+                sum(letters for _, letters, _, _ in rows),
+                from_micros(min(first for _, _, first, _ in rows)),
+                from_micros(max(last for *_, last in rows)),
+                [f"{message} ({letters:,})" for message, letters, _, _ in rows[:EXAMPLES_MAX]] if rows[0][0] else [],
+            )
+            for cause, rows in causes.items()
+        ]
+        return sorted(groups, key=lambda group: -group.letters)
 
     def payload(self, letter: DeadLetter) -> Any:
         """Its body as its handler would have got it; raises ValueError or a msgspec error where it does not fit."""
@@ -280,11 +294,11 @@ class DeadLetters:
         else:
             raise CanaryDied(
                 f"Letter {letter.id} was sent back as {as_text(sent)} and was not handled within {CANARY_SECONDS:.0f} s; "
-                "the others were left where they are. Is a worker running?"
+                f"the others were left where they are. `penstock why {as_text(sent)}` says what it waits for."
             )
         died: list[Any] = (await engine.read("", BY_ID, {"id": sent}, rows_max=1)).values
         if died:
-            again = _letter(died[0])
+            again = letter_of(died[0])
             raise CanaryDied(
                 f"Letter {letter.id} was sent back and died again ({again.reason}: {again.error_message}); the others "
                 "were left where they are. See why, mend it, and replay again.",
@@ -368,7 +382,7 @@ _TIMES = ("sent_at", "first_failed_at", "failed_at", "edited_at", "replayed_at",
 _IDS = ("correlation_id", "causation_id", "replay_of")
 
 
-def _letter(row: Sequence[Any]) -> DeadLetter:
+def letter_of(row: Sequence[Any]) -> DeadLetter:
     seq, id, *rest = row
     facts = dict(zip(DeadLetter.__struct_fields__[2:], rest, strict=True))
     for name in _TIMES:

@@ -59,7 +59,7 @@ class Settler:
         self.tells = worker.tells  # somebody wants to hear of every settlement
         self.note: Any = engine.history.settled if engine.history.is_kept else None  # called for every message
 
-    def decide(self, delivery: Delivery, outcome: object) -> Settlement:
+    def decide(self, delivery: Delivery, outcome: object, task: str) -> Settlement:
         """The settlement of one message; a failure is told at once."""
         if outcome is None:
             return DONE
@@ -72,14 +72,14 @@ class Settler:
             outcome = BadAnswer(f"The handler answered with {_named(outcome)}, which cannot be used: {error!r}.")
             settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
         if isinstance(outcome, Exception):
-            self._worker.tell_failure(delivery, outcome, settlement)
+            self._worker.tell_failure(delivery, outcome, settlement, task)
         return settlement
 
     def decide_unit(self, unit: Unit, outcome: object, ended: object) -> None:
         """Seals the unit of one message. What it collected goes where its handler failed, whatever was said before:
         `ended` is how the handler itself ended."""
         assert unit.delivery is not None
-        unit.settlement = self.decide(unit.delivery, outcome)
+        unit.settlement = self.decide(unit.delivery, outcome, unit.task)
         charged = isinstance(unit.settlement, Again) and unit.settlement.charged
         if charged or not keeps_effects(ended) or not keeps_effects(outcome):
             unit.discard()
@@ -120,7 +120,7 @@ class Settler:
         if isinstance(error, LeaseLost):
             self._worker.tell_lost(delivery)
         elif not self._is_beyond_help(error):
-            self.put(delivery, self.decide(delivery, error), task)
+            self.put(delivery, self.decide(delivery, error, task), task)
 
     def batch_finished(self, unit: BatchUnit, error: Exception | None) -> None:
         assert unit.also is not None
@@ -134,7 +134,7 @@ class Settler:
                 self.put(delivery, HANDED_BACK if unit.grows or settlement is None else settlement, unit.task)
         elif not self._is_beyond_help(error):
             for delivery, _ in unit.also.settles:
-                self.put(delivery, self.decide(delivery, error), unit.task)
+                self.put(delivery, self.decide(delivery, error, unit.task), unit.task)
 
     def told(self, delivery: Delivery, settlement: Settlement, started: float, ended: float) -> None:
         """One message of a batch is settled. The times are the loop's."""

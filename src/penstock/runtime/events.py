@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from penstock.model.outcome import Again, Dead, Done, Settlement
+from penstock.model.stack import failure_line, place_of
 
 _log = logging.getLogger("penstock.events")
 
@@ -21,6 +22,10 @@ class EngineEvent(msgspec.Struct, frozen=True):
 
     def facts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__struct_fields__}
+
+    def line(self) -> str | None:
+        """Return what a terminal shows of it instead of its facts, or None."""
+        return None
 
 
 class MessageReceived(EngineEvent, frozen=True):
@@ -79,9 +84,15 @@ class MessageFailed(EngineEvent, frozen=True):
     source: str = ""
     queue_timestamp: str = ""
     processing_delay_ms: float = 0.0
+    handler: str = ""
+    traceback: str | None = None
+    wait_seconds: float | None = None
 
     def facts(self) -> dict[str, Any]:
-        return _about_message(self, "failed", success=False)
+        return _about_message(self, "failed", success=False, at=place_of(self.traceback))
+
+    def line(self) -> str:
+        return failure_line(self.handler or self.queue, self.error, self.traceback, self.attempt, self.wait_seconds)
 
 
 def _about_message(event: EngineEvent, action: str, **more: Any) -> dict[str, Any]:
@@ -274,17 +285,6 @@ class QueuesRedeclared(EngineEvent, frozen=True):
     level: ClassVar[str] = "warning"
     app: str
     changed: list[str]
-
-
-class SignalRefused(EngineEvent, frozen=True):
-    """A signal that came before its run waited for it does not fit the type. The run waits on: send it again, corrected."""
-
-    name: ClassVar[str] = "signal.refused"
-    level: ClassVar[str] = "warning"
-    workflow: str
-    run: str
-    signal: str
-    error: str
 
 
 class WorkerWasKilled(EngineEvent, frozen=True):

@@ -14,7 +14,7 @@ from penstock.contracts.workers import HandlerRow
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
-from penstock.model.outcome import Again, Settlement
+from penstock.model.outcome import Again, Dead, Settlement
 from penstock.model.times import iso_z
 from penstock.runtime.dueloop import Source
 from penstock.runtime.engine import Engine
@@ -229,7 +229,8 @@ class Worker:
         if events.wanted(MessageSettled):
             events.emit(_settled(delivery, settlement, self._engine.clock.now()))
 
-    def tell_failure(self, delivery: Delivery, error: Exception, settlement: Settlement) -> None:
+    def tell_failure(self, delivery: Delivery, error: Exception, settlement: Settlement, handler: str) -> None:
+        failure = settlement.failure if isinstance(settlement, Again | Dead) else None
         event = MessageFailed(
             delivery.queue,
             as_text(delivery.id),
@@ -239,6 +240,9 @@ class Worker:
             isinstance(settlement, Again),
             as_text(delivery.correlation_id),
             *_queued(delivery, self._engine.clock.now()),
+            handler,
+            failure.traceback if failure else None,
+            settlement.seconds if isinstance(settlement, Again) else None,
         )
         self._engine.events.emit(event)
 

@@ -3,12 +3,13 @@
 -- name: bury
 insert into penstock_dead (
   id, handler, queue, priority, type, source, correlation_id, causation_id, hops, depth, sent_at, checksum, body,
-  flags, replay_of, replay_count, attempts, crashes, reason, error_class, error_message, first_failed_at, failed_at
+  flags, replay_of, replay_count, attempts, crashes, reason, error_class, error_message, first_failed_at, failed_at,
+  traceback
 )
 select
   id, handler, queue, priority, type, source, correlation_id, causation_id, hops, depth, sent_at, checksum, body,
   flags, replay_of, replays, attempts + :charged, crashes + :crashed, :reason, coalesce(:error_class, error_class),
-  coalesce(:error_message, error_message), coalesce(first_failed_at, :now), :now
+  coalesce(:error_message, error_message), coalesce(first_failed_at, :now), :now, coalesce(:traceback, traceback)
 from penstock_messages
 where seq = :seq
 and token = :token

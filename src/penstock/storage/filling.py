@@ -158,6 +158,7 @@ class Filler:
             "charged": int(settlement.charged),
             "error_class": failure.error_class if failure else None,
             "error_message": failure.message if failure else None,
+            "traceback": failure.traceback if failure else None,
         }
         if isinstance(settlement, Again):
             due = now + int(settlement.seconds * 1_000_000)

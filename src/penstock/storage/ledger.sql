@@ -26,7 +26,8 @@ set worker = null,
   first_failed_at = case when :failed = 1 then coalesce(first_failed_at, :now) else first_failed_at end,
   last_failed_at = case when :failed = 1 then :now else last_failed_at end,
   error_class = coalesce(:error_class, error_class),
-  error_message = coalesce(:error_message, error_message)
+  error_message = coalesce(:error_message, error_message),
+  traceback = coalesce(:traceback, traceback)
 where seq = :seq
 and token = :token;
 

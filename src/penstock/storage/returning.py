@@ -76,6 +76,7 @@ def _carry_out(session: Session, row: HeldRow, judged: Verdict, tally: Tally, no
         "charged": int(settlement.charged),
         "error_class": failure.error_class if failure else None,
         "error_message": failure.message if failure else None,
+        "traceback": failure.traceback if failure else None,
     }
     if isinstance(settlement, Dead):
         bury(session, facts | {"reason": settlement.reason}, tally, now=now)

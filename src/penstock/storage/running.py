@@ -148,6 +148,7 @@ def _ended(ending: EndRun, now: int) -> dict[str, Any]:
         "state": ending.state,
         "result": ending.result,
         "error": ending.error,
+        "traceback": ending.traceback,
         "now": now,
         "forget_at": now + int(ending.kept_seconds * 1_000_000),
         "generation": ending.generation,

@@ -9,19 +9,19 @@ on conflict (key) do nothing;
 
 -- name: add_step
 insert into penstock_steps (
-  run, position, name, kind, state, attempts, started_at, ended_at, due, result, error
+  run, position, name, kind, state, attempts, started_at, ended_at, due, result, error, traceback
 )
 values (
-  :run, :position, :name, :kind, :state, :attempts, :started_at, :ended_at, :due, :result, :error
+  :run, :position, :name, :kind, :state, :attempts, :started_at, :ended_at, :due, :result, :error, :traceback
 )
 on conflict (run, position) do nothing;
 
 -- name: note_step
 insert into penstock_steps (
-  run, position, name, kind, state, attempts, started_at, ended_at, due, result, error
+  run, position, name, kind, state, attempts, started_at, ended_at, due, result, error, traceback
 )
 values (
-  :run, :position, :name, :kind, :state, :attempts, :started_at, :ended_at, :due, :result, :error
+  :run, :position, :name, :kind, :state, :attempts, :started_at, :ended_at, :due, :result, :error, :traceback
 )
 on conflict (run, position) do update
 set state = excluded.state,
@@ -29,7 +29,8 @@ set state = excluded.state,
   ended_at = excluded.ended_at,
   due = excluded.due,
   result = excluded.result,
-  error = excluded.error;
+  error = excluded.error,
+  traceback = excluded.traceback;
 
 -- name: end
 update penstock_runs
@@ -37,6 +38,7 @@ set state = :state,
   reason = null,
   result = :result,
   error = :error,
+  traceback = :traceback,
   ended_at = :now,
   forget_at = :forget_at
 where key = :key
@@ -203,7 +205,7 @@ from penstock_runs
 where key = :key;
 
 -- name: steps
-select run, position, name, kind, state, attempts, started_at, ended_at, due, result, error
+select run, position, name, kind, state, attempts, started_at, ended_at, due, result, error, traceback
 from penstock_steps
 where run = :key
 order by position;

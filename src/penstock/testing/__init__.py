@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from penstock.contracts.faults import CRASH_POINTS
 from penstock.model.run import Nondeterminism
+from penstock.queues.letters import DeadLetter
 from penstock.testing.attempts import Attempt, attempt
-from penstock.testing.counts import Counts, DeadLetter, NotConserved
+from penstock.testing.counts import Counts, NotConserved
 from penstock.testing.duplicates import NotIdempotent, deliver_twice
 from penstock.testing.harness import NotDrained, TestApp, WorkerFailed
 from penstock.testing.loop import VirtualLoop, VirtualTime, run, virtual

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from penstock.model.ids import as_text
+from penstock.queues.letters import LIST_OF_QUEUE, DeadLetter, Which, letter_of
 from penstock.runtime.engine import Engine
 from penstock.storage.statements import load
 
@@ -34,19 +34,6 @@ class Counts(NamedTuple):
         return self.sent - sum(self[1:])
 
 
-class DeadLetter(NamedTuple):
-    """A dead letter as its row tells of it."""
-
-    id: str
-    type: str
-    reason: str
-    attempts: int
-    crashes: int
-    error_class: str | None
-    error_message: str | None
-    body: bytes
-
-
 async def counts_of(engine: Engine, queue: str) -> Counts:
     bound: dict[str, Any] = {"queue": queue, "now": engine.clock.now()}
     found = await engine.read("", SQL["rows"], bound, rows_max=1)
@@ -54,8 +41,8 @@ async def counts_of(engine: Engine, queue: str) -> Counts:
 
 
 async def dead_letters(engine: Engine, queue: str) -> list[DeadLetter]:
-    found = await engine.read("", SQL["dead"], {"queue": queue}, rows_max=ROWS_MAX)
-    return [DeadLetter(as_text(id), *rest) for id, *rest in found.values]
+    found = await engine.read("", LIST_OF_QUEUE, Which(queue=queue).bound(most=ROWS_MAX), rows_max=ROWS_MAX)
+    return [letter_of(row) for row in found.values]
 
 
 async def check_conservation(engine: Engine) -> None:

@@ -11,13 +11,6 @@ select
   (select coalesce(sum(purged), 0) from penstock_counters where queue = :queue) as purged,
   (select coalesce(sum(expired), 0) from penstock_counters where queue = :queue) as expired;
 
--- name: dead
-select id, type, reason, attempts, crashes, error_class, error_message, body
-from penstock_dead
-where queue = :queue
-and resolution is null
-order by failed_at, seq;
-
 -- name: queues
 select queue from penstock_messages
 union

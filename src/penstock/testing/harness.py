@@ -20,11 +20,12 @@ from penstock.model.errors import BadApp, PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL
 from penstock.model.times import from_micros, to_micros
+from penstock.queues.letters import DeadLetter
 from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import AwaitedUnit, open_unit
 from penstock.testing.attempts import Answers, Attempt, Recorder
-from penstock.testing.counts import Counts, DeadLetter, check_conservation, counts_of, dead_letters
+from penstock.testing.counts import Counts, check_conservation, counts_of, dead_letters
 from penstock.testing.crashpoints import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process

@@ -44,6 +44,7 @@ class RunFailed(EngineEvent, frozen=True):
     workflow: str
     run: str
     error: str
+    traceback: str | None = None
 
 
 class RunParked(EngineEvent, frozen=True):
@@ -171,8 +172,9 @@ class Executor:
             if run.difference is None and isinstance(run.stopped, Exception):
                 failure = describe(error)
                 text = f"{failure.error_class}: {failure.message}"
-                here.engine.events.emit(RunFailed(self._name, run.id, text))
-                return EndRun(run.key, ERRORED, None, text, self._kept_seconds, begun.child)
+                here.engine.events.emit(RunFailed(self._name, run.id, text, failure.traceback))
+                ended = EndRun(run.key, ERRORED, None, text, self._kept_seconds, begun.child)
+                return ended._replace(traceback=failure.traceback)
         except BaseException:
             if run.stopped is None:
                 raise  # the worker stops, or the wall limit is reached

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.contracts.runs import Progress, RunChange
 from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
 from penstock.model.retry import Retry
 from penstock.model.run import DONE, FAILED, RETRYING, STEP, StepRecord, key_of
-from penstock.runtime.events import SignalRefused
+from penstock.model.stack import failure_line, place_of
+from penstock.runtime.events import EngineEvent
 from penstock.runtime.slots import contained
 from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
 from penstock.workflows.inputs import PLAIN, restored, stored
@@ -25,6 +26,38 @@ if TYPE_CHECKING:
 
 TURNS = 10  # of the loop, in which branches beside a wait may begin a step
 LOOK_SECONDS = 1.0  # how often a wait beside a long step looks for its signal
+
+
+class SignalRefused(EngineEvent, frozen=True):
+    """A signal that came before its run waited for it does not fit the type. The run waits on: send it again, corrected."""
+
+    name: ClassVar[str] = "signal.refused"
+    level: ClassVar[str] = "warning"
+    workflow: str
+    run: str
+    signal: str
+    error: str
+
+
+class StepFailedOnce(EngineEvent, frozen=True):
+    """A step of a run raised. It is tried again after `wait_seconds`; None: it has failed for good."""
+
+    name: ClassVar[str] = "step.failed"
+    level: ClassVar[str] = "warning"
+    workflow: str
+    run: str
+    step: str
+    attempt: int
+    error: str
+    traceback: str | None
+    wait_seconds: float | None
+
+    def facts(self) -> dict[str, Any]:
+        return super().facts() | {"at": place_of(self.traceback)}
+
+    def line(self) -> str:
+        where = f"{self.workflow} {self.run}, step {self.step}"
+        return failure_line(where, self.error, self.traceback, self.attempt, self.wait_seconds)
 
 
 class StepUnit(AwaitedUnit):
@@ -143,7 +176,7 @@ class Slice:
             body = stored(result, name)
             self._at("step.after")
             # Made through the tuple itself: one is made for every step.
-            values = (run.key, position, name, STEP, DONE, attempt, started, self.now(), None, body, None)
+            values = (run.key, position, name, STEP, DONE, attempt, started, self.now(), None, body, None, None)
             await self._commit(run, unit, tuple.__new__(StepRecord, values))
             self._at("step.saved")
             self.done += 1
@@ -157,15 +190,24 @@ class Slice:
         verdict = judged(error, attempt=tried.attempts + 1, retry=retry, share=share)
         attempts = tried.attempts + verdict.charged
         if verdict.wait_seconds is None:
-            ended = tried._replace(state=FAILED, attempts=attempts, ended_at=self.now(), error=verdict.error)
+            ended = tried._replace(
+                state=FAILED, attempts=attempts, ended_at=self.now(), error=verdict.error, traceback=verdict.traceback
+            )
+            self._tell_failure(run, ended, None)
             self.note(ended._replace(result=verdict.facts))
             await self.save(run)
             self.failed += 1
             raise failed(tried.name, verdict.error, verdict.facts) from error
         due = self.now() + int(verdict.wait_seconds * 1_000_000)
-        again = tried._replace(attempts=attempts, due=due, error=verdict.error)
+        again = tried._replace(attempts=attempts, due=due, error=verdict.error, traceback=verdict.traceback)
+        self._tell_failure(run, again, verdict.wait_seconds)
         self.note(again)
         return again
+
+    def _tell_failure(self, run: Run, step: StepRecord, wait_seconds: float | None) -> None:
+        error = step.error or ""
+        event = StepFailedOnce(self._workflow, run.id, step.name, step.attempts, error, step.traceback, wait_seconds)
+        self.engine.events.emit(event)
 
     async def save(self, run: Run) -> None:
         """Makes what was noted so far durable."""

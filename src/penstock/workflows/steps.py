@@ -83,6 +83,7 @@ class Verdict(NamedTuple):
     charged: bool
     wait_seconds: float | None
     facts: bytes | None = None
+    traceback: str | None = None
 
 
 def judged(error: Exception, *, attempt: int, retry: Retry, share: float) -> Verdict:
@@ -94,8 +95,8 @@ def judged(error: Exception, *, attempt: int, retry: Retry, share: float) -> Ver
         until = None if error.until is None else to_micros(error.until)
         return Verdict(text, True, None, msgspec.json.encode(_Spent(error.budget, until)))
     if isinstance(settlement, Again):
-        return Verdict(text, settlement.charged, settlement.seconds)
-    return Verdict(text, True, None)
+        return Verdict(text, settlement.charged, settlement.seconds, traceback=failure.traceback)
+    return Verdict(text, True, None, traceback=failure.traceback)
 
 
 class _Spent(msgspec.Struct):

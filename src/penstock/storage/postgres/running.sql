@@ -9,7 +9,7 @@ with (format binary);
 
 -- name: add_step_many
 copy penstock_steps (
-  run, position, name, kind, state, attempts, started_at, ended_at, due, result, error
+  run, position, name, kind, state, attempts, started_at, ended_at, due, result, error, traceback
 )
 from stdin
 with (format binary);

@@ -9,7 +9,7 @@ import psycopg
 from penstock.model.errors import SchemaTooNew, SchemaTooOld
 from penstock.storage.postgres.connection import Settings, schema_statements
 
-VERSION = 3
+VERSION = 4
 OLDEST_READ = 1
 MAKING = 20_549  # the lock of whoever makes the schema
 

@@ -54,6 +54,7 @@ create table if not exists penstock_messages (
   last_failed_at bigint,
   error_class text,
   error_message text,
+  traceback text,
   unique (id, queue, handler)
 )
 with (
@@ -110,7 +111,8 @@ create table if not exists penstock_dead (
   replayed_at bigint,
   resolved_at bigint,
   resolution text,
-  note text
+  note text,
+  traceback text
 );
 
 -- name: index_dead
@@ -284,7 +286,8 @@ create table if not exists penstock_runs (
   parent_step text,
   created_at bigint not null,
   ended_at bigint,
-  forget_at bigint
+  forget_at bigint,
+  traceback text
 );
 
 -- name: index_runs_forgotten
@@ -311,8 +314,22 @@ create table if not exists penstock_steps (
   due bigint,
   result bytea,
   error text,
+  traceback text,
   primary key (run, position)
 );
+
+-- Version 4: databases of version 1 to 3 have no tracebacks.
+-- name: add_message_tracebacks
+alter table penstock_messages add column if not exists traceback text;
+
+-- name: add_dead_tracebacks
+alter table penstock_dead add column if not exists traceback text;
+
+-- name: add_run_tracebacks
+alter table penstock_runs add column if not exists traceback text;
+
+-- name: add_step_tracebacks
+alter table penstock_steps add column if not exists traceback text;
 
 -- Signals that no run has got yet.
 -- name: create_signals

@@ -44,7 +44,7 @@ NOTHING: dict[str, Any] = {}
 TYPES = {  # of the columns of rows that are copied
     "sending.send": "bytea text int8 int8 text text bytea bytea int8 int8 int8 int8 bytea int8 int8".split(),
     "running.create": "bytea text text text bytea int8 bytea bytea text int8".split(),
-    "running.add_step": "bytea int8 text text text int8 int8 int8 int8 bytea text".split(),
+    "running.add_step": "bytea int8 text text text int8 int8 int8 int8 bytea text text".split(),
 }
 _place = itemgetter(20, 21)
 _order = itemgetter(20, 21, 0)  # what is due at one moment, as it was sent

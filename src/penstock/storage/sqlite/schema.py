@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import apsw
+
 from penstock.model.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt
 from penstock.storage.sqlite import connection
 from penstock.storage.sqlite.session import SqliteSession
 from penstock.storage.statements import load
 
-VERSION = 3
+VERSION = 4
 OLDEST_READ = 1
+TRACEBACKS_SINCE = 4
 
 SQL = load("penstock.storage.sqlite", "schema.sql")
+UPGRADE = load("penstock.storage.sqlite", "upgrade.sql")
 APPLICATION_ID = connection.APPLICATION_ID
 
 
@@ -22,6 +28,9 @@ def ensure(session: SqliteSession) -> None:
             return
         session.begin()
         try:
+            for statement in UPGRADE.values() if 0 < found < TRACEBACKS_SINCE else ():
+                with suppress(apsw.SQLError):  # a table that the older version had not: it is made below
+                    session.connection.execute(statement)
             for statement in SQL.values():
                 session.connection.execute(statement)
             session.connection.pragma("user_version", VERSION)

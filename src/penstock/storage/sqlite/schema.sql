@@ -49,6 +49,7 @@ create table if not exists penstock_messages (
   last_failed_at integer,
   error_class text,
   error_message text,
+  traceback text,
   unique (id, queue, handler)
 ) strict;
 
@@ -99,7 +100,8 @@ create table if not exists penstock_dead (
   replayed_at integer,
   resolved_at integer,
   resolution text,
-  note text
+  note text,
+  traceback text
 ) strict;
 
 -- name: index_dead
@@ -273,7 +275,8 @@ create table if not exists penstock_runs (
   parent_step text,
   created_at integer not null,
   ended_at integer,
-  forget_at integer
+  forget_at integer,
+  traceback text
 ) strict, without rowid;
 
 -- name: index_runs_forgotten
@@ -300,6 +303,7 @@ create table if not exists penstock_steps (
   due integer,
   result blob,
   error text,
+  traceback text,
   primary key (run, position)
 ) strict, without rowid;
 
