@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -180,3 +181,39 @@ def test_a_span_that_is_none_ends_with_2(terminal: Terminal, shop: Path) -> None
 
     assert said.code == 2
     assert "'six days' is no span of time" in said.err
+
+
+SLOW_START = """
+import time
+
+with open("starts", "a") as file:
+    file.write("started\\n")
+if len(open("starts").readlines()) == {slow}:
+    time.sleep(1)
+"""
+
+
+@pytest.mark.only_on("sqlite")
+@pytest.mark.parametrize("slow", [2, 3], ids=["the one that tries the app out", "a worker"])
+def test_an_interrupt_while_another_process_starts_ends_without_a_traceback(empty_folder: Path, slow: int) -> None:
+    """Ctrl-C reaches every process of the terminal's group, however far each has come."""
+    (empty_folder / "shop.py").write_text("import penstock as ps\n\napp = ps.App('shop')\napp.queue('jobs')\n")
+    (empty_folder / "sitecustomize.py").write_text(SLOW_START.format(slow=slow))
+    run = subprocess.Popen(
+        [str(PROGRAM), "run", "shop.py"],
+        cwd=empty_folder,
+        env=environ(PYTHONPATH=str(empty_folder)),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    starts = empty_folder / "starts"
+    while not starts.exists() or len(starts.read_text().splitlines()) < slow:
+        time.sleep(0.01)
+
+    os.killpg(run.pid, signal.SIGINT)
+    _, said = run.communicate(timeout=60)
+
+    assert run.returncode == 130, said
+    assert "Traceback" not in said
+    assert "KeyboardInterrupt" not in said

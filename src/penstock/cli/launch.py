@@ -77,6 +77,7 @@ async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int 
     else:
         # Ctrl-C reaches the whole group: the supervisor alone decides what it means.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the supervisor has held it back until here
         loop.add_reader(lifeline, _supervisor_gone, loop, lifeline, app)
     if hello is not None:
         # Where a store is says no password; a supervisor has to open it.

@@ -23,6 +23,7 @@ from penstock.cli import systems
 from penstock.cli.output import INTERRUPTED, Output, Told, exit_code
 from penstock.model.errors import BadApp, PenstockError
 from penstock.model.redaction import address_shown
+from penstock.runtime.supervisor import uninterrupted
 
 EXAMPLES = "Write `shop.py`, `shop.py:app`, `package.module:app`, or the name of a system such as `appstore`."
 
@@ -53,11 +54,15 @@ def load_module(place: str) -> ModuleType:
 def try_out(reference: str) -> Found:
     """Loads the app, opens its database, applies what is pending and closes it again, all in a process of its own. What
     is wrong with any of that is told here, once, and not by every worker that would start."""
-    asked = subprocess.run(
-        [sys.executable, "-m", "penstock.cli.reference", reference], stdout=subprocess.PIPE, check=False
-    )
+    with uninterrupted():
+        asked = subprocess.Popen([sys.executable, "-m", "penstock.cli.reference", reference], stdout=subprocess.PIPE)
     try:
-        answer = msgspec.json.decode(asked.stdout)
+        said, _ = asked.communicate()
+    except BaseException:
+        asked.kill()
+        raise
+    try:
+        answer = msgspec.json.decode(said)
     except msgspec.DecodeError:
         raise BadApp(f"Importing {reference} ended Python with exit code {asked.returncode}.") from None
     if "error" in answer:

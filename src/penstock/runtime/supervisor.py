@@ -9,8 +9,8 @@ import asyncio
 import mmap
 import os
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -131,8 +131,7 @@ class Supervisor:
             code = await self._until_it_ends(child)
             if code == 0:
                 return
-            for_good = code in (EXIT_USAGE, EXIT_REPLACED)
-            if for_good or (child.hello is None and self._stillborn >= STILLBORN_MAX):
+            if code in (EXIT_USAGE, EXIT_REPLACED) or (child.hello is None and self._stillborn >= STILLBORN_MAX):
                 if self._exit_code == 0:
                     self._exit_code = EXIT_STORE if code == EXIT_REPLACED else code
                 self.stop()
@@ -151,14 +150,15 @@ class Supervisor:
     async def _start(self) -> Child:
         hello_out, hello_in = os.pipe()
         lifeline_out, lifeline_in = os.pipe()
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            "--hello",
-            str(hello_in),
-            "--lifeline",
-            str(lifeline_out),
-            pass_fds=(hello_in, lifeline_out),
-        )
+        with uninterrupted():
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                "--hello",
+                str(hello_in),
+                "--lifeline",
+                str(lifeline_out),
+                pass_fds=(hello_in, lifeline_out),
+            )
         os.close(hello_in)
         os.close(lifeline_out)
         child = Child(process, lifeline_in, self._clock.monotonic())
@@ -238,6 +238,16 @@ class Supervisor:
                 child.process.send_signal(number)
             except ProcessLookupError:
                 pass
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach, not even while they load; here it is held back until the end."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def overdue(cells: memoryview, now_micros: int) -> running.RunningHandler | None:

@@ -21,9 +21,8 @@ def open_private(path: str | Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, MODE)
     except OSError as error:
-        if error.errno in _LINKS:
-            raise is_a_link(path) from error
-        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}.", path=str(path)) from error
+        failed = StoreUnavailable(f"{path} cannot be opened: {error.strerror}.", path=str(path))
+        raise (is_a_link(path) if error.errno in _LINKS else failed) from error
     tighten(path)
     return descriptor
 

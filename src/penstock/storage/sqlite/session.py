@@ -187,13 +187,10 @@ class SqliteSession:
 
     def check_file(self) -> None:
         """Raise StoreReplaced if the path no longer leads to the open file."""
-        if identity(self.settings.path) != self._identity:
-            path = self.settings.path
-            raise StoreReplaced(
-                f"{path} was deleted or replaced while it was open; nothing more is saved. Put the file back or restore "
-                "the last backup (`penstock restore`), and start again.",
-                path=str(path),
-            )
+        if identity(path := self.settings.path) != self._identity:
+            why = "was deleted or replaced while it was open; nothing more is saved"
+            fix = "Put the file back or restore the last backup (`penstock restore`), and start again"
+            raise StoreReplaced(f"{path} {why}. {fix}.", path=str(path))
 
     def rollback(self) -> None:
         if self.connection.in_transaction:
