@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.config import Config
 from penstock.contracts.faults import NoFaults
 from penstock.model.errors import BadApp, BadMessage
 from penstock.queues.batch import Batch
@@ -345,7 +346,7 @@ async def test_ten_units_of_work_are_ten_messages_and_the_failure_of_one_is_its_
 
 def chained(*links: type[ps.Command] | type[ps.Event]) -> tuple[ps.App, Queue]:
     """An app in which each message leads to the next of these."""
-    app = ps.App("brand")
+    app = ps.App("brand", config=Config(profile="cloudflare"))
     queues = [app.queue(f"q{number}", accepts=[link]) for number, link in enumerate(links)]
 
     def sends(number: int) -> Callable[..., Awaitable[None]]:
@@ -383,43 +384,6 @@ async def test_three_commands_in_a_chain_are_usual_and_a_fourth_is_warned_of_onc
 
         assert told == warned
         assert all([not await shop.dead(queue) for queue in app.queues.values()])
-
-
-@pytest.mark.spec("A2-20")
-@virtual
-async def test_a_handler_that_causes_itself_stops_at_ten_messages_with_a_dead_letter() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
-        listings.send(listing)
-
-    app, listings = shop_app(handle)
-    async with TestApp(app) as shop:
-        await shop.send(listings, Listing(name="a"))
-        await shop.advance(days=1)
-
-        assert shop.delivered(listings) == [attempt(1)] * 10
-        [dead] = await shop.dead(listings)
-        assert (dead.reason, dead.attempts, dead.error_class) == ("permanent", 1, "LoopBroken")
-
-
-@pytest.mark.spec("A2-20")
-@virtual
-async def test_a_loop_over_its_own_dead_letters_is_broken_too() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
-        raise ps.Permanent("always")
-
-    app, listings = shop_app(handle)
-
-    @listings.on_dead
-    async def try_again(_letter: ps.DeadLetter) -> None:
-        listings.send(Listing(name="again"))
-
-    async with TestApp(app) as shop:
-        await shop.send(listings, Listing(name="a"))
-        await shop.advance(days=1)
-
-        assert len(shop.delivered(listings)) == 10
-        [notice] = await shop.dead(app.queues["listings-dlq"])
-        assert notice.error_class == "LoopBroken"
 
 
 @pytest.mark.spec("A2-06")

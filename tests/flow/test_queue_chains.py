@@ -132,21 +132,6 @@ async def test_a_handler_may_begin_a_chain_of_its_own_and_its_cause_stays_known(
         )
 
 
-@virtual
-async def test_a_chain_begun_anew_in_every_message_is_still_broken_as_a_loop() -> None:
-    async def handle(listing: Listing, message: ps.Message) -> None:
-        listings.send(Listing(name=listing.name + "x"), correlation=f"{message.id}")
-
-    app, listings = shop_app(handle)
-    async with TestApp(app) as shop:
-        await shop.send(listings, Listing(name="x"))
-        await shop.drain()
-
-        [dead] = await shop.dead(listings)
-        assert dead.error_class == "LoopBroken"
-        assert len(shop.delivered(listings)) == app.limits.hops_max
-
-
 @pytest.mark.spec("A2-01")
 @virtual
 async def test_an_envelope_from_outside_keeps_its_correlation_id() -> None:

@@ -49,7 +49,6 @@ class SimulatedApp(StagedApp):
         limits = {
             "retry_first_seconds": plan.retry_first,
             "retry_longest_seconds": plan.retry_first * 4,
-            "hops_max": 1_000,  # what a batch sends follows from its deepest message, and batches mix all the time
         }
         config = Config(synchronous="off", history=plan.history, overrides=limits)
         super().__init__(database, process, config, order=order)

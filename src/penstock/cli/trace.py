@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MESSAGES_DRAWN = 500
+LEVELS_DRAWN = 20  # a longer chain goes on at this level, with its depth as a number
 ERROR_DRAWN = 160  # characters, in one line
 WAITS = ("delayed", "waiting", "retrying")
 COLOURS = STATE_COLOURS | {
@@ -96,9 +97,9 @@ def draw(traced: Trace, console: Console, now: int) -> None:
     root = Tree(f"[bold]chain {as_text(traced.correlation_id)}[/]  {_counted(messages)}", guide_style="dim")
     above: list[Tree] = [root]
     for deliveries in islice(messages, MESSAGES_DRAWN):
-        depth = deliveries[0].depth
-        del above[depth + 1 :]
-        above.append(above[depth].add(_message(deliveries, traced.events[0].at, now)))
+        level = min(deliveries[0].depth, LEVELS_DRAWN)
+        del above[level + 1 :]
+        above.append(above[level].add(_message(deliveries, traced.events[0].at, now)))
     console.print(root)
     if len(messages) > MESSAGES_DRAWN:
         console.print(f"... and {len(messages) - MESSAGES_DRAWN:,} more messages; `--json` has all of them.")
@@ -120,6 +121,8 @@ def _message(deliveries: list[Traced], began: int, now: int) -> Text:
     first = deliveries[0]
     name = next((each.name for each in deliveries if each.is_message), runs.TYPE)
     drawn = Text.assemble((printable(name), "bold"), (f"  {as_text(first.id)}", "dim"), f"  {printable(first.queue)}")
+    if first.depth >= LEVELS_DRAWN:
+        drawn.append(f"  depth {first.depth:,}", "dim")
     if first.replay_of is not None:
         drawn.append(f"  replay of {as_text(first.replay_of)}", "dim")
     if first.depth == 0 and first.causation_id is not None:

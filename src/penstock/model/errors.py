@@ -139,7 +139,7 @@ class NoSuchSchedule(PenstockError):
 
 
 class LoopBroken(Permanent):
-    """A chain of messages is too long, as it is when a handler causes itself. Break the loop."""
+    """A message came round too often with the same type and payload and without a delay. Break the loop."""
 
 
 class TooLarge(PenstockError):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 
 from penstock.model.errors import BadConfig
+from penstock.model.loops import ROUNDS_MAX
 from penstock.model.retry import Retry
 
 # KB, MB and GB are powers of ten everywhere in Penstock.
@@ -18,6 +19,7 @@ MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 CountFromZero = Annotated[int, msgspec.Meta(ge=0)]
+Rounds = Annotated[int, msgspec.Meta(ge=2, le=ROUNDS_MAX)]
 Bytes = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 HandlerKind = Literal["queue", "cron", "http"]
@@ -59,8 +61,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     dead_retention_seconds: Seconds | None = None
     delay_seconds_max: Seconds = 366 * DAY
     pull_lease_seconds_max: Seconds = 12 * HOUR
-    hops_soft: Count = 3  # commands in a chain before a warning
-    hops_max: Count = 10  # messages in a chain before it is broken as a loop
+    hops_soft: Count | None = None  # commands in a chain before a warning
+    depth_soft: Count = 1_000  # messages in a chain before a warning
+    loop_max: Rounds = 100  # rounds within 60 s of one payload, sent without a delay, that make a chain a loop
     # The source prunes after 7 days while a message may live 14 and be delayed for one more: 15 covers both.
     dedup_seconds: Seconds = 15 * DAY
 
@@ -144,6 +147,7 @@ CLOUDFLARE = Limits(
     dead_retention_seconds=4 * DAY,
     delay_seconds_max=24 * HOUR,
     pull_lease_seconds_max=12 * HOUR,
+    hops_soft=3,
     # 30 s is said of every handler in one source, 15 min of queue consumers in another, and 10 or 50 ms of CPU in a
     # third. The last two are older plans: they are the profiles below.
     queue_invocation=Invocation(
@@ -181,7 +185,6 @@ _NOT_ABOVE = (
     ("retries", "retries_max"),
     ("retry_first_seconds", "retry_longest_seconds"),
     ("retention_seconds", "retention_seconds_max"),
-    ("hops_soft", "hops_max"),
     ("body_bytes_soft", "body_bytes_max"),
 )
 _KINDS: Mapping[str, Any] = get_type_hints(Limits, include_extras=True)

@@ -11,7 +11,9 @@ PRIORITIES = (PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW)
 
 KEYED = 1  # its id can come back: a record of it outlives the row
 REPAIRED = 2  # a repair hook has mended it once; it is not mended again
-PAUSING = 4  # whoever runs it is to stop at the next step
+PAUSING = 4  # the worker that runs it stops at the next step
+FLAG_BITS = 4  # of the column `flags`; the bits above hold the state of `model/loops.py`
+FLAGS = (1 << FLAG_BITS) - 1
 
 
 class NewMessage(NamedTuple):

@@ -8,6 +8,7 @@ from penstock.model.errors import (
     BadMessage,
     BadParameter,
     BudgetSpent,
+    LoopBroken,
     PenstockError,
     Permanent,
     QueueFull,
@@ -119,6 +120,8 @@ def settle(outcome: object, *, attempt: int, retry: Retry, share: float = 1.0) -
             return Again(_QUEUE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
         case StorageFull():
             return Again(_STORAGE_FULL_WAIT_SECONDS, charged=False, failure=describe(outcome))
+        case LoopBroken():
+            return Dead("loop", describe(outcome))
         case Permanent() | BadMessage() | BadParameter() | TooLarge():  # the mistakes would be made again
             return Dead("permanent", describe(outcome))
         case BaseException() if retry.exhausted(attempt):

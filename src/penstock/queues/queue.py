@@ -9,11 +9,12 @@ from typing import Protocol, TypeVar
 
 from penstock.contracts.ledger import Also
 from penstock.contracts.workers import HandlerRow
+from penstock.model import loops
 from penstock.model.envelope import CONTENT_TYPES, Command, Encoded, bulky_fields, encode, type_name
 from penstock.model.errors import BadApp, BadMessage, LoopBroken, TooLarge
 from penstock.model.ids import NO_PARENT, as_text, correlation_of, derived
 from penstock.model.limits import Limits
-from penstock.model.message import KEYED, PRIORITIES, PRIORITY_NORMAL, NewMessage, checksum
+from penstock.model.message import KEYED, PRIORITIES, PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.queue import QueueSettings
 from penstock.queues.draft import Draft, drafted, staggered
 from penstock.queues.handler import BatchHandler, Handler, HandlerFunction
@@ -68,7 +69,7 @@ class Queue:
 
         `delay` in seconds; `priority` 0 is high, 1 normal, 2 low. With an `id` (a UUID of yours) or a `unique` key the same
         message can be sent again without being delivered again, for as long as `dedup_seconds` says. `correlation` (a UUID
-        or any text) names the chain that begins here; without it a message belongs to the chain of what led to it."""
+        or any text) starts a new chain of that name; without it a message belongs to the chain of what led to it."""
         unit = joined(self._home)
         name = self._types.get(type(payload)) or self._accepted(payload)
         body = encode(payload)
@@ -77,13 +78,12 @@ class Queue:
         if delay != 0.0 or priority != PRIORITY_NORMAL:
             self._check(delay, priority)
         if id is None and unique is None:
-            message = self._message(unit, unit.next_id(name), payload, name, body, delay, priority, 0)
+            message = self._message(unit, unit.next_id(name), payload, name, body, delay, priority, 0, correlation)
         else:
-            message = self._message(unit, self._key(id, unique), payload, name, body, delay, priority, KEYED)
+            key = self._key(id, unique)
+            message = self._message(unit, key, payload, name, body, delay, priority, KEYED, correlation)
             if unit.also is None:
                 unit.also = Also()
-        if correlation is not None:
-            message = message._replace(correlation_id=self._named_chain(correlation))
         unit.send(message)
         return as_text(message.id)
 
@@ -227,26 +227,30 @@ class Queue:
         return correlation_of(correlation)
 
     def _message(
-        self, unit: Unit, id: bytes, payload: object, name: str, body: bytes, delay: float, priority: int, flags: int
+        self,
+        unit: Unit,
+        id: bytes,
+        payload: object,
+        name: str,
+        body: bytes,
+        delay: float,
+        priority: int,
+        flags: int,
+        correlation: str | None = None,
     ) -> NewMessage:
         now = unit.engine.clock.now()
         consumed = unit.origin
-        if consumed is None:
-            correlation_id, causation_id, hops, depth = id, None, 0, 0
-        else:
-            correlation_id, causation_id = consumed.correlation_id, consumed.id
-            hops, depth = consumed.hops, consumed.depth + 1
-            if depth >= self._limits.hops_max:
-                raise LoopBroken(
-                    f"{name!r} would be message {depth + 1} of one chain; at most {self._limits.hops_max} may follow from "
-                    "each other. A handler that causes itself goes round for ever: break the loop, or raise hops_max.",
-                    depth=depth,
-                )
+        correlation_id = None if correlation is None else self._named_chain(correlation)
+        causation_id, hops, depth = None if consumed is None else consumed.id, 0, 0
+        if consumed is not None and correlation_id in (None, consumed.correlation_id):
+            correlation_id, hops, depth = consumed.correlation_id, consumed.hops, consumed.depth + 1
+            if not delay:
+                flags |= self._rounds(consumed, name, body, now)
         if isinstance(payload, Command):
             hops += 1
-            if hops > self._limits.hops_soft and name not in self._told:
-                self._told.add(name)
-                unit.engine.events.emit(ChainGrewLong(self.name, name, hops))
+        soft = self._limits.hops_soft
+        if depth >= self._limits.depth_soft or (soft is not None and hops > soft):
+            self._warn_of_depth(unit, name, hops, depth)
         due = now + int(delay * 1_000_000)
         # Made through the tuple itself: twice as quick as calling the class, and one is made for every message.
         values = (
@@ -256,7 +260,7 @@ class Queue:
             due,
             name,
             self._home.name,
-            correlation_id,
+            correlation_id or id,
             causation_id,
             hops,
             depth,
@@ -267,6 +271,23 @@ class Queue:
             None if self._retention_micros is None else now + self._retention_micros,
         )
         return tuple.__new__(NewMessage, values)
+
+    def _rounds(self, consumed: Delivery, name: str, body: bytes, now: int) -> int:
+        rounds, state = loops.follow(consumed, name, body, now=now)
+        most = self._limits.loop_max
+        if rounds >= most:
+            raise LoopBroken(
+                f"{name!r} to queue {self.name!r} came round {most} times within {loops.LOOP_SECONDS} s with the same "
+                "payload and without a delay. Send it with `delay=`, another payload or a new `correlation=`, or "
+                f"raise `loop_max` under [limits] in penstock.toml (at most {loops.ROUNDS_MAX:,}).",
+                loop_max=most,
+            )
+        return state
+
+    def _warn_of_depth(self, unit: Unit, name: str, hops: int, depth: int) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            unit.engine.events.emit(ChainGrewLong(self.name, name, hops, depth))
 
     # -- handling ---------------------------------------------------------------------------------------
 

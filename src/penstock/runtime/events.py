@@ -127,13 +127,14 @@ class MessageWasLarge(EngineEvent, frozen=True):
 
 
 class ChainGrewLong(EngineEvent, frozen=True):
-    """More commands follow from each other than a person can follow. Told once for each type and process."""
+    """More messages or commands follow from each other than expected. Warned of once per type and process."""
 
     name: ClassVar[str] = "chain.grew"
     level: ClassVar[str] = "warning"
     queue: str
     type: str
     hops: int
+    depth: int
 
 
 class MessagesExpired(EngineEvent, frozen=True):

@@ -10,7 +10,8 @@ from penstock.contracts.deaths import Death
 from penstock.contracts.ledger import Also, Edit, Replay, Resolve
 from penstock.model.envelope import replay_id
 from penstock.model.ids import derived
-from penstock.model.message import KEYED, checksum
+from penstock.model.loops import begin
+from penstock.model.message import FLAGS, KEYED, checksum
 from penstock.storage.session import Session
 from penstock.storage.tally import DEAD, PURGED, SENT, Tally
 
@@ -22,20 +23,21 @@ def bury(session: Session, facts: dict[str, Any], tally: Tally, *, now: int) -> 
     buried = session.rows("dead.bury", facts)
     if not buried:
         return False
-    ((letter, id, queue, correlation_id, hops, depth, body_bytes, type_, source, attempts, reason, error),) = buried
+    ((letter, id, queue, correlation_id, hops, depth, flags, body, type_, source, attempts, reason, error),) = buried
     session.change("dead.remove", {"seq": facts["seq"], "token": facts["token"]})
-    tally.left(queue, DEAD, body_bytes)
+    tally.left(queue, DEAD, len(body))
     tally.deaths.append(Death(queue, id, type_, source, attempts, reason, error, correlation_id))
-    _give_notice(session, letter, id, queue, (correlation_id, hops, depth), tally, now)
+    loop = flags - (flags & FLAGS) or begin(type_, body, now=now)
+    _give_notice(session, letter, id, queue, (correlation_id, hops, depth, loop), tally, now)
     return True
 
 
 def _give_notice(
-    session: Session, letter: int, id: bytes, queue: str, chain: tuple[bytes, int, int], tally: Tally, now: int
+    session: Session, letter: int, id: bytes, queue: str, chain: tuple[bytes, int, int, int], tally: Tally, now: int
 ) -> None:
     """Where somebody handles dead letters of this queue, each death is a message to him, in the same commit. It goes on
     with the chain of what died, so that a handler that sends the same again cannot go round for ever."""
-    correlation_id, hops, depth = chain
+    correlation_id, hops, depth, loop = chain
     body = msgspec.json.encode({"letter": letter})
     notice_id = derived(id, "died", str(letter))
     notice = {
@@ -46,6 +48,7 @@ def _give_notice(
         "causation_id": id,
         "hops": hops,
         "depth": depth,
+        "flags": loop,
         "now": now,
         "checksum": checksum(notice_id, body),
         "body": body,
@@ -84,6 +87,7 @@ def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:
         "checksum": checksum(new_id, body),
         "due": wanted.due,
         "flags": wanted.flags | KEYED,
+        "kept": FLAGS,
     }
     session.change("sending.note_seen", {"id": new_id, "queue": queue, "type": type, "source": source, "now": now})
     session.change("dead.replay", facts)

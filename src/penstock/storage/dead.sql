@@ -15,7 +15,7 @@ where seq = :seq
 and token = :token
 --postgres for update
 returning
-  seq, id, queue, correlation_id, hops, depth, length(body), type, source, attempts, reason,
+  seq, id, queue, correlation_id, hops, depth, flags, body, type, source, attempts, reason,
   error_class || ': ' || error_message;
 
 -- name: remove
@@ -25,11 +25,11 @@ and token = :token;
 
 -- name: give_notice
 insert into penstock_messages (
-  id, queue, priority, due, type, source, correlation_id, causation_id, hops, depth, sent_at, checksum, body
+  id, queue, priority, due, type, source, correlation_id, causation_id, hops, depth, sent_at, checksum, body, flags
 )
 select
   :id, name || '-dlq', 1, :now, :type, 'penstock', :correlation_id, :causation_id, :hops, :depth, :now,
-  :checksum, :body
+  :checksum, :body, :flags
 from penstock_queues
 where name = :queue
 and watched = 1
@@ -43,15 +43,15 @@ and resolution is null
 --postgres for update
 ;
 
--- A replay begins anew: no attempt, no crash. It does not expire, because somebody wants it.
+-- A replay starts a new chain without an attempt or a crash, and does not expire: an operator asked for it.
 -- name: replay
 insert into penstock_messages (
   id, handler, queue, priority, due, type, source, correlation_id, causation_id, hops, depth, sent_at, checksum, body,
   flags, replay_of, replays
 )
 select
-  :id, handler, queue, priority, :due, type, source, correlation_id, causation_id, hops, depth, sent_at, :checksum,
-  :body, flags | :flags, :replay_of, replay_count + 1
+  :id, handler, queue, priority, :due, type, source, correlation_id, causation_id, 0, 0, sent_at, :checksum,
+  :body, (flags & :kept) | :flags, :replay_of, replay_count + 1
 from penstock_dead
 where seq = :letter
 and resolution is null;

@@ -117,10 +117,8 @@ class Filler:
         held = held and all(self._still_held(units, token, rows) for token, rows in kept.items())
         for token, deliveries in done.items():
             rows = [delivery.seq for delivery in deliveries]
-            if any(delivery.flags for delivery in deliveries):
-                came_back = [delivery.seq for delivery in deliveries if delivery.flags & KEYED]
-                if came_back:
-                    session.change("ledger.note_processed", {"seqs": session.numbers(came_back), "now": now})
+            if came_back := [delivery.seq for delivery in deliveries if delivery.flags & KEYED]:
+                session.change("ledger.note_processed", {"seqs": session.numbers(came_back), "now": now})
             held = session.change("ledger.settle_done", self._fence(token, rows)) == len(rows) and held
             tally.bulk(deliveries, ACKED)
         for delivery, settlement, rounds in others:
@@ -130,9 +128,9 @@ class Filler:
 
     def _still_held(self, units: Sequence[SealedUnit], token: int, rows: list[int]) -> bool:
         """Whoever runs a row that somebody wants stopped hears of it with this commit."""
-        found: list[Any] = self._session.rows("ledger.still_held", self._fence(token, rows))
-        ((count, flags),) = found
-        if flags >= PAUSING:
+        asked = {**self._fence(token, rows), "pausing": PAUSING}
+        ((count, pausing),) = self._session.rows("ledger.still_held", asked)
+        if pausing:
             bound = {"seqs": self._session.numbers(rows), "pausing": PAUSING}
             stopping = {seq for (seq,) in self._session.rows("ledger.to_stop", bound)}
             for unit in units:

@@ -32,7 +32,7 @@ where seq = :seq
 and token = :token;
 
 -- name: still_held
-select count(*), coalesce(max(flags), 0)
+select count(*), coalesce(max(flags & :pausing), 0)
 from (
   select flags
   from penstock_messages

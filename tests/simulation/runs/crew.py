@@ -25,7 +25,7 @@ class RunsApp(StagedApp):
     def __init__(
         self, plan: RunsPlan, database: Path, process: Process, script: Script, *, order: Random | None
     ) -> None:
-        limits = {"retry_first_seconds": 1.0, "retry_longest_seconds": 4.0, "hops_max": 1_000}
+        limits = {"retry_first_seconds": 1.0, "retry_longest_seconds": 4.0}
         config = Config(synchronous="off", history=False, grace_seconds=plan.grace, overrides=limits)
         super().__init__(database, process, config, order=order)
         self._script = script

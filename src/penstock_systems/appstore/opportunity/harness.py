@@ -107,9 +107,7 @@ class OpportunityHarness(ps.Object, singleton=True):
         if id in self.running:
             self.running.remove(id)
             self._note(id, result, now)
-        # The alarm starts the next one. Started from here it would follow from this one, and a list of twenty would be one
-        # chain of messages, which is broken off after ten as a loop.
-        self.set_alarm(after=0)
+        self._go_on(await _waiting(), now=now)
 
     async def alarm(self) -> None:
         """Goes on. Somebody may have ended a run by hand, or its code may have failed in a way that it could not tell."""
