@@ -177,8 +177,8 @@ async def test_a_loop_over_its_own_dead_letters_ends_too() -> None:
         await shop.advance(days=1)
 
         assert len(shop.delivered(listings)) <= 110
-        letters = await shop.dead(app.queues["listings-dlq"])
-        assert [letter.reason for letter in letters].count("loop") == 1
+        # The send of the hundredth round failed the notice that led to it.
+        assert (await shop.counts(app.queues["listings-dlq"])).dead == 1
 
 
 @virtual
