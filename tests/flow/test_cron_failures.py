@@ -88,7 +88,6 @@ async def test_however_a_run_fails_the_log_says_so_and_the_next_fire_comes(how: 
         assert runs == expected.get(how, 2)
 
 
-@pytest.mark.spec("A15-12")
 @virtual
 async def test_a_task_that_holds_the_processor_for_longer_than_its_profile_allows_has_failed() -> None:
     limits = "[limits]\ncron_invocation = {wall_seconds = 30, cpu_seconds = 0.02}"

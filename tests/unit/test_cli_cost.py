@@ -119,7 +119,7 @@ async def pay() -> None:
 """
 
 
-@pytest.mark.spec("A12-08", "F-14")
+@pytest.mark.spec("F-14")
 def test_what_paid_calls_cost_stands_beside_the_rest_with_what_is_left(terminal: Terminal, empty_folder: Path) -> None:
     shop_in(empty_folder, SHOP + PAYING)
     worked("pay", "pay")

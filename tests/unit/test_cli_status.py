@@ -344,7 +344,7 @@ def test_a_database_without_queues_says_what_to_do(terminal: Terminal, empty_fol
 # -- cost ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A4-14", "A12-08")
+@pytest.mark.spec("A4-14")
 def test_cost_has_the_agreed_shape_and_the_statements_that_cost_most(terminal: Terminal, shop: Path) -> None:
     worked("lamp", "chair")
 

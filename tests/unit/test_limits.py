@@ -119,7 +119,7 @@ def test_the_local_profile_is_the_default_and_only_protects_the_machine() -> Non
     assert {profile("local").invocation(kind).wall_seconds for kind in _kinds()} == {900}
 
 
-@pytest.mark.spec("G7-02", "A15-07", "A15-12")
+@pytest.mark.spec("G7-02", "A15-07")
 @pytest.mark.parametrize(
     "name, kind, wall, cpu, cpu_max",
     [

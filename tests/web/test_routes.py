@@ -152,7 +152,6 @@ async def test_requests_of_those_who_may_come_in_are_metered_and_those_of_strang
         assert usage.bill.line("requests").used == 3
 
 
-@pytest.mark.spec("A15-12")
 @virtual
 async def test_an_answer_that_takes_longer_than_a_request_may_is_given_up() -> None:
     async with visited() as (shop, _, client):

@@ -50,6 +50,7 @@ class ControllerObject(Object):
     async def loaded(self) -> None:
         self._flight: Flight | None = None
         self._woken = False  # since it took off
+        self._refused: dict[str, None] = {}
         self._last_words = self.said[-1][1] if self.said else ""
 
     @property
@@ -132,6 +133,7 @@ class ControllerObject(Object):
             timeout_seconds=definition.timeout_seconds,
             gather_seconds=definition.gather_seconds,
             noted=note,
+            refused=self._refused,
         )
         self._woken = False
         self._residence.on_asked = flight.interrupt

@@ -55,6 +55,7 @@ class Flight:
         timeout_seconds: float,
         gather_seconds: float,
         noted: Callable[[Outcome], None],
+        refused: dict[str, None],
     ) -> None:
         self._engine = engine
         self._controller = controller
@@ -70,6 +71,8 @@ class Flight:
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._cut_off = False  # the controller itself was cancelled, and cancels its items
         self._held: dict[str, NoteItem] = {}  # by key: what may not be picked now, and until when
+        # In the order in which the service refused them, also in earlier ticks: the others go first.
+        self._refused: dict[str, None] = refused
         self._done: dict[str, Any] = {}  # finished and noted, not yet handed to `after`
         self._after_at = 0.0
         self._changed = asyncio.Event()
@@ -143,12 +146,13 @@ class Flight:
         # One whose time has come may be picked, and its note is kept: it tells how often it has failed.
         held = {key for key, note in self._held.items() if note.state != WAITING or note.due > now}
         seen = held | set(self._flying) | set(self._done)
-        wanted = min(PICKED_MAX, self._pace.next(self._now()).parallel * 4 + len(seen))
-        for item in await self._controller.pick(wanted):
-            key = self._controller.key_of(item)
-            if key not in seen:
-                seen.add(key)
-                self._ready.append(item)
+        wanted = min(PICKED_MAX, self._pace.next(self._now()).parallel * 4 + len(seen | self._refused.keys()))
+        picked = {self._controller.key_of(item): item for item in await self._controller.pick(wanted)}
+        order = {key: place for place, key in enumerate(self._refused)}
+        self._ready.extend(
+            picked[key]
+            for key in sorted((key for key in picked if key not in seen), key=lambda key: order.get(key, -1))
+        )
         return bool(self._ready)
 
     def _start_next(self) -> tuple[bool, float | None]:
@@ -229,6 +233,7 @@ class Flight:
                     raise
                 return await self._settle(self._fresh(), item, key, refused, charged=False)
         self._count(outcome_of(error))
+        self._refused.pop(key, None)
         if error is None:
             if not self._done:
                 self._after_at = self._now() + self._gather_seconds
@@ -241,6 +246,8 @@ class Flight:
             before = self._held.get(key)
             attempts = 0 if before is None else before.attempts
             self._held[key] = NoteItem(self._name, key, WAITING, attempts, due, None)
+            if len(self._refused) < PICKED_MAX:
+                self._refused[key] = None
         return error
 
     def _fresh(self) -> AwaitedUnit:

@@ -304,7 +304,7 @@ def test_an_answer_that_is_none_cannot_be_read(body: bytes) -> None:
 # -- costs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("B7-07", "A12-08")
+@pytest.mark.spec("B7-07")
 async def test_the_month_so_far_is_told_with_its_dearest_tasks(
     pipeline: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
