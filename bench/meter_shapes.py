@@ -3,7 +3,7 @@
 `truth` is the number of rows visited as `sqlite3_stmt_scanstatus_v2(NVISIT)` tells it in a SQLite that was built with
 scan statistics, together with what that does not see: tables counted whole, and rows found by triggers, foreign keys
 and unique keys. `d1` is what Cloudflare's counters said in the same SQLite, reads and writes. Both are written down here
-because the SQLite we ship has neither.
+because the SQLite we ship has neither. Rows of a subquery that SQLite keeps count each time they are read, as on D1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ class Shape(NamedTuple):
     truth: int
     d1: tuple[int, int]
     written: int = 0
-    exact: bool = True
 
 
 SHAPES = [
@@ -67,7 +66,6 @@ SHAPES = [
         "select sum(x) from t where v < 10 and x > 500 and k like '%1'",
         1000,
         (1001, 0),
-        exact=False,
     ),
     Shape("limit", "select k from t limit 5", 5, (5, 0)),
     Shape("limit and offset", "select k from t where v < 50 limit 5 offset 20", 25, (25, 0)),
@@ -88,7 +86,6 @@ SHAPES = [
         "select u.n, t.k from u cross join t on t.v = u.id where u.id <= 10",
         1010,
         (1021, 0),
-        exact=False,
     ),
     Shape(
         "join with a scan inside",
@@ -96,34 +93,30 @@ SHAPES = [
         6003,
         (6004, 0),
     ),
-    Shape("join by an automatic index", "select a.n, b.n from u a join u b on b.n = a.n", 6000, (7999, 0), exact=False),
+    Shape("join by an automatic index", "select a.n, b.n from u a join u b on b.n = a.n", 6000, (7999, 0)),
     Shape("left join, all missing", "select u.n, t.k from u left join t on t.id = u.id + 50000", 4000, (4000, 0)),
     Shape(
         "group by an index",
         "select v, count(*) from t where v between 10 and 20 group by v",
         1100,
         (1101, 0),
-        exact=False,
     ),
-    Shape("group by a column", "select k, sum(x) from t where v < 10 group by k", 1000, (2001, 0), exact=False),
+    Shape("group by a column", "select k, sum(x) from t where v < 10 group by k", 1000, (2001, 0)),
     Shape("group by after a join", "select t.k, count(*) from u join t on t.id = u.t_id group by t.k", 4000, (6000, 0)),
     Shape("distinct", "select distinct x from t where v < 5", 500, (501, 0)),
     Shape("in a list", "select k from t where v in (1, 2, 3)", 300, (306, 0)),
-    Shape(
-        "in a subquery", "select k from t where id in (select t_id from u where id <= 100)", 200, (301, 0), exact=False
-    ),
+    Shape("in a subquery", "select k from t where id in (select t_id from u where id <= 100)", 200, (301, 0)),
     Shape("or over two indexes", "select k from t where v = 1 or id < 50", 149, (151, 0)),
     Shape(
         "exists for each row",
         "select n from u where id <= 50 and exists (select 1 from t where t.v = u.id)",
         100,
         (101, 0),
-        exact=False,
     ),
     Shape(
         "subquery for each row", "select n, (select k from t where t.id = u.t_id) from u where id <= 50", 100, (101, 0)
     ),
-    Shape("union", "select k from t where v = 1 union select k from t where v = 2", 200, (402, 0), exact=False),
+    Shape("union", "select k from t where v = 1 union select k from t where v = 2", 200, (402, 0)),
     Shape("union all", "select k from t where v = 1 union all select k from t where v = 2", 200, (202, 0)),
     Shape("window function", "select k, row_number() over (order by x) from t where v < 3", 300, (1202, 0)),
     Shape(
@@ -131,7 +124,6 @@ SHAPES = [
         "select k, sum(x) over (partition by k order by id) from t where v < 3",
         300,
         (1205, 0),
-        exact=False,
     ),
     Shape(
         "recursive query",
@@ -142,9 +134,8 @@ SHAPES = [
     Shape(
         "subquery kept and read twice",
         "with m as materialized (select id from u where id <= 20) select 1 from m, m",
-        20,
+        440,
         (441, 0),
-        exact=False,
     ),
     Shape("json_each", "select t.k from json_each('[1, 2, 3]') j join t on t.id = j.value", 6, (6, 0)),
     Shape("insert", "insert into t (k, v, x) values ('a', 1, 2)", 0, (0, 2), written=1),
@@ -166,18 +157,14 @@ SHAPES = [
     Shape("insert with a foreign key", "insert into child (parent_id) values (7)", 1, (1, 2), written=1),
     Shape("update by rowid", "update t set x = x + 1 where id = 7", 1, (1, 1), written=1),
     Shape("update by index", "update t set x = x + 1 where v = 7", 100, (101, 100), written=100),
-    Shape(
-        "update of the index it uses", "update t set v = v + 1 where v = 7", 100, (301, 200), written=100, exact=False
-    ),
+    Shape("update of the index it uses", "update t set v = v + 1 where v = 7", 100, (301, 200), written=100),
     Shape("update of a whole table", "update t set x = 1", 10000, (10000, 10000), written=10000),
-    Shape(
-        "update with a trigger", "update watched set n = n + 1 where id <= 10", 10, (31, 20), written=20, exact=False
-    ),
+    Shape("update with a trigger", "update watched set n = n + 1 where id <= 10", 10, (31, 20), written=20),
     Shape("delete by rowid", "delete from u where id = 7", 1, (1, 1), written=1),
     Shape("delete by range", "delete from t where id between 5 and 8", 4, (5, 4), written=4),
     Shape("delete by index", "delete from t where v = 9", 100, (101, 100), written=100),
     Shape("delete of a whole table", "delete from u", 0, (0, 2000), written=2000),
-    Shape("delete that cascades", "delete from parent where id = 7", 7, (15, 4), written=4, exact=False),
+    Shape("delete that cascades", "delete from parent where id = 7", 7, (15, 4), written=4),
 ]
 
 
@@ -205,10 +192,11 @@ def markdown() -> str:
         "| statement | rows read | estimate | ratio | D1 reads | rows written | D1 writes |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
+    exact = 0
     for shape in SHAPES:
         estimate = measured(meter, connection, shape).rows_read
         ratio = f"{estimate / shape.truth:.2f}" if shape.truth else "1.00" if estimate == 0 else "-"
+        exact += estimate == shape.truth
         cells = (shape.truth, estimate, ratio, shape.d1[0], shape.written, shape.d1[1])
         lines.append(f"| {shape.name} | " + " | ".join(map(str, cells)) + " |")
-    exact = sum(shape.exact for shape in SHAPES)
     return "\n".join([*lines, "", f"{exact} of {len(SHAPES)} shapes are exact."])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(NamedTuple):
     """What the executions of one SQL text cost. `rows_read` is an estimate that is never too low; the rest is
     exact, except that `steps` is 0 where an execution was not traced."""
 

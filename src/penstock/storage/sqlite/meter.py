@@ -1,206 +1,195 @@
 """What each SQL statement cost: rows written and pages exactly, rows read as an estimate that is never too low.
 
-SQLite counts the steps a statement took, not the rows it read. The estimate is the largest number of rows that fits
-the steps, the other counters and the statement's program (`cost.py`): for most statements that is the true number.
+SQLite counts the steps a statement took, not the rows it read. The estimate is the most rows that fit the steps, the
+rows returned and the loops of the statement (`loops.py`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from threading import get_ident
 from typing import Any
 
 import apsw
 
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.cost import Cost, Listing, Seen, cost_of, fingerprint
+from penstock.storage.sqlite.loops import Loops
 
-TEXTS_MAX = 512  # programs kept; a connection keeps as many prepared statements
-UNTRACED_FROM = 16  # executions; for fewer, tracing each is cheaper than looking at the program once more
-TOLD_MAX = 1_000  # events kept before they are added up
-COUNTER_SECONDS = 10.0  # no processor takes 2**32 steps faster, and after these SQLite's counter starts again
-ROWS_A_SECOND_MAX = 100_000_000  # no processor reads faster; asked only where a program changed as it was executed
-ROWS_A_PAGE_MAX = 65_536 // 6  # the largest page by the least room a row takes; asked only where a table is counted
-LOOK_SECONDS = 60.0  # how long a change of the schema may go unnoticed, should SQLite not tell
-CLOCK_SECONDS = 1.0  # how old a reading of the processor's clock may be; one costs a microsecond
+TEXTS_MAX = 512  # whose loops are kept; a connection keeps as many prepared statements
+LINES_MAX = 500  # instructions; in a longer program every step counts as a row
+COUNTER_SECONDS = 10.0  # no processor takes 2**32 steps faster, and then SQLite's counter starts again
+ROWS_A_SECOND_MAX = 100_000_000  # no processor reads faster; used only where the schema changed during an execution
+ROWS_A_PAGE_MAX = 65_536 // 6  # the largest page by the smallest row; used only where a table is counted whole
 
 _COUNTER_SIZE = 2**32
 _COUNTERS = itemgetter(
-    "SQLITE_STMTSTATUS_REPREPARE",
     "SQLITE_STMTSTATUS_VM_STEP",
     "SQLITE_STMTSTATUS_FULLSCAN_STEP",
     "SQLITE_STMTSTATUS_AUTOINDEX",
-    "SQLITE_STMTSTATUS_FILTER_MISS",
-    "SQLITE_STMTSTATUS_FILTER_HIT",
 )
-_NO_VALUES: Any = apsw._null_bindings  # type: ignore[attr-defined]  # what apsw itself lists programs with
 _TABLE_AT = "select tbl_name from ?.sqlite_schema where rootpage = :root"
 _ROWS_IN = "select count(*) from ?.?"
 
-Told = tuple[int, ...]  # runs, and what `_COUNTERS` takes out of an event
+Values = Mapping[str, Any] | Sequence[Any] | None
 
 
 class Meter:
-    """Measures one connection. A text that is measured may not also run unmeasured on it.
+    """Measures one connection.
 
-    It turns on SQLite's plan stability (QPSG): a plan then depends on the text and the schema, not on the values bound
-    to it, or each execution might have a program of its own. After a `pragma` or a change of the schema on this very
-    connection call `forget`; changes by other connections are noticed.
+    A statement whose executions visit a fixed number of rows, or exactly the rows they return, is not traced once this
+    is known. Call `forget` after a change of the schema on this very connection; changes by others are noticed.
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._connection = connection
-        self._costs: dict[str, tuple[int, Cost]] = {}
-        self._schema = 0  # goes up whenever programs may have changed
-        self._prepared = 0
-        self._look_at = 0.0
-        self._clock = (0.0, 0, 0.0)
-        self._told: dict[str, list[Told]] = {}
-        self._untraced: tuple[int, Cost] | None = None
+        self._known: dict[str, Loops | None] = {}
+        self._trusted: set[str] = set()  # texts that were looked at after an execution
+        self._by_value: set[str] = set()  # texts that SQLite compiles again for the values bound to them
+        self._uncounted: set[str] = set()  # texts with long programs in which no step counts a table whole
+        self._version: object = None
+        self._data = connection.data_version()
         self._snapshot = False
 
-    def begin(self, sql: str, *, executions: int | None = None) -> None:
-        """Starts to measure. Say how many executions there will be, and those that are cheap anyway are not traced."""
-        self._let_go()
-        self._untraced = None
-        if executions is not None and executions >= UNTRACED_FROM and (cost := self._cost(sql)) and cost.bounded:
-            self._untraced = executions, cost
-            self._connection.trace_v2(0, None, id=self)
-        else:
-            if not self._connection.in_transaction:
-                self._hold(sql)
-            self._told = {}
-            self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._note, id=self)
-        self._began = time.perf_counter()
-        if self._began > self._clock[0] or self._clock[1] != get_ident():
-            self._clock = (self._began + CLOCK_SECONDS, get_ident(), time.thread_time())
-            if self._began > self._look_at:
-                self._look_at = self._began + LOOK_SECONDS
-                self.forget()
-        self._changes = self._connection.total_changes()
+    def begin(self, sql: str, values: Values = None, *, executions: int = 1) -> None:
+        """Start to measure the next `executions` of a text; `values` are those of the first."""
+        connection = self._connection
+        if self._snapshot:
+            self._release()
+        self._values = values
+        self._executions = executions
+        loops = self._known[sql] if sql in self._known and sql not in self._by_value else self._look(sql)
+        self._traced = sql not in self._trusted or loops is None or (loops.fixed is None and loops.beside_rows is None)
+        if self._traced:
+            if loops is not None and loops.counted and loops.only_reads and not connection.in_transaction:
+                self._hold()
+            self._events: list[tuple[int, ...]] = []
+            self._sql = sql
+            self._processor = time.thread_time()
+            connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._note, id=self)
+        self._changes = connection.total_changes()
         self._pages = self._pages_read()
+        self._began = time.perf_counter()
 
-    def end(self, sql: str, *, rows: int | None = None) -> Measure:
-        """What all executions since `begin` cost together. They have to be finished or closed by now.
+    def end(self, sql: str, *, rows: int | None = None, rows_max: int | None = None) -> Measure:
+        """What the executions since `begin` cost. They have ended or were closed.
 
-        `rows` is how many rows they returned, given only if each of them ran to its end: the estimate is tighter then.
-        Executions that were not traced have 0 steps.
+        `rows` is the number of rows they returned, given only if each ran to its end. Otherwise `rows_max` is the most
+        rows they can have returned.
         """
-        pages = (self._pages_read() - self._pages) % _COUNTER_SIZE
-        changes = self._connection.total_changes() - self._changes
+        connection = self._connection
         seconds = time.perf_counter() - self._began
-        if self._untraced is not None:
-            executions, cost = self._untraced
-            read = self._read_untraced(sql, cost, Seen(executions, rows, changes), seconds)
-            return Measure(sql, executions, read, changes, pages, 0, seconds)
-        self._connection.trace_v2(0, None, id=self)
-        executions = steps = read = 0
-        alone = len(self._told) == 1
-        for text, events in self._told.items():
-            if text != sql and text not in sql:
-                continue  # it ran inside a function or a virtual table
-            told = events[0] if len(events) == 1 else _sum(events)
-            executions += told[0]
-            taken = told[2] % _COUNTER_SIZE
-            if seconds > COUNTER_SECONDS and (lost := self._steps_lost()):
-                taken += lost
-                read += taken
-            else:
-                read += self._read(text, told, taken, rows if alone else None, changes if alone else None, pages)
-            steps += taken
-        self._let_go()
-        return Measure(sql, executions, read, changes, pages, steps, seconds)
+        pages = (self._pages_read() - self._pages) % _COUNTER_SIZE
+        changes = connection.total_changes() - self._changes
+        if not self._traced:
+            read = self._untraced(sql, rows, rows_max, seconds)
+            return Measure(sql, self._executions, read, changes, pages, 0, seconds)
+        connection.trace_v2(0, None, id=self)
+        runs = len(self._events)
+        steps, scanned, indexed = self._events[0] if runs == 1 else _sum(self._events)
+        lost = 0
+        if seconds > COUNTER_SECONDS:
+            lost = int((time.thread_time() - self._processor) / COUNTER_SECONDS) * _COUNTER_SIZE
+        if self._changed() or sql not in self._trusted:
+            self._look(sql)
+        loops = self._known[sql]
+        if sql not in self._by_value:
+            self._trusted.add(sql)
+        if loops is None or (sql in self._by_value and runs > 1):  # each execution may have had a program of its own
+            counts = loops.counts if loops is not None else sql not in self._uncounted
+            read = steps + (pages * ROWS_A_PAGE_MAX if counts else 0)
+        else:
+            read = loops.most(runs, steps, scanned + indexed, rows)
+            if loops.counts:
+                times = min(runs * loops.counts, read) if loops.counts_once else read
+                read += times * (max(self._counted(loops, changes, pages), 1) - 1)
+        if self._snapshot:
+            self._release()
+        return Measure(sql, runs, read + lost, changes, pages, steps + lost, seconds)
 
     def forget(self) -> None:
-        """Has every program looked at again before its next estimate."""
-        self._schema += 1
+        """Look at every program again before its next estimate."""
+        self._known.clear()
+        self._trusted.clear()
+        self._by_value.clear()
+        self._uncounted.clear()
 
     def _note(self, event: dict[str, Any]) -> None:
-        """Takes down what SQLite tells at the end of each execution."""
-        events = self._told.setdefault(event["sql"], [])
-        events.append((1, *_COUNTERS(event["stmt_status"])))
-        if len(events) >= TOLD_MAX:
-            events[:] = [_sum(events)]
+        if event["sql"] == self._sql or event["sql"] in self._sql:  # else it ran inside a function or a virtual table
+            self._events.append(_COUNTERS(event["stmt_status"]))
 
     def _pages_read(self) -> int:
         status = self._connection.status
         return status(apsw.SQLITE_DBSTATUS_CACHE_HIT)[0] + status(apsw.SQLITE_DBSTATUS_CACHE_MISS)[0]
 
-    def _steps_lost(self) -> int:
-        """Steps that may be missing because the counter started again."""
-        return int((time.thread_time() - self._clock[2]) / COUNTER_SECONDS) * _COUNTER_SIZE
-
-    def _read(self, text: str, told: Told, steps: int, rows: int | None, changes: int | None, pages: int) -> int:
-        """The most rows that were read; where the program cannot be read, every step counts as a row."""
-        runs, compiled, _, scanned, indexed, passed, stopped = told
-        cost = self._cost(text, compiled_again=compiled > 0)
-        if cost is None:
-            return steps + pages * ROWS_A_PAGE_MAX
-        most = cost.most((runs, rows, changes, steps, scanned, indexed, passed, stopped))
-        # A statement that met a changed schema was compiled again; the steps of its first attempts were counted too.
-        for attempt in range(1, 1 + compiled * (1 + cost.transactions)):
-            other = cost.most((runs, rows, changes, steps - attempt, scanned, indexed, passed, stopped))
-            most = max(filter(None, (most, other)), default=None)
-        if most is None:
-            return steps + (pages * ROWS_A_PAGE_MAX if cost.counts_tables else 0)
-        return most.visits + (self._counted(cost, most.counted, changes, pages) if most.counted else 0)
-
-    def _read_untraced(self, sql: str, cost: Cost, seen: Seen, seconds: float) -> int:
-        listing = self._listed(sql)
-        most = cost.most(seen) or cost.most(Seen(seen.runs))
-        if listing is None or fingerprint(listing) != cost.fingerprint or most is None:
+    def _untraced(self, sql: str, rows: int | None, rows_max: int | None, seconds: float) -> int:
+        loops = self._look(sql) if self._changed() else self._known[sql]
+        returned = rows if rows is not None else None if rows_max is None else rows_max + self._executions
+        if loops is not None and loops.fixed is not None and (returned is None or loops.beside_rows is None):
+            return loops.fixed * self._executions
+        if loops is None or loops.beside_rows is None or returned is None:
             return int(seconds * ROWS_A_SECOND_MAX)
-        return most.visits
+        most = returned + loops.beside_rows * self._executions
+        return most if loops.fixed is None else min(most, loops.fixed * self._executions)
 
-    def _cost(self, text: str, *, compiled_again: bool = False) -> Cost | None:
-        """What is known about the program. It is looked at again whenever SQLite compiled anything in between."""
-        prepared = self._connection.cache_stats()["misses"]
-        if prepared != self._prepared or compiled_again:
-            self._prepared = prepared
-            self._schema += 1
-        schema, cost = self._costs.get(text, (-1, None))
-        if schema == self._schema:
-            return cost
-        listing = self._listed(text)
-        if listing is None:
-            return None
-        if cost is None or cost.fingerprint != fingerprint(listing):
-            cost = cost_of(tuple(listing))
-            if len(self._costs) >= TEXTS_MAX:
-                del self._costs[next(iter(self._costs))]
-        self._costs[text] = self._schema, cost
-        return cost
-
-    def _listed(self, text: str) -> Listing | None:
-        """The program as it would be compiled now: from the schema in memory, which the last execution found current."""
-        self._prepared += 1
+    def _changed(self) -> bool:
+        """Whether another connection changed the schema; asked only after it changed anything."""
+        if self._version is not None and self._data == self._connection.data_version():
+            return False
+        self._data = self._connection.data_version()
+        before = self._version
         try:
-            return self._connection.execute(text, _NO_VALUES, explain=1, can_cache=False).fetchall()
+            self._version = self._connection.execute("pragma schema_version").get
         except apsw.Error:
-            return None
+            self._version = None  # it may have changed
+        if self._version is not None and before in (None, self._version):
+            return False
+        self.forget()
+        return True
 
-    def _hold(self, sql: str) -> None:
-        """A table that is counted whole is counted again at the end, and nobody may change it until then."""
-        cost = self._costs[sql][1] if sql in self._costs else self._cost(sql)
-        if cost is not None and cost.tables_counted and cost.only_reads:
+    def _look(self, sql: str) -> Loops | None:
+        """Count the loops of the program as SQLite would compile it now, for these values."""
+        if len(self._known) >= TEXTS_MAX:
+            self.forget()
+        execute, compiled = self._connection.execute, list[int]()
+        self._connection.trace_v2(
+            apsw.SQLITE_TRACE_PROFILE,
+            lambda event: compiled.append(event["stmt_status"]["SQLITE_STMTSTATUS_REPREPARE"]),
+            id=self,
+        )
+        try:
+            listing = execute(sql, self._values, explain=1, can_cache=False).fetchall()
+            if self._values and listing:
+                # Listing a plan compiles a statement once more; SQLite did it again for the values.
+                execute(sql, self._values, explain=2, can_cache=False).fetchall()
+                (self._by_value.add if compiled[-1] > 1 else self._by_value.discard)(sql)
+        except (apsw.Error, TypeError):
+            listing = []
+        finally:
+            self._connection.trace_v2(0, None, id=self)
+        self._known[sql] = loops = Loops(listing) if 0 < len(listing) <= LINES_MAX else None
+        if loops is None and listing and all(line[1] != "Count" for line in listing):
+            self._uncounted.add(sql)
+        return loops
+
+    def _hold(self) -> None:
+        """Keep other connections from changing a table that will be counted again at the end."""
+        try:
+            self._connection.execute("begin")
+            self._snapshot = True
+        except apsw.Error:
+            pass  # the estimate will be further off
+
+    def _release(self) -> None:
+        self._snapshot = False
+        self._connection.execute("commit")
+
+    def _counted(self, loops: Loops, changes: int, pages: int) -> int:
+        """No fewer rows than there were in the largest of the tables that were counted whole."""
+        if self._connection.in_transaction:
             try:
-                self._connection.execute("begin")
-                self._snapshot = True
-            except apsw.Error:
-                pass  # the estimate will be further off
-
-    def _let_go(self) -> None:
-        if self._snapshot:
-            self._snapshot = False
-            self._connection.execute("commit")
-
-    def _counted(self, cost: Cost, times: int, changes: int | None, pages: int) -> int:
-        """No fewer rows than there were in the tables that were counted whole."""
-        if self._connection.in_transaction and changes is not None and cost.tables_counted and not cost.hides_deletes:
-            try:
-                return times * (max(self._size(*table) for table in cost.tables_counted) + changes)
+                # A change may replace one row for each unique key, which SQLite does not count as a change.
+                return max(self._size(*table) for table in loops.counted) + changes * loops.probes
             except apsw.Error:
                 pass  # one of them is gone
         return pages * ROWS_A_PAGE_MAX
@@ -211,8 +200,8 @@ class Meter:
         return int(self._connection.execute(_named(_ROWS_IN, database, table or "sqlite_schema")).get)
 
 
-def _sum(events: list[Told]) -> Told:
-    return tuple(map(sum, zip(*events, strict=True)))
+def _sum(events: list[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip((0,) * 3, *events, strict=True)))
 
 
 def _named(sql: str, *names: str) -> str:

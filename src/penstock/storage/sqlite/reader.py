@@ -28,7 +28,7 @@ class SqliteReader:
         text = countable(sql)
         rows: int | None = None
         if self._meter is not None:
-            self._meter.begin(text)
+            self._meter.begin(text, parameters)
         try:
             timed = nullcontext() if seconds_max is None else at_most(self._connection, seconds_max, sql)
             with translated(self._path), timed:
@@ -39,7 +39,9 @@ class SqliteReader:
                 f"The database refused a query: {error}. It was: {one_line(sql)}", sql=sql, cause=str(error)
             ) from error
         finally:
-            measure = self._meter.end(text, rows=rows) if self._meter is not None else Measure(sql, 1, 0, 0, 0, 0, 0.0)
+            measure = Measure(sql, 1, 0, 0, 0, 0, 0.0)
+            if self._meter is not None:
+                measure = self._meter.end(text, rows=rows, rows_max=rows_max + 1)
         return Rows(columns, values, measure)
 
     def close(self) -> None:

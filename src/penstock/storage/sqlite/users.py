@@ -75,7 +75,9 @@ class _Run:
         meter = self._session.meter
         self._returned = 0
         if meter is not None:
-            meter.begin(sql, executions=sum(len(call.rows) if isinstance(call, WriteMany) else 1 for call in calls))
+            many = [call.rows if isinstance(call, WriteMany) else (call.parameters,) for call in calls]
+            values = next((rows[0] for rows in many if rows), None)
+            meter.begin(sql, values, executions=sum(map(len, many)))
         for call in calls:
             try:
                 if type(call) is Write:
@@ -152,13 +154,13 @@ class SqliteTransaction(UsersTransaction):
         text, before = countable(sql), connection.total_changes()
         measure = Measure(sql, 1, 0, 0, 0, 0, 0.0)
         if meter is not None:
-            meter.begin(text)
+            meter.begin(text, bound)
         with at_most(connection, seconds_max, sql):
             columns, values = query(connection, text, bound, rows_max + 1)
         changes = connection.changes() if connection.total_changes() != before else 0
         last_row_id = connection.last_insert_rowid()
         if meter is not None:
-            measure = meter.end(text, rows=len(values) if len(values) <= rows_max else None)
+            measure = meter.end(text, rows=len(values) if len(values) <= rows_max else None, rows_max=rows_max + 1)
             self._measures.append((self._task, measure))
         elif self._session.meter is not None:
             self._session.meter.forget()
@@ -169,7 +171,7 @@ class SqliteTransaction(UsersTransaction):
         meter = self._session.meter
         text = countable(sql)
         if meter is not None:
-            meter.begin(text)
+            meter.begin(text, bound)
         found = query(self._session.connection, text, bound)
         self._changes = self._session.connection.changes()  # before the meter looks at the program: that sets it to 0
         if meter is not None:
