@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import penstock as ps
 from penstock.queues.queue import Queue
-from penstock.testing.disk import Disk
+from tests.disk import Disk
 
 EFFECT = "insert into effects (what) values (:what)"
 

@@ -10,7 +10,7 @@ from penstock.queues.letters import Which
 from penstock.queues.queue import Queue
 from penstock.runtime.events import StoreFailed
 from penstock.testing import CRASH_POINTS, TestApp, WorkerFailed, attempt, virtual
-from penstock.testing.disk import Operation
+from tests.disk import Operation
 from tests.flow.shop import EFFECT, Listing, OnDisk, Photo, effects, shop_app
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.disk import Disk
 from tests.contract.inspection import SqliteInspect
+from tests.disk import Disk
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.contracts.store import Store
 from penstock.model.outcome import DONE
 from penstock.runtime.events import EngineEvent, MessageSettled
-from penstock.testing.disk import Disk
+from tests.disk import Disk
 
 EFFECT = "insert into effects (what) values (:what)"
 PATIENCE_SECONDS = 20.0  # a test that waits longer than this waits for something that will not happen

@@ -16,9 +16,9 @@ from penstock.model.errors import PenstockError, StoreCorrupt, StoreError
 from penstock.model.message import checksum
 from penstock.runtime.groups import commit_group
 from penstock.storage.sqlite.store import SqliteStore
-from penstock.testing.disk import Damage, flip_byte
 from tests.contract.inspection import SqliteInspect
 from tests.contract.material import T0, Desk, message, rules, want
+from tests.disk import Damage, flip_byte
 from tests.luck.shop import Order, Shop, running
 
 pytestmark = pytest.mark.fault("F16")

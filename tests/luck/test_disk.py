@@ -11,7 +11,7 @@ from random import Random
 import apsw
 import pytest
 
-from penstock.testing.disk import Disk, Operation, flip_byte
+from tests.disk import Disk, Operation, flip_byte
 
 WRITE_FROM_OUTSIDE = """
 import sys, apsw

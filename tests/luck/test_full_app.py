@@ -11,8 +11,8 @@ import pytest
 
 from penstock.model.errors import StorageFull
 from penstock.runtime.events import MessageSettled, StorageRanFull
-from penstock.testing.disk import Disk
 from tests.contract.inspection import SqliteInspect, check_conservation
+from tests.disk import Disk
 from tests.luck.shop import EFFECT, Order, Shop, running
 
 pytestmark = pytest.mark.fault("F14")

@@ -12,10 +12,10 @@ from penstock.model.errors import StorageFull
 from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, Again, Dead, Failure, Settlement
 from penstock.storage.sqlite.store import SqliteStore
-from penstock.testing.disk import Disk
 from tests.contract.conftest import at_a_desk
 from tests.contract.inspection import SqliteInspect, check_conservation
 from tests.contract.material import ITEMS, NEW_ITEM, ORDERS, Desk, Sheet, message, read_rows, sheet, want
+from tests.disk import Disk
 
 pytestmark = pytest.mark.fault("F14")
 

@@ -18,7 +18,6 @@ from penstock.model.errors import PenstockError, StoreError
 from penstock.runtime.events import StoreFailed
 from penstock.runtime.groups import GroupResult, commit_group
 from penstock.storage.sqlite.store import SqliteStore
-from penstock.testing.disk import Disk, Operation
 from tests.contract.inspection import Counted, SqliteInspect, check_conservation
 from tests.contract.material import (
     ITEMS,
@@ -34,6 +33,7 @@ from tests.contract.material import (
     sheet,
     want,
 )
+from tests.disk import Disk, Operation
 from tests.luck.shop import EFFECT, Order, Shop, running
 
 pytestmark = pytest.mark.fault("F15")

@@ -15,7 +15,7 @@ import pytest
 
 from penstock.model.errors import StoreError, StoreUnavailable
 from penstock.storage.sqlite import connection as opening
-from penstock.testing.disk import Disk, Operation
+from tests.disk import Disk, Operation
 from tests.luck.shop import Shop
 
 pytestmark = pytest.mark.fault("F15")

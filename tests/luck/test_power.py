@@ -13,9 +13,9 @@ import pytest
 from penstock.model.errors import PenstockError, StoreCorrupt
 from penstock.model.outcome import DONE
 from penstock.storage.sqlite.store import SqliteStore
-from penstock.testing.disk import Disk
 from tests.contract.inspection import SqliteInspect, check_conservation
 from tests.contract.material import ITEMS, NEW_ITEM, ORDERS, T0, Desk, message, read_rows, rules, sheet, want
+from tests.disk import Disk
 
 pytestmark = pytest.mark.fault("F13")
 
