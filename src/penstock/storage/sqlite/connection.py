@@ -122,6 +122,8 @@ def _set_up(connection: apsw.Connection, path: Path, synchronous: str, read_only
         "pragma query_only = on" if read_only else "pragma wal_autocheckpoint = 0",
     ):
         connection.execute(pragma).fetchall()
+    # Without this SQLite compiles a statement with `limit :limit` again for each execution, as claims have.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     if not read_only and str(connection.pragma("journal_mode")).lower() != "wal":
         raise StoreUnavailable(f"{path} cannot use write-ahead logging here; put it on a local disk.", path=str(path))
 
