@@ -5,36 +5,44 @@ from __future__ import annotations
 import gc
 import os
 import random
+import shutil
 import signal
 import sys
-from collections import defaultdict
+import tempfile
 from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
 from tests.bytecode import compile_all
-from tests.extent import EVERYTHING, examples
+from tests.extent import EVERYTHING
 
 pytest_plugins = ["tests.plugins.spec_report"]
 
 SEED = pytest.StashKey[int]()
-
-# On PostgreSQL a test costs ten times as much. Of those that only say that a program does the same on both, a sample, always
-# the same, runs in `make test`, and all in `make both`. The stores' own contract always runs whole. What is marked `alike`
-# takes seconds there and is in no sample.
-ONE_IN = 25
-SYSTEMS_ONE_IN = 6  # of what is left of the systems' tests, others on every run
-DISORDER = {"shuffled", "duplicated", "both"}
 NOTES = pytest.StashKey[list[str]]()
+MEMORY = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
+
+FIXED_SEED = 1  # of every run but those of `make test-all`
+# A test on PostgreSQL takes ten times as long as on SQLite. Where a test only shows that an app behaves the same on both
+# stores, the PostgreSQL case is slow for all but one in this many, chosen by the name of the case. `tests/contract`,
+# `tests/crash` and `tests/upgrade` always run on both stores.
+POSTGRES_ONE_IN = 12
+ON_BOTH = {"crash", "upgrade"}
+DISORDER = {"shuffled", "duplicated", "both"}
+SHARED_MEMORY = Path("/dev/shm")
+SHARED_MEMORY_BYTES = 2_000_000_000  # that have to be free
 
 sys.dont_write_bytecode = False  # until the tests are collected
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 compile_all()
-# A busy machine stands still for longer than any deadline of one example.
-settings.register_profile("penstock", deadline=None, max_examples=examples(100))
-settings.load_profile("penstock")
+# No deadline: on a busy machine one example can take any time.
+settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("random", deadline=None, print_blob=True, max_examples=300)
+settings.load_profile("random" if EVERYTHING else "fixed")
 # A shell lets what it starts in the background ignore Ctrl-C, and so would every process that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -54,16 +62,30 @@ def note(pytestconfig: pytest.Config) -> Callable[[str], None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--seed", type=int, help="repeat a run's randomness (or PENSTOCK_SEED; default: a new seed each run)"
+        "--seed",
+        type=int,
+        help=f"repeat a run's randomness (or PENSTOCK_SEED; default: {FIXED_SEED}, in `make test-all` a new seed each run)",
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    given = config.getoption("--seed")
+    """Choose the seed, also for Hypothesis. The workers of a parallel run receive the options that are set here."""
+    given = config.option.seed
     if given is None:
-        given = os.environ.get("PENSTOCK_SEED") or random.SystemRandom().randrange(2**32)
-    config.stash[SEED] = int(given)
+        drawn = random.SystemRandom().randrange(2**32) if EVERYTHING else FIXED_SEED
+        given = int(os.environ.get("PENSTOCK_SEED") or drawn)
+    config.stash[SEED] = config.option.seed = given
     config.stash[NOTES] = []
+    if EVERYTHING and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(given)
+    if config.option.numprocesses and not is_worker(config):
+        _keep_files_in_memory(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if MEMORY in config.stash:
+        config.stash[MEMORY].cleanup()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -71,9 +93,16 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = {item for item in items if isinstance(item, pytest.Function) and _is_left_out(item)}
-    rest = [item for item in items if isinstance(item, pytest.Function) and item not in left_out]
-    left_out |= _not_their_turn(rest, config.stash[SEED])
+    """Mark the PostgreSQL cases that are slow, and leave slow tests to `make test-all` and to `pytest -m`."""
+    left_out = set[pytest.Item]()
+    for item in items:
+        given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        store, only = given.get("kept_on", given.get("store")), item.get_closest_marker("only_on")
+        if store is not None and only is not None:
+            left_out |= set() if only.args[0] == store else {item}
+        elif _is_slow(item, store, given):
+            item.add_marker("slow")
+            left_out |= set() if EVERYTHING or config.option.markexpr else {item}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
@@ -85,44 +114,53 @@ def pytest_collection_finish() -> None:
     sys.dont_write_bytecode = True
 
 
-def _is_left_out(item: pytest.Function) -> bool:
-    if not EVERYTHING and item.get_closest_marker("thorough"):
+def _is_slow(item: pytest.Item, store: object, given: dict[str, object]) -> bool:
+    marks = list(item.iter_markers("slow"))
+    if any(not mark.args or store in mark.args for mark in marks):
         return True
-    given = item.callspec.params if hasattr(item, "callspec") else {}
-    kept, only = given.get("kept_on", given.get("store")), item.get_closest_marker("only_on")
-    if kept is not None and only is not None:
-        return bool(only.args[0] != kept)
-    if EVERYTHING or kept != "postgres":
-        return False
-    if item.get_closest_marker("alike"):
-        return True
-    if item.get_closest_marker("on_both") or "crash" in item.path.parts:
+    if store != "postgres" or not ON_BOTH.isdisjoint(item.path.parts):
         return False
     disorderly = any(value in DISORDER for value in given.values() if isinstance(value, str))
-    return disorderly or bool(crc32(item.nodeid.encode()) % ONE_IN)
+    return disorderly or bool(crc32(item.nodeid.encode()) % POSTGRES_ONE_IN)
 
 
-def _not_their_turn(tests: list[pytest.Function], seed: int) -> set[pytest.Function]:
-    """Of tests with many cases those that this run, by its seed, does not try. It is the same for one file alone."""
-    alike: defaultdict[tuple[str, int], list[pytest.Function]] = defaultdict(list)
-    left_out = set[pytest.Function]()
-    for item in () if EVERYTHING else tests:
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        kept_on = given.get("kept_on", given.get("store"))
-        asked = item.get_closest_marker("one_in")
-        if asked is not None:
-            alike[f"{item.nodeid.partition('[')[0]} {kept_on}", asked.args[0]].append(item)
-        elif kept_on == "postgres" and "systems" in item.path.parts and not item.get_closest_marker("only_on"):
-            left_out |= {item} if random.Random(f"{seed} {item.nodeid}").randrange(SYSTEMS_ONE_IN) else set()
-    for (name, share), cases in alike.items():
-        left_out.update(random.Random(f"{seed} {name}").sample(cases, len(cases) + len(cases) // -share))
-    return left_out
+def _keep_files_in_memory(config: pytest.Config) -> None:
+    """Where there is room: a disk makes thousands of small databases wait."""
+    if os.access(SHARED_MEMORY, os.W_OK) and shutil.disk_usage(SHARED_MEMORY).free >= SHARED_MEMORY_BYTES:
+        config.stash[MEMORY] = tempfile.TemporaryDirectory(prefix="p", dir=SHARED_MEMORY, ignore_cleanup_errors=True)
+        Path(config.stash[MEMORY].name).chmod(0o711)  # PostgreSQL refuses to run as root and enters as another user
+        os.environ["TMPDIR"] = config.stash[MEMORY].name
+        tempfile.tempdir = None  # so that it is read anew
+
+
+def _encodable(text: str) -> str:
+    """Without the lone surrogates that a test may have logged: a worker cannot send them with its report."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs a part of the tests for another one."""
+    return hasattr(config, "workerinput")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if is_worker(session.config):
+        session.config.workeroutput["notes"] = session.config.stash[NOTES]  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Collect the notes of a worker that ended."""
+    node.config.stash[NOTES].extend(getattr(node, "workeroutput", {}).get("notes", []))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    report.sections = [(name, _encodable(text)) for name, text in report.sections]
     if report.failed:
+        if (text := str(report.longrepr)) != _encodable(text):
+            report.longrepr = _encodable(text)
         report.sections.append(("seed", f"repeat with: --seed {item.config.stash[SEED]}"))
     return report
 

@@ -1,12 +1,26 @@
-"""How much is looked at: a sample and small numbers in `make test`, everything in `make both` and `make crash`."""
+"""Decides how much of the suite runs: a fixed part in `make test`, everything in `make test-all`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
 
 EVERYTHING = "PENSTOCK_EVERYTHING" in os.environ
 
 
-def examples(most: int) -> int:
-    """How many examples of a property are tried: a quarter unless everything is asked for."""
-    return most if EVERYTHING else most // 4
+def sampled(
+    names: str, cases: Iterable[Any], *, every: int, ids: Callable[[Any], str] | None = None
+) -> pytest.MarkDecorator:
+    """Parametrize a test whose cases resemble each other: each `every`th case is unmarked, the others are slow."""
+    is_one = "," not in names
+    return pytest.mark.parametrize(
+        names,
+        [
+            pytest.param(*([case] if is_one else case), marks=[pytest.mark.slow] if number % every else [])
+            for number, case in enumerate(cases)
+        ],
+        ids=ids,
+    )

@@ -25,15 +25,11 @@ SAYS = {
 
 
 BOTH = pytest.mark.parametrize("store", ["sqlite", "postgres"])
-ON_BOTH = {"fan_out.py"}  # in `make test`; of the others a sample
 SMALL = {"MESSAGES": "400", "KILLS": "2"}  # who kills in earnest is in `tests/crash`
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "example",
-    [pytest.param(path, id=path.name, marks=pytest.mark.on_both if path.name in ON_BOTH else ()) for path in EXAMPLES],
-)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_does_what_it_says(example: Path, store: str, tmp_path: Path) -> None:
     shutil.copytree(example.parent, tmp_path / "examples")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}

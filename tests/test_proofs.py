@@ -66,7 +66,7 @@ def test_the_page_that_says_which_trigger_to_take_has_pace_memory_and_retries_of
 
 def test_marks_are_found_wherever_they_stand() -> None:
     source = """
-pytestmark = [pytest.mark.alike, pytest.mark.fault("F01")]
+pytestmark = [pytest.mark.slow("postgres"), pytest.mark.fault("F01")]
 
 @pytest.mark.parametrize("a", [1, pytest.param(2, marks=pytest.mark.spec("B1-02"))])
 @pytest.mark.spec("A1-01", "A1-02")

@@ -23,7 +23,7 @@ from tests.crash.marksman import Kill, Marksman
 from tests.crash.oracle import Oracle
 from tests.crash.reckoning import Reckoning
 from tests.crash.test_pauses import pause_outside_of_a_transaction
-from tests.extent import EVERYTHING
+from tests.extent import EVERYTHING, sampled
 
 EVERYTHING_KILLS = KILLS // 2 if EVERYTHING else 10
 KILLS_A_ROUND = 10
@@ -86,7 +86,7 @@ def test_everything_at_once_happens_once_through_kills_at_any_moment(
     assert site.tracebacks() == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F03", "F12", "F35")
 @pytest.mark.spec("A2-09")
 def test_everything_at_once_happens_once_through_pauses_longer_than_a_lease(
@@ -116,7 +116,7 @@ def test_everything_at_once_happens_once_through_pauses_longer_than_a_lease(
     assert site.tracebacks() == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F01")
 @pytest.mark.parametrize("dies", ["the only worker", "its neighbour"])
 def test_a_controller_at_work_holds_up_nobody_when_a_worker_dies(dies: str, site: Site, oracle: Oracle) -> None:
@@ -150,9 +150,8 @@ def test_a_controller_at_work_holds_up_nobody_when_a_worker_dies(dies: str, site
 # -- controls of the harness itself -----------------------------------------------------------------------
 
 
-@pytest.mark.alike
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow("postgres")
+@sampled("kind", KINDS, every=5)
 def test_who_saves_an_effect_outside_of_his_unit_is_found_out_by_a_few_kills(
     kind: str, site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
 ) -> None:
@@ -172,7 +171,7 @@ def test_who_saves_an_effect_outside_of_his_unit_is_found_out_by_a_few_kills(
     assert {KIND_OF[line.split()[0]] for line in found} == {kind}
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_a_run_without_kills_is_clean_and_each_damage_to_it_is_named(site: Site, oracle: Oracle) -> None:
     scene = Scene(site, oracle, Random(0))
     with scene.workers():

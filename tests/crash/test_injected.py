@@ -19,7 +19,7 @@ from tests.crash.grounds import PostgresGround
 from tests.crash.harness import SOCKETS_VARIABLE
 from tests.crash.injection import Injector
 from tests.crash.oracle import Oracle
-from tests.extent import EVERYTHING
+from tests.extent import EVERYTHING, sampled
 
 FAULTS = ["40001", "40P01", "lost before", "lost after"]
 SAMPLE = 8  # statements of each run that are tried in `make test`; `make crash` tries all
@@ -109,8 +109,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Postgres
 
 
 @pytest.mark.fault("F24")
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("fault", FAULTS)
+@sampled("fault", FAULTS, every=4)
 def test_a_fault_at_any_statement_changes_nothing_of_what_happens(
     fault: str,
     ground: PostgresGround,

@@ -14,7 +14,7 @@ from tests.crash.harness import KILLS, Site, Victim
 from tests.crash.journal import wait_until
 from tests.crash.marksman import Kill, Marksman, quantile, spread
 from tests.crash.oracle import Oracle, read_ids
-from tests.extent import EVERYTHING
+from tests.extent import EVERYTHING, sampled
 
 SUPERVISED_KILLS = KILLS // 20 if EVERYTHING else 4  # each costs a fresh interpreter
 REDELIVERED_SECONDS = 2.0  # the promise on one host
@@ -148,7 +148,7 @@ ELSEWHERE = {
     *("step.before", "step.after", "step.saved"),
 }
 CASES = [
-    pytest.param(point, nth, marks=() if nth == 1 else pytest.mark.alike)
+    (point, nth)
     for point in CRASH_POINTS
     for nth in (1, 6)
     if point not in ELSEWHERE and (nth == 1 or point not in ONCE_A_LIFE)
@@ -157,8 +157,7 @@ CASES = [
 
 @pytest.mark.fault("F01")
 @pytest.mark.spec("A1-09", "A2-09", "A13-11")
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("point, nth", CASES)
+@sampled("point, nth", CASES, every=4)
 def test_a_worker_killed_at_a_crash_point_loses_and_doubles_nothing(
     point: str, nth: int, site: Site, oracle: Oracle
 ) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.crash.harness import Site
 from tests.crash.oracle import Oracle, read_ids
+from tests.extent import sampled
 
 STAGES = ("first", "second")
 NUMBERS = set(range(10))
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize(
+@sampled(
     "damage, complaint",
     [
         ("delete from effects where queue = 'first' and number = 3", "first: 1 lost, such as [3]"),
@@ -23,6 +21,7 @@ NUMBERS = set(range(10))
         ("insert into effects (queue, number, pid) values ('first', 99, 1)", "first: 1 invented, such as [99]"),
         ("delete from penstock_counters where queue = 'second'", "second: 0 acked, 10 effects"),
     ],
+    every=2,
 )
 def test_an_effect_too_few_or_too_many_is_found(damage: str, complaint: str, site: Site, oracle: Oracle) -> None:
     do_ten(site, oracle)
@@ -33,14 +32,14 @@ def test_an_effect_too_few_or_too_many_is_found(damage: str, complaint: str, sit
     assert complaint in oracle.lost_or_doubled(NUMBERS, NUMBERS, STAGES)
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize(
+@sampled(
     "damage",
     [
         "update penstock_counters set sent = sent + 1 where queue = 'first'",
         "update penstock_counters set acked = acked - 1 where queue = 'first'",
         "update penstock_counters set dead = dead + 1 where queue = 'first'",
     ],
+    every=2,
 )
 def test_a_queue_that_does_not_add_up_is_found(damage: str, site: Site, oracle: Oracle) -> None:
     do_ten(site, oracle)

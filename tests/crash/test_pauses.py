@@ -19,12 +19,11 @@ LEASE_SECONDS = 1.0
 
 @pytest.mark.fault("F03")
 @pytest.mark.spec("A2-09", "A2-10")
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "queue, way",
     [
         ("patient", "block"),  # paused on the processor: it returns late and wants to save an effect and a settlement
-        pytest.param("patient", "wait", marks=pytest.mark.alike),  # paused while it waits: the same
+        pytest.param("patient", "wait", marks=pytest.mark.slow),  # paused while it waits: the same
         ("brief", "wait"),  # paused past its wall limit as well: it is cancelled late and wants to save a failure
     ],
 )

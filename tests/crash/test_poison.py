@@ -36,13 +36,12 @@ def quick(numbers: Iterable[int], seconds: float = 0.001) -> list[dict[str, Any]
 
 
 @pytest.mark.fault("F06")
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "way, code",
     [
         ("kill", -signal.SIGKILL),
-        pytest.param("segfault", -signal.SIGSEGV, marks=pytest.mark.alike),
-        pytest.param("exit", 1, marks=pytest.mark.alike),
+        pytest.param("segfault", -signal.SIGSEGV, marks=pytest.mark.slow),
+        pytest.param("exit", 1, marks=pytest.mark.slow),
     ],
 )
 def test_a_message_that_kills_its_worker_is_put_away_after_three_deaths(
@@ -70,7 +69,7 @@ def test_a_message_that_kills_its_worker_is_put_away_after_three_deaths(
     assert oracle.damage() == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F06")
 def test_a_death_without_a_culprit_makes_suspects_of_all_and_convicts_only_one(site: Site, oracle: Oracle) -> None:
     others = range(7)
@@ -87,7 +86,7 @@ def test_a_death_without_a_culprit_makes_suspects_of_all_and_convicts_only_one(s
         assert beside(site, entry) == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F06")
 def test_a_suspect_is_not_starved_by_a_queue_that_runs_one_at_a_time(site: Site, oracle: Oracle) -> None:
     others = range(300)
@@ -152,7 +151,7 @@ def test_what_breaks_the_event_loop_is_blamed_and_put_away_after_three_deaths(
 # -- F07 ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("A1-18")
 def test_a_handler_that_sleeps_past_its_wall_limit_is_cancelled_and_retried(site: Site, oracle: Oracle) -> None:
     others = range(5)
@@ -173,7 +172,7 @@ def test_a_handler_that_sleeps_past_its_wall_limit_is_cancelled_and_retried(site
 
 
 @pytest.mark.fault("F07")
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Site]) -> None:
     # These wait beside it when the event loop stops turning: their time runs out as well, and it is not their fault.
     others = range(5)
@@ -199,9 +198,9 @@ def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Si
         assert oracle.unbalanced() == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F07", "F08")
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_a_stuck_worker_is_killed_in_time_and_a_slow_one_left_alone(
     sites: Callable[[str], Site], note: Callable[[str], None]
 ) -> None:

@@ -53,7 +53,7 @@ def test_a_stopped_worker_hands_a_long_message_back_uncharged_within_its_grace(
     )
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F04")
 def test_a_stopped_worker_lets_a_message_that_is_nearly_done_finish(site: Site, oracle: Oracle) -> None:
     worker, _ = busy_worker(site, {"number": 1, "way": "wait", "seconds": 0.6}, grace=20)
@@ -68,7 +68,7 @@ def test_a_stopped_worker_lets_a_message_that_is_nearly_done_finish(site: Site, 
     assert site.lock_files() == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F04")
 def test_a_second_signal_cuts_the_grace_short(site: Site, oracle: Oracle) -> None:
     worker, _ = busy_worker(site, LONG, grace=60)
@@ -87,7 +87,7 @@ def test_a_second_signal_cuts_the_grace_short(site: Site, oracle: Oracle) -> Non
     assert (again.pid, again.attempt, again.crashes) == (neighbour.pid, 1, 0)
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F04")
 def test_a_worker_killed_while_it_stops_loses_nothing(site: Site, oracle: Oracle) -> None:
     worker, _ = busy_worker(site, LONG, grace=60)
@@ -125,7 +125,7 @@ def test_workers_whose_supervisor_was_killed_notice_and_leave(site: Site, oracle
     assert len(site.lock_files()) == 1, "the dead supervisor's lock file is still there"
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.fault("F04")
 def test_a_supervisor_that_waits_to_replace_a_worker_leaves_at_once(site: Site, oracle: Oracle) -> None:
     site.send("deadly", {"number": 1, "way": "kill", "seconds": 0.0})

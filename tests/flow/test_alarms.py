@@ -15,6 +15,7 @@ import penstock as ps
 from penstock.model.errors import BadApp, BadMessage
 from penstock.objects.namespace import Namespace
 from penstock.testing import CRASH_POINTS, TestApp, virtual
+from tests.extent import sampled
 from tests.flow.crew import Crew
 from tests.flow.shop import EFFECT, effects
 
@@ -241,8 +242,7 @@ async def test_a_chain_of_alarms_set_to_now_inside_the_handler_never_stalls() ->
 
 @pytest.mark.spec("A5-09")
 @pytest.mark.fault("F34")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
+@sampled("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))], every=3)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @virtual
 async def test_a_chain_of_alarms_goes_on_although_the_worker_dies(point: str, nth: int) -> None:

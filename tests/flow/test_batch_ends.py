@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.model.errors import BadApp
 from penstock.runtime.events import RowsReturned
 from penstock.testing import CRASH_POINTS, TestApp, run, virtual
-from tests.extent import EVERYTHING
+from tests.extent import EVERYTHING, sampled
 from tests.flow.shop import EFFECT, Listing, Photo, effects
 from tests.flow.test_batches import batch_app, send
 from tests.flow.test_crashes import ELSEWHERE
@@ -114,10 +114,9 @@ async def test_a_block_whose_commit_is_refused_while_its_batch_is_cancelled_is_r
 
 @pytest.mark.spec("A1-09", "A2-09")
 @pytest.mark.fault("F01", "F29")
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("nth", [1, 2, 4])
 @pytest.mark.parametrize("how", ["together", "one by one"])
-@pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in ELSEWHERE])
+@sampled("point", [point for point in CRASH_POINTS if point not in ELSEWHERE], every=3)
 @virtual
 async def test_a_death_at_any_point_of_a_batch_leaves_every_effect_once(point: str, how: str, nth: int) -> None:
     async def take(batch: ps.Batch) -> None:

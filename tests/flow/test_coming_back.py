@@ -167,7 +167,7 @@ async def test_what_a_waiting_message_did_once_is_remembered_until_it_is_done() 
         assert charged == ["card"]
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("A2-12", "G4-07")
 @pytest.mark.parametrize("how", ["once", "seen"])
 @virtual

@@ -149,7 +149,7 @@ async def test_a_number_that_an_operator_lowers_holds_as_soon_as_handlers_end(se
         await desk.purge("listings")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @virtual
 async def test_a_lowered_number_holds_also_for_what_is_claimed_already() -> None:
     busy = Busy()

@@ -9,6 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.testing import CRASH_POINTS, TestApp, virtual
+from tests.extent import sampled
 from tests.flow.shelf import MODES, START, Shelf, names
 from tests.flow.shop import effects
 from tests.flow.tampering import tamper
@@ -49,7 +50,7 @@ async def test_one_failing_item_harms_no_other_and_is_parked_after_five(mode: st
         assert (tried["003"], tried["005"], tried["000"]) == (5, 5, 1)
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @virtual
 async def test_tries_of_a_failing_item_are_counted_over_a_restart() -> None:
     async def work(_item: str) -> None:
@@ -183,8 +184,7 @@ async def test_an_item_that_takes_too_long_counts_as_unavailable_and_leaves_no_e
 POINTS = [point for point in CRASH_POINTS if point.startswith(("commit", "claim", "handler", "unit"))]
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", POINTS)
+@sampled("point", POINTS, every=3)
 @virtual
 async def test_each_item_reaches_one_after_wherever_the_worker_dies(point: str) -> None:
     async def work(_item: str) -> None:
@@ -204,8 +204,7 @@ async def test_each_item_reaches_one_after_wherever_the_worker_dies(point: str) 
         assert await shelf.notes() == {}
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("seconds", [1.5, 3.0, 7.0, 31.0, 33.0])
+@sampled("seconds", [1.5, 3.0, 7.0, 31.0, 33.0], every=3)
 @virtual
 async def test_each_item_reaches_one_after_although_the_worker_is_killed_again_and_again(seconds: float) -> None:
     async def work(_item: str) -> None:

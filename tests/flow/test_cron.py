@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.testing import CRASH_POINTS, TestApp, virtual
-from tests.extent import EVERYTHING
+from tests.extent import EVERYTHING, sampled
 from tests.flow.crew import Crew
 from tests.flow.crons import START, counting_app, statuses
 from tests.flow.shop import effects
@@ -41,9 +41,8 @@ ELSEWHERE = {
 
 @pytest.mark.spec("A2-09")
 @pytest.mark.fault("F05")
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in ELSEWHERE])
+@sampled("point", [point for point in CRASH_POINTS if point not in ELSEWHERE], every=3)
 @virtual
 async def test_each_due_time_has_one_effect_although_the_worker_dies(point: str, nth: int) -> None:
     app = counting_app(seconds=5.0)

@@ -409,7 +409,7 @@ async def test_a_hundred_thousand_letters_are_listed_grouped_and_replayed_in_bou
         note(f"with {count:,} dead letters: {', '.join(took)}")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.only_on("sqlite")
 @pytest.mark.fault("F28")
 @virtual

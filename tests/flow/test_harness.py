@@ -141,7 +141,7 @@ async def test_a_killed_worker_runs_no_line_more() -> None:
         assert await effects(app) == ["a"]
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @virtual
 async def test_what_never_ends_is_not_drained() -> None:
     async def handle(_listing: Listing, _message: ps.Message) -> None:

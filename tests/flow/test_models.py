@@ -17,7 +17,7 @@ from penstock.testing import TestApp, attempt, virtual
 from penstock_systems.standins.chat import Chat, Fault, Manners
 from tests.flow.shop import EFFECT, Listing, effects
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 KEY = "sk-test-0123456789abcdef"
 SETTINGS = """

@@ -15,6 +15,7 @@ from penstock.objects.host import IDLE_SECONDS, Elsewhere
 from penstock.objects.namespace import Namespace
 from penstock.queues.queue import Queue
 from penstock.testing import CRASH_POINTS, TestApp, virtual
+from tests.extent import sampled
 from tests.flow.crew import Crew
 from tests.flow.shop import EFFECT, Listing, effects
 from tests.flow.tampering import tamper
@@ -216,8 +217,7 @@ async def test_an_event_that_fails_leaves_memory_as_it_was_saved(method: str) ->
 
 
 @pytest.mark.spec("A5-05")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
+@sampled("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))], every=3)
 @virtual
 async def test_a_call_from_a_handler_changes_state_once_wherever_the_worker_dies(point: str) -> None:
     async def handle(_listing: Listing) -> None:
@@ -306,8 +306,7 @@ async def test_what_is_told_joins_the_unit_and_goes_with_it() -> None:
             counters["main"].tell.add(1)
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
+@sampled("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))], every=3)
 @virtual
 async def test_what_is_told_happens_once_wherever_the_worker_dies(point: str) -> None:
     app, counters, _ = counting()

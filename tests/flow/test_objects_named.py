@@ -12,6 +12,7 @@ import pytest
 import penstock as ps
 from penstock.model.errors import BadMessage
 from penstock.testing import CRASH_POINTS, TestApp, virtual
+from tests.extent import sampled
 from tests.flow.shop import Listing
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -170,8 +171,7 @@ class Pair(ps.Object):
 
 
 @pytest.mark.spec("A5-06", "F-35")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))])
+@sampled("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))], every=3)
 @virtual
 async def test_a_crash_never_mixes_old_and_new_fields(point: str) -> None:
     app = ps.App("shop")

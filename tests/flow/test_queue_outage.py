@@ -13,6 +13,7 @@ import pytest
 import penstock as ps
 from penstock.gateway.mounts import Event
 from penstock.testing import TestApp, virtual
+from tests.extent import sampled
 
 # What comes in, and what the service can take, in a second. `PENSTOCK_OUTAGE=5` runs it five times as large.
 SCALE = int(os.environ.get("PENSTOCK_OUTAGE") or 1)
@@ -53,8 +54,7 @@ def most_in(calls: Sequence[float], seconds: float) -> float:
 
 
 @pytest.mark.fault("F27")
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("is_known", [True, False])
+@sampled("is_known", [True, False], every=2)
 @virtual
 async def test_a_service_that_is_down_is_left_alone_and_not_run_over_when_it_is_back(is_known: bool) -> None:
     """A limit that is known holds in every second. One that has to be found is passed for moments, in looking for it, but

@@ -77,7 +77,7 @@ async def test_retries_count_like_first_tries() -> None:
 
 @pytest.mark.spec("A1-22")
 @pytest.mark.parametrize(
-    "rate", [0.5, 1, 2.5, 99, *(pytest.param(rate, marks=pytest.mark.thorough) for rate in (100, 250, 1_000))]
+    "rate", [0.5, 1, 2.5, 99, *(pytest.param(rate, marks=pytest.mark.slow) for rate in (100, 250, 1_000))]
 )
 @virtual
 async def test_any_rate_is_nearly_reached_and_never_passed(rate: float) -> None:
@@ -189,10 +189,10 @@ async def test_tuning_something_else_gives_no_start_before_its_time() -> None:
 # -- priorities -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.parametrize(
     "settings",
-    [{"parallel": 1}, pytest.param({"parallel": 1, "rate": 50}, marks=pytest.mark.thorough), {"parallel": 3}],
+    [{"parallel": 1}, pytest.param({"parallel": 1, "rate": 50}, marks=pytest.mark.slow), {"parallel": 3}],
 )
 @virtual
 async def test_a_low_priority_gets_one_claim_in_ten_however_much_comes_before_it(settings: dict[str, int]) -> None:

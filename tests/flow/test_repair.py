@@ -11,6 +11,7 @@ from penstock.queues.queue import Queue
 from penstock.runtime.events import StoreFailed
 from penstock.testing import CRASH_POINTS, TestApp, WorkerFailed, attempt, virtual
 from tests.disk import Operation
+from tests.extent import sampled
 from tests.flow.shop import EFFECT, Listing, OnDisk, Photo, effects, shop_app
 
 
@@ -92,9 +93,8 @@ async def test_what_a_handler_of_dead_letters_answers_is_heeded() -> None:
 
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("G4-44")
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("failing", ["write", "sync"])
-@pytest.mark.parametrize("nth", [1, 2, 3, 5, 8])
+@sampled("nth", [1, 2, 3, 5, 8], every=3)
 @pytest.mark.parametrize("times", [3, 1_000_000], ids=["for seconds", "until its worker gives up"])
 @virtual
 async def test_a_database_that_fails_for_a_while_loses_and_doubles_no_dead_letter(
@@ -132,8 +132,7 @@ async def test_a_database_that_fails_for_a_while_loses_and_doubles_no_dead_lette
 
 
 @pytest.mark.spec("G4-44", "A3-09")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", CRASH_POINTS)
+@sampled("point", CRASH_POINTS, every=3)
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
 @virtual
 async def test_a_worker_that_dies_while_it_hears_of_the_dead_repairs_once_and_hears_once(point: str, nth: int) -> None:

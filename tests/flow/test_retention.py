@@ -26,8 +26,8 @@ def platform(profile: str = "cloudflare", **queue: float) -> tuple[ps.App, Queue
 @pytest.mark.parametrize(
     "profile, retention, seconds",
     [
-        pytest.param("cloudflare", None, 4 * DAY, marks=pytest.mark.alike),
-        pytest.param("cloudflare", 14 * DAY, 14 * DAY, marks=pytest.mark.alike),
+        pytest.param("cloudflare", None, 4 * DAY, marks=pytest.mark.slow("postgres")),
+        pytest.param("cloudflare", 14 * DAY, 14 * DAY, marks=pytest.mark.slow("postgres")),
         ("cloudflare", 90, 90),
         ("cloudflare-free", None, DAY),
         ("local", 3_600, 3_600),
@@ -63,7 +63,7 @@ def test_more_than_the_profile_keeps_is_refused(profile: str, most: float) -> No
         platform(profile, retention=most + 1)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.spec("A1-16")
 @virtual
 async def test_without_a_retention_nothing_ever_expires() -> None:

@@ -105,7 +105,7 @@ async def test_after_an_hour_back_and_a_restart_what_was_due_runs_when_it_would_
 @pytest.mark.only_on(
     "sqlite"
 )  # five hours with a look a second: minutes on PostgreSQL, where a clock is the same clock
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.fault("F09")
 @virtual
 async def test_the_clock_gives_the_hour_back_over_four_and_no_due_time_fires_twice(tmp_path: Path) -> None:

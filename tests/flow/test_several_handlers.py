@@ -9,6 +9,7 @@ from penstock.model.errors import BadApp
 from penstock.queues.queue import Queue
 from penstock.runtime.events import MessageSettled
 from penstock.testing import CRASH_POINTS, TestApp, virtual
+from tests.extent import sampled
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
 from tests.flow.test_envelopes import beside
 
@@ -107,8 +108,7 @@ async def test_rows_of_both_handlers_that_died_are_replayed_apart_and_each_has_a
 
 
 @pytest.mark.spec("A2-15", "A2-09")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", CRASH_POINTS)
+@sampled("point", CRASH_POINTS, every=3)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @virtual
 async def test_a_worker_that_dies_around_the_split_loses_no_handler_and_repeats_none(point: str, nth: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 import penstock as ps
 from penstock.testing import History, InvariantBroken, Simulation, history_of, simulate
 from penstock.testing.simulated_disturbances import DISTURBANCES
-from tests.extent import EVERYTHING
+from tests.extent import EVERYTHING, sampled
 from tests.flow import checkout
 from tests.flow.checkout import MISTAKES, CounterInMemory, Orders, Shop
 from tests.unit.cli import Said, penstock
@@ -41,15 +41,13 @@ def test_a_shop_that_keeps_its_word_does_so_in_every_history(note: Callable[[str
     assert {*report.befallen} == {*DISTURBANCES} | SERVICES | DELIVERIES  # one that never happens proves nothing
 
 
-@pytest.mark.on_both
 def test_a_few_histories_on_each_store() -> None:
     assert simulate(Shop, seeds=range(3)).histories == 3
 
 
 @only_on_sqlite
 @pytest.mark.spec("A13-11")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.__name__)
+@sampled("mistake", MISTAKES, ids=lambda each: each.__name__, every=3)
 def test_a_typical_mistake_is_found_and_its_seed_fails_again(mistake: type[Orders]) -> None:
     mended = type(mistake.__name__, (mistake,), {"mended": True})
 
@@ -331,7 +329,7 @@ def test_the_command_finds_a_broken_history_and_repeats_it_under_other_hashes(tm
     assert drawn.err == ""
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @only_on_sqlite
 def test_the_command_says_what_befell_those_that_kept_their_word(tmp_path: Path) -> None:
     kept = _simulate(f"{checkout.__file__}:Shop", "--seeds", "8", folder=tmp_path)
@@ -343,7 +341,7 @@ def test_the_command_says_what_befell_those_that_kept_their_word(tmp_path: Path)
     assert "sent to orders: Order(number=0)" in one.out
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @only_on_sqlite
 def test_a_simulation_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("x = 1\n")

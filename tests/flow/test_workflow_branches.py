@@ -90,7 +90,6 @@ async def test_two_branches_that_wait_for_one_signal_do_not_both_get_it() -> Non
         assert sorted(await handle.result()) == [1, 2]
 
 
-@pytest.mark.on_both
 @pytest.mark.parametrize("seconds", [0.0, 0.2])
 @virtual
 async def test_a_step_that_is_tried_again_within_its_slice_is_done_once(seconds: float) -> None:

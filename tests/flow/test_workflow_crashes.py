@@ -9,6 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.testing import TestApp, virtual
+from tests.extent import sampled
 from tests.flow.research import Lab
 from tests.flow.shop import EFFECT
 
@@ -41,9 +42,7 @@ class Ladder:
 
 @pytest.mark.spec("A7-02", "A7-03", "A7-05", "A13-11")
 @pytest.mark.fault("F32")
-@pytest.mark.on_both
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", ["step.before", "step.after", "step.saved"])
+@sampled("point", ["step.before", "step.after", "step.saved"], every=3)
 @virtual
 async def test_a_ladder_of_twenty_steps_is_climbed_once_whichever_boundary_its_worker_dies_at(point: str) -> None:
     ladder = Ladder()
@@ -69,8 +68,7 @@ async def test_a_ladder_of_twenty_steps_is_climbed_once_whichever_boundary_its_w
 
 
 @pytest.mark.fault("F32")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", POINTS)
+@sampled("point", POINTS, every=3)
 @virtual
 async def test_a_ladder_is_climbed_once_although_each_worker_dies_at_its_next_commit(point: str) -> None:
     """Whatever number of commits a worker makes before it dies, what it saved stays and the rest is done again."""

@@ -10,6 +10,7 @@ import pytest
 import penstock as ps
 from penstock.testing import TestApp, virtual
 from penstock.workflows.slice import SignalRefused
+from tests.extent import sampled
 from tests.flow.research import Lab
 
 
@@ -101,8 +102,7 @@ async def test_two_signals_at_once_are_both_heard_in_the_order_they_came() -> No
         assert await handle.result() == ["a", "b", "c", "d"]
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("point", ["commit.before", "commit.after", "commit.known", "handler.after", "handler.before"])
+@sampled("point", ["commit.before", "commit.after", "commit.known", "handler.after", "handler.before"], every=3)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @virtual
 async def test_a_signal_is_heard_once_although_the_worker_dies_around_it(point: str, nth: int) -> None:
@@ -164,9 +164,8 @@ async def test_a_wait_that_times_out_says_so_and_a_late_signal_changes_nothing()
         assert (await handle.status()).steps[1][1:3] == ("signal", "timed_out")
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seconds", [-1e-6, 0.0, 1e-6])
-@pytest.mark.parametrize("point", [None, "step.after", "commit.after", "commit.before"])
+@sampled("point", [None, "step.after", "commit.after", "commit.before"], every=3)
 @virtual
 async def test_a_time_out_that_races_a_signal_has_one_winner_that_stays(seconds: float, point: str | None) -> None:
     lab = Lab()

@@ -6,16 +6,13 @@ Only a run of the whole suite writes it, so that a single test never replaces th
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-PART_VARIABLE = (
-    "PENSTOCK_SPEC_PART"  # where a run of one part of the suite leaves its proofs, for whoever runs all parts
-)
+PROPERTY = "penstock-ids"  # of a test's report: a worker process sends it with the result
 IDS = {
     "spec": re.compile(r"[A-G]\d{0,2}-T?\d{2}"),  # A1-03, A10-02, D-11, B8-T01
     "fault": re.compile(r"F\d{2}"),  # F03
@@ -27,25 +24,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class SpecReport:
-    """Remembers the marks of each test and what became of it."""
+    """Collects the ids of each test that passed, also from the workers of a parallel run."""
 
     def __init__(self, config: pytest.Config) -> None:
-        part = os.environ.get(PART_VARIABLE)
-        self.path = Path(part) if part else config.rootpath / "build" / "spec.json"
-        self.whole_suite = bool(part) or runs_everything(config)
-        # Otherwise what is left out are the tests that only `make both` runs on both stores.
-        self.chosen = any(getattr(config.option, name, None) for name in ("keyword", "markexpr", "deselect", "lf"))
+        self.path = config.rootpath / "build" / "spec.json"
+        chosen = any(getattr(config.option, name, None) for name in ("keyword", "markexpr", "deselect", "lf"))
+        self.whole_suite = runs_everything(config) and not chosen and not hasattr(config, "workerinput")
         self.ids: dict[str, list[str]] = {}
-        self.called: set[str] = set()
         self.failed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            self.ids[item.nodeid] = marked_ids(item)
-
-    def pytest_deselected(self) -> None:
-        if self.chosen:
-            self.whole_suite = False
+            if ids := marked_ids(item):
+                item.user_properties.append((PROPERTY, ids))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -55,7 +46,7 @@ class SpecReport:
         if report.failed:
             self.failed.add(report.nodeid)
         elif report.when == "call" and report.passed:
-            self.called.add(report.nodeid)
+            self.ids[report.nodeid] = [id for name, ids in report.user_properties if name == PROPERTY for id in ids]  # type: ignore[attr-defined]
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         stopped_early = session.shouldstop or session.shouldfail or exitstatus > pytest.ExitCode.TESTS_FAILED
@@ -64,7 +55,7 @@ class SpecReport:
 
     def proofs(self) -> dict[str, list[str]]:
         tests: defaultdict[str, list[str]] = defaultdict(list)
-        for test in sorted(self.called - self.failed):
+        for test in sorted(self.ids.keys() - self.failed):
             for id in self.ids[test]:
                 tests[id].append(test)
         return dict(sorted(tests.items()))

@@ -107,7 +107,7 @@ def test_apps_come_and_go_in_the_course_of_a_year() -> None:
 # -- at full scale -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_million_apps_cost_neither_time_nor_memory(note: Callable[[str], None]) -> None:
     tracemalloc.start()
     started = time.perf_counter()

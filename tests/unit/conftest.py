@@ -44,6 +44,8 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_on: str) 
     monkeypatch.setenv("COLUMNS", "100")
     if (named := SERVER.get()) is not None:
         monkeypatch.setenv("PENSTOCK_DATABASE", named)
+    for name in ("shop", "inner", "market"):  # another test of this process may have imported one of the same name
+        monkeypatch.delitem(sys.modules, name, raising=False)
     path, modules = list(sys.path), set(sys.modules)
     yield tmp_path
     sys.path[:] = path

@@ -46,7 +46,7 @@ def found(folder: Path) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_every_part_has_its_rows(found: dict[str, Any]) -> None:
     assert (found["name"], found["seed"]) == ("appstore", 7)
     assert all(row.keys() == ROW for row in found["rows"])
@@ -55,14 +55,14 @@ def test_every_part_has_its_rows(found: dict[str, Any]) -> None:
     assert found["skipped"] == [{"subject": "month: the bars", "reason": "1 days are no month"}]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_idle_cycle_read_no_more_rows_than_it_has_probes(found: dict[str, Any]) -> None:
     (bar,) = (bar for bar in found["bars"] if "idle crawl cycle" in bar["measure"])
     assert bar["limit"] == 8
     assert bar["passed"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_price_stands_beside_what_was_paid_before(found: dict[str, Any]) -> None:
     prices = {row["measure"]: row for row in found["rows"] if row["unit"] == "USD"}
     ours = prices["month, 200 apps: price"]
@@ -71,7 +71,7 @@ def test_the_price_stands_beside_what_was_paid_before(found: dict[str, Any]) -> 
     assert [row["value"] for row in prices.values() if row["subject"] == "the articles"] == [19.63, 0.5]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_bare_loop_asked_as_much_as_the_engine(found: dict[str, Any]) -> None:
     (requests,) = (row for row in found["rows"] if row["measure"] == "enrich: requests an app")
     assert requests["value"] > 3
@@ -80,7 +80,7 @@ def test_the_bare_loop_asked_as_much_as_the_engine(found: dict[str, Any]) -> Non
     assert len(pair["ratios"]) == 1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_nothing_is_left_but_the_figures_and_the_plot(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["appstore.json", "appstore.svg"]
     assert ElementTree.parse(folder / "appstore.svg").getroot().tag.endswith("svg")

@@ -51,7 +51,7 @@ def written(folder: Path) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_report_has_the_promised_shape(written: dict[str, Any]) -> None:
     assert {"name", "commit", "seed", "versions", "machine", "rows", "skipped"} <= written.keys()
     assert (written["name"], written["seed"]) == ("queues", 7)
@@ -60,7 +60,7 @@ def test_the_report_has_the_promised_shape(written: dict[str, Any]) -> None:
     assert [each["subject"] for each in written["skipped"]] == list(PEERS)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", OURS)
 def test_penstock_has_every_measure_beside_its_reference(written: dict[str, Any], subject: str) -> None:
     rows = [row for row in written["rows"] if row["subject"] == subject]
@@ -76,7 +76,7 @@ def test_penstock_has_every_measure_beside_its_reference(written: dict[str, Any]
     assert {(row["store"], row["durability"]) for row in rows} == {(OURS[subject], durability)}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_raw_loop_on_postgres_has_its_turn_on_the_same_server(written: dict[str, Any]) -> None:
     rows = [row for row in written["rows"] if row["subject"] == RAW_POSTGRES]
     assert [(row["measure"], row["store"]) for row in rows] == [
@@ -85,7 +85,7 @@ def test_the_raw_loop_on_postgres_has_its_turn_on_the_same_server(written: dict[
     ]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_nothing_is_left_but_the_figures_and_the_plot(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["queues.json", "queues.svg"]
     assert ElementTree.parse(folder / "queues.svg").getroot().tag.endswith("svg")

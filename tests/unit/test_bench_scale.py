@@ -34,8 +34,8 @@ def found(folder: Path) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.thorough
-@pytest.mark.thorough
+@pytest.mark.slow
+@pytest.mark.slow
 def test_each_number_of_workers_has_a_throughput_and_latencies(found: dict[str, Any]) -> None:
     assert (found["name"], found["seed"]) == ("scale", 7)
     measures = [row["measure"] for row in found["rows"]]
@@ -48,7 +48,7 @@ def test_each_number_of_workers_has_a_throughput_and_latencies(found: dict[str, 
     assert all(row["value"] > 0 and row["store"] == "postgres" for row in found["rows"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_nothing_is_left_but_the_figures_and_the_plot(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["scale.json", "scale.svg"]
     assert ElementTree.parse(folder / "scale.svg").getroot().tag.endswith("svg")

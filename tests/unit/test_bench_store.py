@@ -27,7 +27,7 @@ BARS = 8
 
 
 # `make bench` runs it as well, and looks at every figure.
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

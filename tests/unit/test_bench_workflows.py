@@ -40,7 +40,7 @@ def ended(name: str, folder: Path, *chosen: str) -> dict[str, Any]:
 # -- from end to end ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_penstock_and_the_raw_bound_take_turns_on_both_stores(tmp_path: Path) -> None:
     chosen = ("--smoke", "--only", "penstock", "--steps", "2", "--at-once", "3", "--seed", "7")
     found = ended("workflows", tmp_path, *chosen)
@@ -64,7 +64,7 @@ def test_penstock_and_the_raw_bound_take_turns_on_both_stores(tmp_path: Path) ->
     assert found["bars"] == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_runs_sleep_in_a_process_of_their_own_whose_peak_memory_is_told(tmp_path: Path) -> None:
     found = ended("sleeping", tmp_path, "--runs", "10")
     (row,) = found["rows"]

@@ -102,7 +102,6 @@ def test_counts_that_an_app_keeps_are_set_up_too(terminal: Terminal, shop: Path)
     assert "'nowhere' cannot be kept" in said.err
 
 
-@pytest.mark.on_both
 @pytest.mark.parametrize(
     "text, line, why",
     [
@@ -127,7 +126,6 @@ def test_a_check_prepares_every_statement_and_keeps_nothing(
     assert f"0002_bad.sql:{line}:" in applied.error["message"]
 
 
-@pytest.mark.on_both
 def test_a_check_goes_on_from_what_is_applied(terminal: Terminal, shop: Path) -> None:
     assert terminal("migrate", "shop.py").code == 0
     (shop / "migrations" / "0002_price.sql").write_text("alter table sold add column price real;")

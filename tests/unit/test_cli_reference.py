@@ -9,14 +9,15 @@ import pytest
 from penstock.cli.output import exit_code
 from penstock.cli.reference import load, try_out
 from penstock.model.errors import BadConfig, PenstockError
+from tests.extent import sampled
 
 APP = "import penstock as ps\napp = ps.App('shop')\n"
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(
+@sampled(
     "reference",
     ["shop.py", "shop.py:app", "./shop.py", "shop", "shop:app", "inner.market", "inner.market:app", "inner/market.py"],
+    every=3,
 )
 def test_an_app_is_found_by_file_or_module(empty_folder: Path, reference: str) -> None:
     (empty_folder / "shop.py").write_text(APP)
@@ -52,8 +53,7 @@ def test_a_file_may_be_called_like_a_module_that_is_loaded(empty_folder: Path) -
     assert load("my-shop.py").name == "shop"
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(
+@sampled(
     "reference, text, told",
     [
         ("nowhere.py", None, ["nowhere.py does not exist", "Write `shop.py`"]),
@@ -73,6 +73,7 @@ def test_a_file_may_be_called_like_a_module_that_is_loaded(empty_folder: Path) -
         ("shop.py", APP + "app.queue('a'); app.queue('a')", ["two queues called 'a'"]),
         ("shop.py", "import os\nos._exit(7)", ["exit code 7"]),
     ],
+    every=3,
 )
 def test_where_there_is_no_app_it_says_why(
     empty_folder: Path, reference: str, text: str | None, told: list[str]

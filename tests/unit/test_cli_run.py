@@ -17,6 +17,7 @@ import pytest
 
 from penstock.cli import launch
 from penstock.cli.reference import load
+from tests.extent import sampled
 from tests.unit.cli import PROGRAM, SHOP, Said, Terminal, environ, here, kept_elsewhere, penstock, shop_in
 
 BOTH_STORES = True
@@ -68,8 +69,7 @@ def test_the_log_is_one_object_a_line(shop: Path) -> None:
     assert "worker.stopped" in events
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize(
+@sampled(
     "text, code, told",
     [
         ("x = 1", 2, "has no app"),
@@ -77,6 +77,7 @@ def test_the_log_is_one_object_a_line(shop: Path) -> None:
         (SHOP + "\napp.db.keep_count('nowhere')", 2, "cannot be kept"),
         (SHOP.replace('App("shop")', 'App("shop", database="gone/shop.db")'), 3, "does not exist"),
     ],
+    every=2,
 )
 def test_what_cannot_start_is_told_once(empty_folder: Path, text: str, code: int, told: str) -> None:
     shop_in(empty_folder, text)
@@ -137,8 +138,7 @@ async def slowly():
 """
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@sampled("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)], every=2)
 def test_a_signal_lets_handlers_finish_and_leaves_nothing_behind(shop: Path, number: signal.Signals, code: int) -> None:
     (shop / "shop.py").write_text(SLOWLY + SHOP.replace("    if sale.item", "    await slowly()\n    if sale.item"))
     send("lamp")

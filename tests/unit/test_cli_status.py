@@ -17,6 +17,7 @@ import apsw
 import pytest
 
 from penstock.cli.reference import load
+from tests.extent import sampled
 from tests.unit.cli import Terminal, environ, here, kept_elsewhere, penstock
 
 BOTH_STORES = True
@@ -294,10 +295,10 @@ def test_a_newer_schema_is_refused_with_a_sentence(terminal: Terminal, shop: Pat
     assert "Upgrade Penstock" in said.words
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(
+@sampled(
     "database, told",
     [("gone/away/shop.db", "gone/away"), ("/proc/shop.db", "/proc"), (".", "is a folder")],
+    every=3,
 )
 def test_a_database_in_a_place_that_cannot_be_written_is_named(shop: Path, database: str, told: str) -> None:
     for command in (["run", "shop.py", "--until-idle"], ["migrate", "shop.py"]):
@@ -317,8 +318,7 @@ def test_a_name_with_markup_in_it_is_shown_as_it_is(terminal: Terminal, shop: Pa
 
 
 @pytest.mark.only_on("postgres")
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("address", ["postgresql://ada:hunter2@{}/none", "postgresql://{}/none?password=hunter2"])
+@sampled("address", ["postgresql://ada:hunter2@{}/none", "postgresql://{}/none?password=hunter2"], every=2)
 def test_no_password_is_told_of_a_server_that_cannot_be_used(
     terminal: Terminal, shop: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

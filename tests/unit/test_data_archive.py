@@ -13,6 +13,7 @@ import pytest
 import penstock as ps
 from penstock.blobs.folder import BlobFolder
 from penstock.model.errors import BadParameter, StoreCorrupt
+from tests.extent import sampled
 from tests.unit.market import add, market, python, run
 
 BOTH_STORES = True
@@ -132,8 +133,7 @@ asyncio.run(main())
 @pytest.mark.fault("F19")
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-19")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("nth", [1, 2, 3])
+@sampled("nth", [1, 2, 3], every=3)
 @pytest.mark.parametrize("point", ["commit.before", "commit.after"])
 def test_a_killed_archive_leaves_rows_or_files_or_both(tmp_path: Path, point: str, nth: int) -> None:
     app = market(tmp_path)

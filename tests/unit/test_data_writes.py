@@ -12,6 +12,7 @@ import pytest
 import penstock as ps
 from penstock.data import chunks, cut, first_by
 from penstock.model.errors import BadStatement, LostUpdate, NotYetCommitted, StatementFailed, TooLarge
+from tests.extent import sampled
 from tests.unit.market import APPS, add, market, python, run
 
 BOTH_STORES = True
@@ -186,8 +187,7 @@ asyncio.run(main())
 
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("A8-08")
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("point", ["commit.begun", "commit.written", "commit.before", "commit.after"])
+@sampled("point", ["commit.begun", "commit.written", "commit.before", "commit.after"], every=2)
 def test_after_a_kill_no_chart_row_lacks_its_history(tmp_path: Path, point: str) -> None:
     root = str(Path(__file__).parents[2])
 

@@ -13,13 +13,12 @@ from types import MappingProxyType
 import apsw
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.errors import BadParameter, TooLarge
 from penstock.model.parameters import Json, as_json, bind, size_of
 from penstock.model.statement import scan
-from tests.extent import examples
 
 ONE = scan("select :value")
 APP = scan("insert into apps (track_id, name) values (:track_id, :name)")
@@ -241,7 +240,6 @@ PLAIN = st.one_of(
 )
 
 
-@settings(max_examples=examples(300))
 @given(PLAIN)
 def test_a_plain_value_comes_back_from_the_database_as_it_was(value: object) -> None:
     bound = bind(ONE, {"value": value}, {})
@@ -264,7 +262,6 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=examples(300))
 @given(
     ANYTHING | st.dictionaries(st.sampled_from(["value", "other"]), ANYTHING),
     st.dictionaries(st.just("value"), ANYTHING),

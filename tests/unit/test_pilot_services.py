@@ -12,6 +12,7 @@ from bench.pace import WORST_LEAST, tried
 from bench.pace_services import KINDS
 from bench.pace_strangers import STRANGERS
 from penstock.control.pilot import Outcome, Pilot
+from tests.extent import sampled
 
 Service = Callable[[float], tuple[Outcome, float]]  # when it is asked: what it answers, and after how long
 SOON = 300.0
@@ -145,8 +146,7 @@ DRAWS = {draw.__name__: draw for draw in [*KINDS, *STRANGERS]}
 HARD = [("Firewall", 9), ("PenaltyBox", 2), ("TimeOfDay", 2), ("Poison", 11), ("Ban", 103), ("Ban", 18)]
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("kind, seed", HARD)
+@sampled("kind, seed", HARD, every=3)
 def test_services_that_need_a_detector_each_give_it_85_percent_and_never_ban_it(kind: str, seed: int) -> None:
     trial = tried(DRAWS[kind], seed)
 

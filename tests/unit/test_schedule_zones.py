@@ -15,12 +15,11 @@ from random import Random
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.model.schedule import Schedule
 from penstock.model.times import MICROS, from_micros, to_micros
-from tests.extent import examples
 
 ALL = os.environ.get("PENSTOCK_ALL_ZONES") == "1"
 MINUTE = 60 * MICROS
@@ -222,7 +221,6 @@ def some(first: int, last: int, most: int = 4) -> st.SearchStrategy[set[int]]:
     return st.sets(st.integers(first, last), min_size=1, max_size=most)
 
 
-@settings(max_examples=examples(160))
 @given(
     zone=st.sampled_from(ODD),
     change=st.integers(0, 99),

@@ -7,12 +7,11 @@ from contextlib import suppress
 import apsw
 import apsw.ext
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.errors import BadStatement
 from penstock.model.statement import one_line, readable, scan, split, to_psycopg, writable
-from tests.extent import examples
 
 # -- what it finds ------------------------------------------------------------------------------------------
 
@@ -322,7 +321,6 @@ SOUP = (
 )
 
 
-@settings(max_examples=examples(500))
 @given(SOUP)
 def test_no_text_makes_the_scanner_raise_anything_but_bad_statement(text: str) -> None:
     for read in (scan, readable, writable, split):
@@ -349,7 +347,6 @@ QUOTED = st.one_of(
 )
 
 
-@settings(max_examples=examples(300))
 @given(st.lists(QUOTED), st.lists(st.sampled_from(["seen", "kept"])))
 def test_quoted_text_never_yields_parameters(quoted: list[str], names: list[str]) -> None:
     sql = "select " + " , ".join([*quoted, *(f":{name}" for name in names), *quoted])
@@ -362,7 +359,6 @@ LITERALS = st.one_of(
 )
 
 
-@settings(max_examples=examples(200))
 @given(st.lists(LITERALS, min_size=1, max_size=6))
 def test_sqlite_finds_the_same_parameters_and_no_second_statement(values: list[str]) -> None:
     sql = "select " + ", ".join(values)
@@ -379,13 +375,11 @@ STATEMENTS = st.one_of(
 )
 
 
-@settings(max_examples=examples(300))
 @given(st.lists(STATEMENTS), st.sampled_from([";\n", " ; -- behind\n", ";;\n\n"]))
 def test_what_is_joined_is_split_again(statements: list[str], between: str) -> None:
     assert split(between.join(statements)) == statements
 
 
-@settings(max_examples=examples(500))
 @given(SOUP)
 def test_splitting_twice_changes_nothing(text: str) -> None:
     try:

@@ -6,11 +6,10 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.strict_json import BadJson, _read, parse
-from tests.extent import examples
 
 # What is wrong, and the byte at which it is.
 REFUSED: list[tuple[bytes, int]] = [
@@ -130,7 +129,6 @@ json_values = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=examples(200))
 @given(json_values, st.booleans(), st.sampled_from([None, 1]))
 def test_whatever_python_writes_comes_back(value: object, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
@@ -139,7 +137,6 @@ def test_whatever_python_writes_comes_back(value: object, ascii_only: bool, inde
     assert _read(text, 64) == value
 
 
-@settings(max_examples=examples(400))
 @given(st.text('{}[]",:\\u0a1eE.-+ntf\n é\0', max_size=24) | st.binary(max_size=12))
 def test_both_readers_agree_on_any_text(given_text: str | bytes) -> None:
     text = given_text if isinstance(given_text, bytes) else given_text.encode()

@@ -9,11 +9,10 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.tagged import MARK, BadTagged, decode, encode
-from tests.extent import examples
 
 VALUES: list[object] = [
     None,
@@ -100,7 +99,6 @@ def test_a_value_inside_itself_is_refused() -> None:
         encode(endless)
 
 
-@settings(max_examples=examples(300))
 @given(st.binary(max_size=40), st.booleans())
 def test_any_bytes_are_a_value_or_refused(data: bytes, marked: bool) -> None:
     try:

@@ -14,7 +14,6 @@ from penstock.testing import TestApp
 from tests.postgres import server
 from tests.upgrade.shop import DEAD, Order, Shop, Verdict
 
-pytestmark = pytest.mark.on_both
 HERE = Path(__file__).parent
 LEFT_AT = datetime(2026, 11, 18, 14, 3, tzinfo=UTC)  # a minute after the worker of 0.1.0 was killed
 PACE = 3.696  # requests a second, found by 0.1.0

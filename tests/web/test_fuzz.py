@@ -12,13 +12,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from penstock.config import Config
+from tests.extent import EVERYTHING
 from tests.web.outside import Outside, outside, shop_app
 
-EXAMPLES = int(os.environ.get("PENSTOCK_FUZZ") or 150)
+EXAMPLES = int(os.environ.get("PENSTOCK_FUZZ") or (1_000 if EVERYTHING else 150))
 QUEUES = ("jobs", "orders", "nowhere")
 VERBS = ("", "/batch", "/pull", "/ack", "/peek", "/purge")
 EXPECTED = {200, 400, 404, 413, 415, 422}
@@ -136,6 +137,8 @@ def test_no_statement_breaks_anything(site: Site, body: dict[str, Any], shape: s
 @pytest.mark.fault("F38")
 @fuzzed
 @given(name=st.text(max_size=30))
+@example(".py")
+@example("Traceback")
 def test_no_name_breaks_anything(site: Site, name: str) -> None:
     path = quote(name, safe="", errors="surrogatepass")
     site.send(f"/queues/{path}/messages/peek", {})

@@ -32,7 +32,7 @@ EVERYBODY = ("all", "queues", "queues-read", "queues-write", "d1-read", "d1-writ
 
 
 @pytest.mark.spec("A14-06")
-@pytest.mark.parametrize("path, body, allowed", ALLOWED, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize("path, body, allowed", ALLOWED, ids=[f"{path} {body}"[:80] for path, body, _ in ALLOWED])
 async def test_a_token_does_what_its_scopes_say_and_no_more(
     shop: TestApp, path: str, body: object, allowed: set[str]
 ) -> None:

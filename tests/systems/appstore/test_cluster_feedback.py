@@ -10,7 +10,7 @@ from penstock_systems.appstore.cluster.feedback import APP, KEYWORD, Boost, Chan
 from penstock_systems.appstore.cluster.naming import NAME_CHARACTERS_MAX, NAMELESS, names
 from penstock_systems.appstore.cluster.scoring import competitiveness_of, demand_of, score
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 
 class Subject:

@@ -27,7 +27,7 @@ from penstock_systems.appstore.cluster.joining import ALIKE, grouped, joined
 from penstock_systems.appstore.cluster.libraries import sparse
 from penstock_systems.appstore.cluster.members import members
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 
 def ranked(

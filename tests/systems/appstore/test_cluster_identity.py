@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock_systems.appstore.cluster.identity import Identities, Known, identities
 from penstock_systems.appstore.cluster.relations import Relation, nearest, relations
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 Markets = Mapping[int, Sequence[str]]
 

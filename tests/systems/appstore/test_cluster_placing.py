@@ -19,7 +19,7 @@ from penstock_systems.appstore.keywords import words
 from tests.systems.appstore.market_rows import HOSTILE
 from tests.systems.appstore.test_cluster_graph import ranked
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 # Two markets of three keywords, with eight apps each that rank for all of them; app 16 ranks last for one of the second.
 SLEEP, MONEY, LATE = tuple(range(8)), tuple(range(8, 16)), 16

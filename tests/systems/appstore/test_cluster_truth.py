@@ -8,17 +8,16 @@ from bench.clusters_niches import Listed, niches
 from bench.clusters_niches import judged as judged_list
 from bench.clusters_truth import Planted, agreement, crawl, judged, v_measure
 from penstock_systems.appstore.cluster.markets import computed
-from tests.extent import EVERYTHING
+from tests.extent import EVERYTHING, sampled
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 BAR, TOO_EASY = 0.85, 0.80
 NICHES = 0.80
 
 
 @pytest.mark.spec("B5-01", "G2-44")
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 11, 15] if EVERYTHING else [5, 11])
+@sampled("seed", [1, 2, 3, 4, 5, 11, 15] if EVERYTHING else [5, 11], every=2)
 def test_planted_markets_are_found_again(seed: int) -> None:
     """All planted apps that were crawled count, also those that were put nowhere."""
     found = judged(crawl(seed, apps=3_000, markets=20, keywords=1_500))

@@ -110,7 +110,6 @@ def test_a_developer_of_many_apps_is_one_row_with_what_any_of_them_tells() -> No
     assert rows[3] == {"developer_id": 3, "name": "D3", "website": "https://3.example", "first_seen_at": NOW}
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-17", "G2-12", "B2-18")
 async def test_what_a_second_source_does_not_say_stays_as_it_was_and_what_it_says_is_new(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -135,7 +134,6 @@ async def test_what_a_second_source_does_not_say_stays_as_it_was_and_what_it_say
         assert tuple(developer) == ("Calm Labs", "https://calm.example")
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-16")
 async def test_an_app_of_which_nothing_is_known_but_its_id_gets_the_names_for_that(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -149,7 +147,6 @@ async def test_an_app_of_which_nothing_is_known_but_its_id_gets_the_names_for_th
         assert await it.sql("select name from developers where developer_id = 2") == [("Unknown",)]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-04", "B2-12", "B2-14", "G2-10", "A8-08")
 async def test_three_charts_of_two_hundred_are_saved_whole_with_their_history(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -184,7 +181,6 @@ async def test_three_charts_of_two_hundred_are_saved_whole_with_their_history(
         assert first.snapshot_at.startswith("2026-01-01 00:00")
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("G2-10")
 async def test_a_scan_that_is_saved_again_leaves_its_history_as_it_is(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -241,7 +237,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.on_both
 async def test_whatever_strangers_call_their_apps_is_kept_as_it_is_and_harms_nobody(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +254,6 @@ async def test_whatever_strangers_call_their_apps_is_kept_as_it_is_and_harms_nob
             assert len(row.keyword) <= 60
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-15", "G2-08")
 async def test_a_chart_that_fails_waits_longer_each_time_and_holds_up_no_other(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch

@@ -162,7 +162,6 @@ async def test_a_chart_that_never_comes_is_given_up_and_stays_due(
         assert (await it.sql("select count(*) from category_scans where next_scan_at = ''"))[0][0] == 93
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-29", "G2-46", "B4-01")
 async def test_events_carry_five_hundred_keywords_at_most_and_there_is_none_without_any(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -184,7 +183,6 @@ async def test_events_carry_five_hundred_keywords_at_most_and_there_is_none_with
         assert await it.sql("select value from crawl_state where name = :name", name=untold.NAME) == []
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-29", "A2-09")
 async def test_a_worker_that_dies_in_the_middle_loses_a_group_and_no_event(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch

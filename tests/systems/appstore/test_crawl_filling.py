@@ -23,7 +23,6 @@ CHECKED = "select track_id, in_app_purchases, iap_scraped_at, iap_scrape_status 
 # -- ranking fill -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-24", "B2-03", "B2-20")
 async def test_an_app_without_a_rank_is_searched_for_by_its_five_best_keywords(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -54,7 +53,6 @@ async def test_an_app_without_a_rank_is_searched_for_by_its_five_best_keywords(
         assert await it.sql("select keyword, rank from crawl_rankings where track_id = 5") == [("calm sleep", 2)]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-24")
 async def test_an_app_that_ranks_for_nothing_is_marked_as_tried_and_one_without_words_too(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -132,7 +130,6 @@ def paging(monkeypatch: pytest.MonkeyPatch, it: Pipeline, answers: dict[int, Any
     return asked
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-25", "G2-46")
 async def test_purchases_are_kept_as_a_list_and_none_at_all_as_a_stamp(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch

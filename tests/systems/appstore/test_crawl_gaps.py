@@ -122,7 +122,6 @@ async def test_the_work_of_others_and_what_is_not_due_yet_begin_no_cycle(pipelin
         assert [row.status for row in await it.sql("select status from pipeline_log where task = 'crawl'")] == ["idle"]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("A4-08", "B2-02", "G2-02", "B1-08")
 async def test_an_idle_cycle_on_a_full_database_reads_no_more_rows_than_it_has_looks(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -144,7 +143,6 @@ async def test_an_idle_cycle_on_a_full_database_reads_no_more_rows_than_it_has_l
         assert runs[-1].rows_read <= 80  # eight looks; the plans of each are tested by themselves
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("A4-11", "B2-02", "B2-06")
 async def test_whether_many_apps_lack_their_purchases_is_counted_to_five_hundred_and_one(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:

@@ -79,7 +79,6 @@ async def test_keywords_are_taken_by_priority_and_then_the_oldest(
         assert [term for _, term in store.asked] == ["urgent", "a old", "b old", "new"]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-22", "G2-24", "G2-14", "B2-01")
 async def test_an_answer_leaves_apps_ranks_keywords_and_a_searched_keyword(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -115,7 +114,6 @@ async def test_an_answer_leaves_apps_ranks_keywords_and_a_searched_keyword(
         assert await it.sql("select value from crawl_state where name = 'rankings_changed_at'")
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-22", "G2-25")
 async def test_an_app_that_left_the_answer_loses_its_rank_and_may_be_looked_for_again(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -138,7 +136,6 @@ async def test_an_app_that_left_the_answer_loses_its_rank_and_may_be_looked_for_
         assert [row.track_id for row in ranked] == [2, 3, 4]  # 1 ranks for nothing any more
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-21", "B2-23", "G2-26")
 async def test_a_search_that_fails_stops_no_other_and_does_not_stay_at_the_head(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -199,7 +196,6 @@ async def test_a_searched_keyword_is_searched_again_after_thirty_days_and_a_succ
         assert len(store.asked) == 2
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-21")
 async def test_when_the_pace_pushes_back_keywords_stay_pending_uncharged_and_the_rest_waits(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -261,7 +257,6 @@ async def test_when_nobody_gets_through_it_is_the_stores_fault_and_no_keyword_pa
         }
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-27")
 async def test_seeds_that_a_person_names_become_keywords_once(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -285,7 +280,6 @@ async def test_seeds_that_a_person_names_become_keywords_once(
         assert (await it.sql("select count(*) from crawl_seeds where planted_at is null"))[0][0] == 0
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T28")
 async def test_what_was_answered_within_the_hour_is_not_asked_for_again(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -310,7 +304,6 @@ async def test_what_was_answered_within_the_hour_is_not_asked_for_again(
         assert len(store.asked) == 2
 
 
-@pytest.mark.on_both
 async def test_an_answer_that_cannot_be_saved_fails_alone(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     async with crawling(pipeline) as it:
         store = Scripted(monkeypatch, it)

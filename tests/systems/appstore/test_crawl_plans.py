@@ -128,7 +128,6 @@ async def fill_lopsidedly(it: Pipeline) -> None:
     )
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("A8-15", "G2-22")
 @pytest.mark.parametrize("filled", [False, True], ids=["empty", "full"])
 async def test_nothing_is_scanned_and_nothing_is_sorted(pipeline: Opened, filled: bool) -> None:

@@ -99,7 +99,6 @@ def test_a_chart_is_due_again_after_its_tiers_period_or_sooner_if_it_was_empty_o
     ]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-13", "G2-09", "G2-45")
 async def test_ninety_three_charts_are_there_from_the_start(pipeline: Opened) -> None:
     async with pipeline() as it:

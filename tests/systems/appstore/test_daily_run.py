@@ -14,13 +14,13 @@ from starlette.routing import Route
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore.daily import quality
 from penstock_systems.appstore.daily import run as daily
+from tests.extent import sampled
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import THEN, crawling, day, insert_apps, leap, run_task, write
 
 STEPS = "select name, status from pipeline_steps order by name"
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-03", "B7-06", "B7-07", "B8-T34")
 async def test_all_parts_run_once_a_day_and_are_noted(pipeline: Opened, caplog: pytest.LogCaptureFixture) -> None:
     async with crawling(pipeline) as it:
@@ -40,7 +40,6 @@ async def test_all_parts_run_once_a_day_and_are_noted(pipeline: Opened, caplog: 
         assert len(await it.sql("select id from pipelines")) == 2
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T34", "A4-07")
 async def test_a_part_that_fails_harms_no_other_and_alone_is_done_again(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -153,7 +152,6 @@ async def scraped(it: Pipeline, good: int, empty: int) -> None:
     await insert_apps(it, *rows, {"track_id": 99_999, **GOOD, **EMPTY, "enrichment_source": "itunes"})
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-05", "G2-30")
 async def test_all_seven_fields_are_counted_and_a_healthy_set_alarms_nobody(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -166,10 +164,8 @@ async def test_all_seven_fields_are_counted_and_a_healthy_set_alarms_nobody(
         assert [title for _, title in alerts] == ["recovered", "recovered"]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-05", "G2-30", "G2-31")
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(
+@sampled(
     "empty, degraded",
     [
         (5, []),
@@ -179,6 +175,7 @@ async def test_all_seven_fields_are_counted_and_a_healthy_set_alarms_nobody(
         (31, ["content_rating", "description", "developer", "languages", "screenshots", "similar"]),
         (100, list(quality.THRESHOLDS)),
     ],
+    every=3,
 )
 async def test_fields_below_their_threshold_are_named_in_one_alert(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch, empty: int, degraded: list[str]
@@ -217,7 +214,6 @@ class Resend:
         return JSONResponse({"id": "mail"})
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-05", "G2-31", "A12-07")
 async def test_the_same_trouble_on_two_days_is_one_mail_tried_until_it_is_sent_and_then_its_end_is_told(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch

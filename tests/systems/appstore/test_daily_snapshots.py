@@ -29,7 +29,6 @@ def test_a_day_takes_at_most_150_000_rows_of_apps_and_5_000_of_keywords() -> Non
     assert (snapshots.BEST_KNOWN, snapshots.OTHERS_MAX, snapshots.TRACKED_MAX) == (50_000, 50_000, 5_000)
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-03")
 async def test_each_kind_of_snapshot_stops_at_its_bound(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     for bound in ("BEST_KNOWN", "OTHERS_MAX", "TRACKED_MAX"):
@@ -47,7 +46,6 @@ async def test_each_kind_of_snapshot_stops_at_its_bound(pipeline: Opened, monkey
         assert [row.track_id for row in await it.sql(SHOTS)] == [1, 2, 4, 5, 9, 10]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-03", "G2-33")
 async def test_the_best_known_apps_and_those_that_matter_to_somebody_are_noted_once_a_day(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -87,7 +85,6 @@ async def test_the_best_known_apps_and_those_that_matter_to_somebody_are_noted_o
         assert len(await it.sql(SHOTS)) == 14
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-03", "B8-T30", "B8-T32", "B8-T29")
 async def test_tracked_keywords_are_noted_with_what_is_known_of_them_and_their_ranks(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -157,7 +154,6 @@ def test_velocity_is_ratings_a_day(before: tuple[int, str], current: tuple[int, 
     assert velocity.velocity(velocity.Seen(*before), velocity.Seen(*current)) == a_day
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-04", "G2-32")
 async def test_the_baseline_is_the_oldest_snapshot_of_three_to_ten_days_ago(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch

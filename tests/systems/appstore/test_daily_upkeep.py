@@ -36,7 +36,6 @@ NOW = "2026-01-01 00:00:00"
 DAYS_89, DAYS_91 = after(NOW, days=-89), after(NOW, days=-91)
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("A8-18", "B7-06", "A15-23")
 async def test_history_goes_after_ninety_days_and_not_before(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -97,7 +96,6 @@ async def test_caches_are_emptied_of_what_has_expired(pipeline: Opened) -> None:
 # -- the archive ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("A8-19", "B7-06", "G1-11", "A15-23")
 async def test_apps_unseen_for_ninety_days_go_into_files_unless_the_store_still_sells_them(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
@@ -178,7 +176,6 @@ async def test_of_more_apps_than_can_be_asked_about_in_a_day_the_rest_waits_for_
 # -- keywords that are due sooner -------------------------------------------------------------------------
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B2-23")
 async def test_keywords_of_good_markets_are_searched_weekly_and_tracked_ones_daily(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -250,7 +247,6 @@ def service(monkeypatch: pytest.MonkeyPatch) -> DataForSeo:
     return service
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T35")
 async def test_volumes_of_tracked_keywords_are_paid_for_once_a_month(pipeline: Opened, service: DataForSeo) -> None:
     async with crawling(pipeline) as it:
@@ -319,7 +315,6 @@ async def test_the_month_so_far_is_told_with_its_dearest_tasks(
         assert any(record.message == "cost.reported" for record in caplog.records)
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B7-07")
 async def test_records_of_handled_messages_that_nobody_removed_are_told_of(pipeline: Opened) -> None:
     async with crawling(pipeline):

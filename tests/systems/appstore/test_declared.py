@@ -25,7 +25,7 @@ APPS = 2_000
 HEAVY = ("selectolax", "scipy", "numpy", "graspologic_native", "rich", "uvicorn")
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("B1-04", "A15-22")
 def test_the_app_its_file_its_cache_and_its_points_have_their_names() -> None:
     assert shared.app.name == "pipeline-api"
@@ -38,7 +38,7 @@ def test_the_app_its_file_its_cache_and_its_points_have_their_names() -> None:
     assert Settings.of({}) == Settings()
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("B1-05", "B1-07")
 def test_queues_and_crons_have_their_names_and_numbers() -> None:
     settings = {name: queue.settings for name, queue in shared.app.queues.items()}

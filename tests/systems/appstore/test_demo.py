@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock_systems.appstore.demo.choice import chosen
+from tests.extent import sampled
 
 SMALL = {"APPS": "100", "DAYS": "0.52", "COLUMNS": "100", "PYTHONHASHSEED": "random"}
 COMMAND = [sys.executable, "-m", "penstock_systems.appstore.demo"]
@@ -41,7 +42,7 @@ def listed(folder: Path) -> list[str]:
 
 
 @pytest.mark.only_on("sqlite")
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
     once, again = tmp_path / "once", tmp_path / "again"
     for process in [started(once), started(again)]:
@@ -86,8 +87,7 @@ def test_what_cannot_be_demonstrated_ends_before_it_begins(tmp_path: Path) -> No
 
 
 @pytest.mark.only_on("sqlite")
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("name, value", [("APPS", "0"), ("DAYS", "-1"), ("SEED", "x"), ("WITHOUT", "nonsense")])
+@sampled("name, value", [("APPS", "0"), ("DAYS", "-1"), ("SEED", "x"), ("WITHOUT", "nonsense")], every=4)
 def test_what_cannot_be_demonstrated_is_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:

@@ -12,7 +12,7 @@ from penstock_systems.appstore.enrich.ahead import IDS_A_CALL, Ahead
 from penstock_systems.appstore.enrich.outbound import Outbound
 from penstock_systems.appstore.store.facts import Found
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 
 class Store:

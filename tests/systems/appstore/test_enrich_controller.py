@@ -17,6 +17,7 @@ from penstock_systems.appstore.enrich.controller import controllers, enrich
 from penstock_systems.appstore.enrich.outbound import Outbound
 from penstock_systems.appstore.store.text import cleaned
 from penstock_systems.standins.appstore import Fault, Limit, Manners
+from tests.extent import sampled
 from tests.systems.appstore.conftest import START, Opened, Pipeline
 from tests.systems.appstore.crawling import crawling, insert_apps
 from tests.systems.appstore.enriching import enriching, row_of
@@ -55,7 +56,6 @@ def asked(it: Pipeline, endpoint: str) -> int:
     return it.store.truth().books[endpoint].requests
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-05", "A9-03")
 async def test_an_app_is_known_as_the_store_shows_it(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -124,7 +124,6 @@ async def test_a_page_that_cannot_be_read_is_put_aside_and_fetched_again(pipelin
         assert (await row_of(it, track_id)).enrich_error is None
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-06", "B3-07", "A6-26", "B3-11")
 async def test_a_refused_page_costs_neither_what_the_look_up_said_nor_an_attempt_and_slows_the_controller(
     pipeline: Opened,
@@ -147,7 +146,6 @@ async def test_a_refused_page_costs_neither_what_the_look_up_said_nor_an_attempt
         assert told(it)[track_id] == 2
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-07", "A6-26", "G2-23", "B3-02")
 async def test_an_app_that_is_gone_fails_at_once_with_a_reason_and_is_looked_for_again_after_ninety_days(
     pipeline: Opened,
@@ -192,7 +190,6 @@ async def test_an_app_that_keeps_failing_waits_longer_each_time_and_is_given_up_
         assert "503" in row.enrich_error or "500" in row.enrich_error or "502" in row.enrich_error
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-01", "B3-11", "G2-14", "B3-10")
 async def test_it_works_through_all_it_finds_and_tells_of_each_app_once(pipeline: Opened) -> None:
     async with enriching(pipeline, apps=60) as it:
@@ -209,7 +206,7 @@ async def test_it_works_through_all_it_finds_and_tells_of_each_app_once(pipeline
         assert len(events) < len(enriched)
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_the_same_seed_gives_the_same_rows(
     pipeline: Opened, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,8 +229,7 @@ def test_the_same_seed_gives_the_same_rows(
 
 
 @pytest.mark.spec("B3-11")
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("point", ["commit.before", "commit.after"])
+@sampled("point", ["commit.before", "commit.after"], every=2)
 @pytest.mark.parametrize("nth", [3, 9])
 async def test_each_app_is_told_of_once_wherever_the_worker_dies(pipeline: Opened, point: str, nth: int) -> None:
     async with enriching(pipeline, apps=40) as it:
@@ -246,7 +242,6 @@ async def test_each_app_is_told_of_once_wherever_the_worker_dies(pipeline: Opene
         assert told(it) == Counter(row.track_id for row in rows)
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B1-05", "G2-15")
 async def test_an_app_that_somebody_asks_for_comes_before_all_others_and_is_fetched_anew(pipeline: Opened) -> None:
     async with enriching(pipeline, manners=manners(page=Limit(6))) as it:
@@ -346,7 +341,6 @@ async def test_there_is_one_controller_and_a_second_one_is_refused(pipeline: Ope
         assert (await controllers["main"].status())["running"] is True
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-02", "G2-23")
 async def test_what_was_enriched_is_refreshed_after_its_period(pipeline: Opened) -> None:
     async with enriching(pipeline, apps=5, markets=0) as it:

@@ -6,7 +6,7 @@ import pytest
 
 from penstock_systems.appstore.enrich.mentions import MENTIONS_MAX, mentions
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 
 def counted(*texts: str | None) -> dict[str, tuple[str, int]]:

@@ -9,7 +9,7 @@ import pytest
 
 from penstock_systems.appstore.enrich.outbound import Outbound
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 
 
 @pytest.mark.spec("B3-04", "G5-23")

@@ -23,7 +23,7 @@ def ids(merged: object) -> list[int]:
     return [each.track_id for each in merged]  # type: ignore[attr-defined]
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("B3-02", "G2-22")
 def test_never_enriched_ones_come_first_and_every_fourth_place_is_one_that_is_due() -> None:
     merged = ids(picking.merged(apps(*range(1, 9)), apps(101, 102, 103, 104)))
@@ -32,14 +32,13 @@ def test_never_enriched_ones_come_first_and_every_fourth_place_is_one_that_is_du
     assert ids(picking.merged(apps(1, 2), [])) == [1, 2]
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_what_somebody_asked_for_comes_before_all_others() -> None:
     fresh = [*apps(1, priority=WISHED + 5), *apps(2, 3)]
     due = [*apps(101, priority=WISHED), *apps(102)]
     assert ids(picking.merged(fresh, due)) == [101, 1, 2, 3, 102]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-02", "A6-07")
 async def test_each_list_has_its_order_and_only_what_waits(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -71,7 +70,6 @@ async def test_a_developer_whose_apps_were_asked_for_is_known(pipeline: Opened) 
         assert await picking.known(77) == Known(77)
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-02", "G2-22", "A8-15")
 async def test_the_plan_walks_along_an_index_and_sorts_nothing(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:

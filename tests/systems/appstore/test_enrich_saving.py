@@ -22,7 +22,6 @@ NOW = f"{START:%Y-%m-%d %H:%M:%S}"
 HOSTILE = "=cmd|' /C calc'!A0 <script>alert(1)</script> \u05d0\u05d1\u05d2 👩‍👩‍👧 '; drop table x; --"
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-05", "B3-10", "G2-44")
 async def test_everything_that_the_store_says_has_its_column(pipeline: Opened, store: Store) -> None:
     store.lookup = found(
@@ -72,7 +71,6 @@ async def test_everything_that_the_store_says_has_its_column(pipeline: Opened, s
         assert {"pocket ledger", "ledger", "budgets"} <= {each.keyword for each in mentioned}
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-05", "B3-06")
 async def test_what_is_not_said_replaces_nothing_that_is_known(pipeline: Opened, store: Store) -> None:
     async with crawling(pipeline) as it:
@@ -108,7 +106,6 @@ async def test_a_page_without_purchases_says_so_and_one_that_was_not_read_says_n
         assert (row.in_app_purchases, row.iap_scraped_at, row.iap_scrape_status) == (None, NOW, "none")
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-10")
 async def test_apps_that_a_page_leads_to_are_never_overwritten(pipeline: Opened, store: Store) -> None:
     async with crawling(pipeline) as it:
@@ -151,7 +148,6 @@ async def test_texts_are_cut_and_lists_are_bounded(pipeline: Opened, store: Stor
         assert await shared.db.count("app_registry") <= 101
 
 
-@pytest.mark.on_both
 async def test_hostile_texts_are_kept_as_they_are(pipeline: Opened, store: Store) -> None:
     store.lookup = found(title=HOSTILE, developer=HOSTILE, description=HOSTILE, developer_id=1)
     store.page = page(subtitle=HOSTILE, purchases=(Purchase(HOSTILE, HOSTILE),), similar=(found(801, title=HOSTILE),))
@@ -164,7 +160,6 @@ async def test_hostile_texts_are_kept_as_they_are(pipeline: Opened, store: Store
         assert (await row_of(it, 801)).track_name == HOSTILE
 
 
-@pytest.mark.on_both
 async def test_a_review_that_came_back_later_was_edited_and_an_older_one_changes_nothing(
     pipeline: Opened, store: Store
 ) -> None:
@@ -247,7 +242,6 @@ async def test_words_that_an_app_still_uses_are_not_written_again(pipeline: Open
         assert written[1] < written[2] < 2 * written[0]
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B3-10")
 async def test_a_developers_other_apps_are_found_once(pipeline: Opened, store: Store) -> None:
     store.lookup = lambda track_id: found(track_id, developer_id=90)
@@ -278,7 +272,6 @@ async def test_a_portfolio_that_is_refused_comes_later(pipeline: Opened, store: 
         assert (await row_of(it, 801)).data_source == "portfolio"
 
 
-@pytest.mark.on_both
 async def test_nothing_is_saved_of_an_app_if_one_of_its_rows_cannot_be(pipeline: Opened, store: Store) -> None:
     store.lookup = found(developer_id=90)
     store.page = page(similar=(found(801),))

@@ -10,7 +10,7 @@ import pytest
 
 from penstock_systems.appstore import app as shared
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 HOME = Path(shared.__file__).parent
 STAGES = {"crawl", "daily", "enrich", "evaluate", "cluster", "opportunity", "reading"}
 WRITTEN = re.compile(r"\b(?:insert into|update|delete from) (\w+)")

@@ -13,7 +13,7 @@ from penstock_systems.appstore.enrich.verdict import ATTEMPTS_MAX, RETRY_SECONDS
 from penstock_systems.appstore.settings import Refresh
 from tests.systems.appstore.enriching import DOWN, GONE, REFUSED, STRANGE, found, page
 
-pytestmark = pytest.mark.alike
+pytestmark = pytest.mark.slow("postgres")
 NOW = "2026-01-01 00:00:00"
 REFRESH = Refresh()
 HOURS = 3_600

@@ -44,7 +44,6 @@ async def ranked(it: Pipeline, keyword: str, *track_ids: int) -> None:
 # -- competitiveness ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-04", "B4-08", "G2-19")
 async def test_three_ids_are_three_scores_and_a_second_time_changes_nothing(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -100,7 +99,6 @@ async def test_more_ids_than_one_look_takes_are_all_scored(pipeline: Opened) -> 
         assert len(scored) == 130
 
 
-@pytest.mark.on_both
 async def test_the_apps_of_a_market_are_scored_a_page_at_a_time(pipeline: Opened, monkeypatch: Any) -> None:
     monkeypatch.setattr(competitiveness, "APPS_A_LOOK", 3)
     async with crawling(pipeline) as it:
@@ -114,7 +112,6 @@ async def test_the_apps_of_a_market_are_scored_a_page_at_a_time(pipeline: Opened
 # -- demand ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-05", "B4-08", "G2-19")
 async def test_the_given_keywords_are_weighed_by_the_apps_that_rank_for_them(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -143,7 +140,6 @@ async def test_the_given_keywords_are_weighed_by_the_apps_that_rank_for_them(pip
 # -- fragmentation --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-06", "B4-08", "G2-19")
 async def test_a_monopoly_is_not_dispersed_and_ten_equals_are(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -181,7 +177,6 @@ async def dispersed(it: Pipeline) -> None:
     await insert(it, "app_reviews", *bad, {"review_id": "x", "track_id": 2, "title": "Love", "sentiment": 0.9, **at})
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-07", "B4-08", "G2-19")
 async def test_a_dispersed_market_gets_one_concept_made_from_what_is_known_about_it(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -254,7 +249,7 @@ async def test_what_an_event_teaches_an_agent_is_remembered_and_believed(pipelin
         ]
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.parametrize("text", ["", HOSTILE, "x" * 50_000, "\u202e\u05d0"])
 def test_a_draft_is_bounded_whatever_the_names_are(text: str) -> None:
     brief = Brief(

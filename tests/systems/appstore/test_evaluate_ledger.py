@@ -21,7 +21,6 @@ async def note(version: str = "1", **inputs: object) -> None:
         await ledger.note("judge", version, "app", "7", 12.5, "because", inputs)
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-08", "G2-19")
 async def test_a_judgement_names_its_inputs_its_version_its_score_and_its_time(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -33,7 +32,6 @@ async def test_a_judgement_names_its_inputs_its_version_its_score_and_its_time(p
         assert len(row.id) == 32
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-04", "B4-08")
 async def test_the_same_inputs_leave_no_second_row_and_others_do(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -62,7 +60,6 @@ async def test_hostile_explanations_are_cut_and_kept(pipeline: Opened) -> None:
         assert (row.score, len(row.explanation) <= 500, row.subject_id) == (None, True, "'; drop table x; --")
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-08")
 async def test_an_agent_remembers_the_largest_in_whatever_order_it_was_seen(pipeline: Opened) -> None:
     async with crawling(pipeline):
@@ -77,7 +74,6 @@ async def test_an_agent_remembers_the_largest_in_whatever_order_it_was_seen(pipe
         assert await memory.recall_most("other", "strongest") is None
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-08")
 async def test_what_is_believed_follows_the_charts_and_not_the_number_of_events(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
@@ -104,7 +100,7 @@ async def test_what_is_believed_follows_the_charts_and_not_the_number_of_events(
             assert believed == pytest.approx(1 - 6 * (2 * 15**2) / (40 * (40**2 - 1)), abs=1e-4)
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_charts_that_say_nothing_are_not_believed() -> None:
     rising = [(rank, 1_000 * rank) for rank in range(1, 31)]
     falling = [(rank, 1_000 - rank) for rank in range(1, 31)]

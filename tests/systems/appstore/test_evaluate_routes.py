@@ -57,7 +57,6 @@ async def facts(it: Pipeline) -> tuple[list[Any], ...]:
     )
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B4-01", "B4-02", "G2-17", "G2-18", "B4-06")
 async def test_ready_markets_are_scored_analyzed_designed_for_and_passed_on(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:

@@ -54,7 +54,7 @@ async def test_a_stage_that_made_something_only_long_ago_is_not_healthy(pipeline
         assert [name for name, stage in found.items() if not stage["healthy"]] == [late]
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("A14-08")
 async def test_a_pipeline_that_has_made_nothing_is_not_healthy_and_can_be_asked(pipeline: Opened) -> None:
     async with crawling(pipeline):

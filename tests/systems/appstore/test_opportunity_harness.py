@@ -16,6 +16,7 @@ from penstock_systems.appstore import stages as stages  # what reacts to events 
 from penstock_systems.appstore.opportunity import asking, harness, research
 from penstock_systems.appstore.opportunity.choosing import FLOOR, MOVED, TOP, Candidate, is_news, task_id, worthwhile
 from penstock_systems.appstore.opportunity.facts import MarketFacts
+from tests.extent import sampled
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import crawling, insert, leap, write
 
@@ -73,28 +74,28 @@ async def harnessed(pipeline: Opened) -> AsyncIterator[Pipeline]:
 # -- choosing -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_the_best_are_looked_into_and_at_most_twenty_of_them() -> None:
     many = [Candidate(id, id, 60.0 + id) for id in range(1, 31)]
     chosen = worthwhile(many)
     assert [each.cluster_id for each in chosen] == list(range(30, 30 - TOP, -1))
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_what_scores_below_the_floor_is_not_looked_into() -> None:
     small = [Candidate(id, id, score) for id, score in enumerate((72.0, 64.0, 58.0, 55.0, 40.0), 1)]
     assert [each.cluster_id for each in worthwhile(small)] == [1, 2, 3, 4]
     assert worthwhile([Candidate(1, 1, FLOOR - 0.1)]) == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_of_markets_that_score_alike_those_are_looked_into_of_which_more_is_known() -> None:
     hardly = [Candidate(id, id, 80.0, 0.1) for id in range(1, 6)]
     well = [Candidate(id, id, 60.0, 0.9) for id in range(6, 6 + TOP)]
     assert [each.cluster_id for each in worthwhile([*hardly, *well])] == [each.cluster_id for each in well]
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_a_market_whose_score_has_moved_is_looked_into_again_on_another_day() -> None:
     assert is_news(60.0 + MOVED, 60.0, same_day=False)
     assert is_news(60.0 - MOVED, 60.0, same_day=False)
@@ -102,7 +103,7 @@ def test_a_market_whose_score_has_moved_is_looked_into_again_on_another_day() ->
     assert not is_news(60.1, 60.0, same_day=False)
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_of_a_lineage_only_the_best_market_is_looked_into() -> None:
     family = [Candidate(1, 7, 80.0), Candidate(2, 7, 90.0), Candidate(3, 8, 75.0), Candidate(4, 9, 71.0)]
     assert [each.cluster_id for each in worthwhile(family)] == [2, 3, 4]
@@ -253,8 +254,7 @@ async def test_a_market_that_ends_before_it_is_looked_into_fails_and_may_be_trie
 
 
 @pytest.mark.fault("F03")
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("nth", [1, 3, 6, 9])
+@sampled("nth", [1, 3, 6, 9], every=2)
 async def test_a_death_anywhere_loses_no_market_and_doubles_none(pipeline: Opened, nth: int) -> None:
     async with harnessed(pipeline) as it:
         await plant(it, 90.0, 80.0, 75.0, 74.0)

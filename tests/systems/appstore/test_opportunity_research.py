@@ -101,7 +101,7 @@ def everything_said(facts: MarketFacts) -> str:
 
 
 @pytest.mark.spec("B6-02", "G2-44")
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_what_is_wanted_disliked_and_nobodys_is_built_and_what_has_a_leader_is_left() -> None:
     good, bad = (debate(facts, opinions(facts)) for facts in (market(), LED))
     assert (good.verdict, bad.verdict) == ("build", "avoid")
@@ -116,7 +116,7 @@ def test_what_is_wanted_disliked_and_nobodys_is_built_and_what_has_a_leader_is_l
     assert good.messages[-1].text == good.summary
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.parametrize(
     "score, objections, verdict",
     [(80, 0, "build"), (60, 1, "build"), (60, 2, "watch"), (59, 0, "watch"), (44, 0, "avoid"), (80, 4, "avoid")],
@@ -125,7 +125,7 @@ def test_a_verdict_follows_from_the_score_and_the_objections(score: float, objec
     assert decided(score, objections) == verdict
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_who_knows_nothing_says_nothing_and_the_others_decide() -> None:
     said = opinions(UNKNOWN)
     assert {each.agent for each in said} == {"demand", "rivals", "room"}
@@ -135,7 +135,7 @@ def test_who_knows_nothing_says_nothing_and_the_others_decide() -> None:
     assert pros(UNKNOWN) == [] or all("0 of 100 hard" in each.text for each in pros(UNKNOWN))
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_a_good_score_that_rests_on_little_is_believed_less_and_a_bad_one_gains_nothing() -> None:
     known = market()
     for little in ({"apps_count": 3}, {"keywords_count": 2}, {"ratings_total": 80, "ratings_first": 20}):
@@ -151,7 +151,7 @@ def test_a_good_score_that_rests_on_little_is_believed_less_and_a_bad_one_gains_
     assert evidence(apps=90, keywords=45, ratings=0) == 0.0
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_the_reason_is_one_sentence_with_the_figures_that_decided() -> None:
     facts = market()
     told = reason(facts, "build", 71.2)
@@ -162,7 +162,7 @@ def test_the_reason_is_one_sentence_with_the_figures_that_decided() -> None:
     assert reason(UNKNOWN, "avoid", 0.0) == "Avoid (0 of 100): demand is 0 of 100, and rivals are 0 of 100 hard."
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.parametrize("facts", MARKETS)
 def test_no_figure_is_invented(facts: MarketFacts) -> None:
     """Every number that is said is one that was read, rounded, or a score that was computed from those."""
@@ -178,7 +178,7 @@ def test_no_figure_is_invented(facts: MarketFacts) -> None:
     assert {number.replace(",", "") for number in numbers(everything_said(facts))} <= shown
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_reference_apps_have_the_role_that_fits_them() -> None:
     apps = [
         app(1, 9_000, 4.7),
@@ -193,7 +193,7 @@ def test_reference_apps_have_the_role_that_fits_them() -> None:
     assert references(UNKNOWN) == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.parametrize("facts", MARKETS)
 def test_every_method_has_a_score_and_a_reason(facts: MarketFacts) -> None:
     found = method_scores(facts)
@@ -202,7 +202,7 @@ def test_every_method_has_a_score_and_a_reason(facts: MarketFacts) -> None:
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_methods_follow_the_figures() -> None:
     good, led = ({each.method_id: each.score for each in method_scores(facts)} for facts in (market(), LED))
     assert good["unhappy-users"] > led["unhappy-users"]
@@ -210,7 +210,7 @@ def test_methods_follow_the_figures() -> None:
     assert good["languages"] == 100.0
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_tips_and_plan_name_keywords_rivals_and_complaints() -> None:
     told = "\n".join(tips(market()))
     assert 'Put "sleep" into the title: its demand is 81 of 100.' in told
@@ -223,7 +223,7 @@ def test_tips_and_plan_name_keywords_rivals_and_complaints() -> None:
     assert "Month 3:" in plan
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_a_keyword_that_may_be_somebodys_name_is_not_recommended() -> None:
     words = [("zanopi sleep", 90.0), ("sleep", 80.0), ("sleep sounds", 70.0), ("rain sounds", 60.0), ("rain", 50.0)]
     told = tips(market(keywords=[KeywordFacts(*each) for each in words]))[0]
@@ -237,7 +237,7 @@ class Said(NamedTuple):
     sentiment: float | None = None
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_complaints_are_words_of_the_unhappy_and_not_of_everybody() -> None:
     unhappy = [Said(1, "Crashes", "It crashes every morning when I sleep", -0.9)] * 3
     happy = [Said(5, "Nice", "I use it every morning when I wake", 0.9)] * 3
@@ -490,7 +490,7 @@ async def test_a_key_that_is_refused_is_told_of_and_the_offline_analyst_does_the
     assert "sk-of-somebody-else" not in str([record.__dict__ for record in told])
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_a_figure_that_was_not_given_is_noticed() -> None:
     figures = '{"demand": 72.456, "ratings": 12345}'
     assert not invented("Demand is 72, and 12,345 people rated three of its 10 apps 72.5.", figures)

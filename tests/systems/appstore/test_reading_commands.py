@@ -20,6 +20,7 @@ from penstock.cli import systems
 from penstock.cli.main import main, penstock
 from penstock_systems.appstore.reading.commands import appstore
 from penstock_systems.appstore.reading.shown import TURNS
+from tests.extent import sampled
 from tests.systems.appstore.market_rows import HOSTILE
 from tests.systems.appstore.markets import market, terminal
 from tests.unit.cli import Terminal
@@ -99,7 +100,6 @@ def test_every_verb_teaches_with_an_example_and_speaks_json(
 # -- readings -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.on_both
 def test_every_list_is_told_as_a_table_as_json_and_as_csv(terminal: Terminal) -> None:
     for name, words in LISTS.items():
         drawn, told, sheet = (terminal("appstore", *words, *how) for how in ((), ("--json",), ("--csv",)))
@@ -111,7 +111,6 @@ def test_every_list_is_told_as_a_table_as_json_and_as_csv(terminal: Terminal) ->
         assert set(rows[0] if rows else ()) == set(told.told[name][0] if rows else ())
 
 
-@pytest.mark.on_both
 def test_what_moved_is_told_in_all_three_ways(terminal: Terminal) -> None:
     told = terminal("appstore", "trends", "--most", "2", "--json").told["trends"]
     rows = list(csv.DictReader(io.StringIO(terminal("appstore", "trends", "--most", "2", "--csv").out, newline="")))
@@ -121,8 +120,7 @@ def test_what_moved_is_told_in_all_three_ways(terminal: Terminal) -> None:
     assert "Markets that rise" in terminal("appstore", "trends").out
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(
+@sampled(
     "words",
     [
         ("apps", "--market", "101"),
@@ -138,6 +136,7 @@ def test_what_moved_is_told_in_all_three_ways(terminal: Terminal) -> None:
         ("opportunity", "101"),
     ],
     ids=" ".join,
+    every=3,
 )
 def test_at_eighty_columns_nothing_runs_over_and_no_title_does_anything(
     terminal: Terminal, words: tuple[str, ...]
@@ -225,7 +224,6 @@ def test_looking_changes_nothing(terminal: Terminal, market: str) -> None:
 # -- what people do -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T29", "B8-T38", "B8-T39")
 def test_stars_lists_and_tracked_keywords_are_kept_by_commands(terminal: Terminal) -> None:
     def done(*words: str) -> Any:
@@ -248,7 +246,6 @@ def test_stars_lists_and_tracked_keywords_are_kept_by_commands(terminal: Termina
     assert done("keywords", "--tracked")["keywords"] == []
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T40")
 def test_a_report_is_shared_opened_and_taken_back(terminal: Terminal) -> None:
     shared = terminal("appstore", "share", "--title", "For Ada", "--days", "30", "--out", "ada.html", "--json")

@@ -10,7 +10,6 @@ from tests.systems.appstore import market_rows
 from tests.systems.appstore.conftest import Opened
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T38")
 async def test_a_star_is_one_however_often_it_is_given_and_each_has_their_own(pipeline: Opened) -> None:
     async with pipeline() as it:
@@ -26,7 +25,6 @@ async def test_a_star_is_one_however_often_it_is_given_and_each_has_their_own(pi
         assert len(await it.sql("select track_id from app_stars")) == 3
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T39")
 async def test_publishers_are_starred_beside_apps(pipeline: Opened) -> None:
     async with pipeline():
@@ -42,7 +40,6 @@ async def test_publishers_are_starred_beside_apps(pipeline: Opened) -> None:
         assert await people.stars(shared.db) == []
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T38")
 async def test_a_list_begins_with_its_first_app_and_ends_with_its_last(pipeline: Opened) -> None:
     async with pipeline():
@@ -59,7 +56,6 @@ async def test_a_list_begins_with_its_first_app_and_ends_with_its_last(pipeline:
         assert len(await people.lists(shared.db, user="ada")) == 1
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T29")
 async def test_a_tracked_keyword_need_not_have_been_searched(pipeline: Opened) -> None:
     async with pipeline():
@@ -77,7 +73,6 @@ async def test_a_tracked_keyword_need_not_have_been_searched(pipeline: Opened) -
         assert await answers.keywords(shared.db, tracked=True) == []
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T40")
 async def test_a_shared_report_stays_as_it_was_and_every_look_is_noted(pipeline: Opened) -> None:
     async with pipeline():

@@ -50,7 +50,6 @@ async def names(by: str, **wanted: Any) -> list[int]:
     return [row["track_id"] for row in await answers.apps(shared.db, by=by, most=5, **wanted)]
 
 
-@pytest.mark.on_both
 async def test_apps_come_in_each_order_and_from_each_direction(pipeline: Opened) -> None:
     async with pipeline() as it:
         await market_rows.fill(shared.app)
@@ -67,7 +66,6 @@ async def test_apps_come_in_each_order_and_from_each_direction(pipeline: Opened)
         assert [row.rank for row in await it.sql(SQL["apps_of_keyword"], keyword="birdsong", most=9)] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.on_both
 async def test_a_title_is_read_as_it_was_stored_whatever_is_in_it(pipeline: Opened) -> None:
     async with pipeline():
         await market_rows.fill(shared.app)
@@ -77,7 +75,6 @@ async def test_a_title_is_read_as_it_was_stored_whatever_is_in_it(pipeline: Open
     assert read >= set(market_rows.HOSTILE)
 
 
-@pytest.mark.on_both
 async def test_one_app_and_one_keyword_are_told_in_depth(pipeline: Opened) -> None:
     async with pipeline():
         await market_rows.fill(shared.app)
@@ -102,7 +99,6 @@ async def test_one_app_and_one_keyword_are_told_in_depth(pipeline: Opened) -> No
         assert await answers.keyword(shared.db, "no such") is None
 
 
-@pytest.mark.on_both
 async def test_keywords_come_by_demand_or_by_what_they_belong_to(pipeline: Opened) -> None:
     async def words(**wanted: Any) -> list[str]:
         return [row["keyword"] for row in await answers.keywords(shared.db, most=3, **wanted)]
@@ -118,7 +114,6 @@ async def test_keywords_come_by_demand_or_by_what_they_belong_to(pipeline: Opene
         assert len(await it.sql(SQL["keywords_by_demand"], most=100)) == 24
 
 
-@pytest.mark.on_both
 async def test_markets_come_by_score_with_what_moved_and_those_that_ended_do_not(pipeline: Opened) -> None:
     async with pipeline():
         await market_rows.fill(shared.app)
@@ -139,7 +134,6 @@ async def test_markets_come_by_score_with_what_moved_and_those_that_ended_do_not
         assert await answers.cluster(shared.db, 1) is None
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T22", "B8-T23", "B8-T27")
 async def test_an_opportunity_is_the_newest_evaluation_of_its_market(pipeline: Opened) -> None:
     async with pipeline():
@@ -166,7 +160,6 @@ async def test_an_opportunity_is_the_newest_evaluation_of_its_market(pipeline: O
         assert await answers.opportunity(shared.db, "9" * 30) is None
 
 
-@pytest.mark.on_both
 @pytest.mark.spec("B8-T08", "B8-T19")
 async def test_what_moved_is_reckoned_from_the_newest_moment_in_the_data(pipeline: Opened) -> None:
     async with pipeline():
@@ -188,7 +181,6 @@ async def test_an_empty_database_is_read_without_complaint(pipeline: Opened) -> 
         assert await answers.newest(shared.db) is None
 
 
-@pytest.mark.on_both
 async def test_a_count_is_kept_or_counted(market: str) -> None:
     with reading(find(None, market)) as looked:
         assert await looked.count("app_registry") == 102
@@ -218,7 +210,6 @@ def test_on_sqlite_every_reading_has_an_index_and_a_limit(market: str) -> None:
 
 
 @pytest.mark.only_on("postgres")
-@pytest.mark.on_both
 @pytest.mark.spec("A8-15")
 def test_on_postgresql_every_list_comes_in_the_order_of_an_index(market: str) -> None:
     with psycopg.connect(market) as connection:

@@ -27,7 +27,6 @@ async def made(pipeline: Opened, **wanted: object) -> Report:
         return await report.gather(shared.db, pace=POINTS, notes=["The store was a stand-in."])
 
 
-@pytest.mark.on_both
 async def test_a_report_says_what_the_database_holds(pipeline: Opened) -> None:
     found = await made(pipeline)
 
@@ -51,7 +50,6 @@ async def test_a_report_says_what_the_database_holds(pipeline: Opened) -> None:
     assert [each["rank"] for each in found.trends["climbers"]][:3] == [1, 2, 3]
 
 
-@pytest.mark.on_both
 async def test_the_funnel_counts_apps_by_stage(pipeline: Opened) -> None:
     found = await made(pipeline)
 

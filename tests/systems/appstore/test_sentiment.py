@@ -10,7 +10,7 @@ import pytest
 from penstock_systems.appstore import sentiment as module
 from penstock_systems.appstore.sentiment import sentiment
 
-pytestmark = [pytest.mark.alike, pytest.mark.spec("B3-05")]
+pytestmark = [pytest.mark.slow("postgres"), pytest.mark.spec("B3-05")]
 
 
 @pytest.mark.parametrize(

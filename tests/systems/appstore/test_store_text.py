@@ -5,13 +5,12 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock_systems.appstore.store.prices import is_price, purchases_of
 from penstock_systems.appstore.store.text import PROSE_CHARACTERS_MAX, TITLE_CHARACTERS_MAX, address, cleaned, prose
 from penstock_systems.appstore.store.values import amount, count, fraction, identity, linked_id, moment, stars, whole
-from tests.extent import examples
 from tests.systems.appstore.store_shapes import check_facts
 
 
@@ -90,7 +89,6 @@ def test_an_address_of_the_web_is_kept() -> None:
     assert address("http://bücher.example/ü") == "http://bücher.example/ü"
 
 
-@settings(max_examples=examples(300))
 @given(st.text(st.characters(categories=None), max_size=400), st.booleans())
 @example("\n\u2028\r", True)
 @example("\u0344" * 40, False)
@@ -101,7 +99,6 @@ def test_any_text_is_harmless_after_the_border_and_stays_so(text: str, lines: bo
     assert once is None or lines or "\n" not in once
 
 
-@settings(max_examples=examples(200))
 @given(st.text(st.characters(min_codepoint=0x590, max_codepoint=0x6FF, categories=["Lo"]), min_size=1, max_size=200))
 def test_letters_written_from_right_to_left_are_all_kept(text: str) -> None:
     assert cleaned(text) == unicodedata.normalize("NFC", text)

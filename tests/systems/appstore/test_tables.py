@@ -145,12 +145,12 @@ async def test_the_migrations_apply_and_apply_no_second_time(pipeline: Opened) -
         assert await it.sql("select keyword from crawl_keywords") == []
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 def test_every_table_is_known() -> None:
     assert set(created()) == {*TABLES, *OTHERS}
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.parametrize(
     "table",
     [
@@ -275,7 +275,7 @@ async def test_what_was_paid_and_what_ran_is_read_like_tables(pipeline: Opened) 
     assert row.created_at <= row.started_at <= row.finished_at
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("B8-T37", "A10-05", "F-06")
 def test_nothing_writes_or_reads_the_old_health_snapshots() -> None:
     assert "scan_snapshots" in created()

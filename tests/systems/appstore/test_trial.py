@@ -11,6 +11,7 @@ from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages
 from penstock_systems.appstore.cluster import task
 from penstock_systems.appstore.crawl import cycle
+from tests.extent import sampled
 from tests.systems.appstore.conftest import Opened, Pipeline
 
 assert stages.app is shared.app
@@ -21,7 +22,7 @@ async def tried(it: Pipeline) -> list[Any]:
     return await shared.app.trial.follow(lambda seconds: it.running.advance(seconds=seconds), lambda _: None)
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("A13-04", "A13-05", "G2-18", "B1-01", "B7-01", "B7-02")
 async def test_ten_apps_come_through_all_five_stages(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     large: list[MessageWasLarge] = []
@@ -43,10 +44,9 @@ async def nothing(*_: object, **__: object) -> None:
     return None
 
 
-@pytest.mark.alike
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("A13-05", "G2-18", "G2-40")
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize("cut", NAMES)
+@sampled("cut", NAMES, every=5)
 async def test_a_stage_that_is_cut_off_fails_by_its_name(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch, cut: str
 ) -> None:
