@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from penstock.stores import is_postgres
-from penstock.testing.postgres import PostgresServer, running_server
+from tests.postgres_server import PostgresServer, running_server
 
 # What the server for tests sets otherwise, as it comes: fsync and synchronous_commit are on with it. No socket file: its
 # path may be too long for one.

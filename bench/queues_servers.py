@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from bench.place import full_server
-from penstock.testing.postgres import binaries
+from tests.postgres_server import binaries
 
 START_SECONDS_MAX = 30.0
 

@@ -32,7 +32,7 @@ from bench.plot import Line, Panel, draw
 from bench.queues_processes import Process
 from bench.report import ROOT, Bar, Report, Row, number, percentile, size_of, table
 from bench.scale_worker import Job, scale_app
-from penstock.testing.postgres import PostgresServer
+from tests.postgres_server import PostgresServer
 
 WAIT_SECONDS = 0.005
 # Handlers that wait at the same time in a process: 400 a second at most, so that eight processes on two cores are held up by

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from penstock.storage.postgres.store import PostgresStore
-from penstock.testing.postgres import PostgresServer, running_server
+from tests.postgres_server import PostgresServer, running_server
 
 # Rows are removed one table at a time and users' tables are dropped: a fiftieth of what a fresh database takes.
 REMOVE_ROWS = """

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import fcntl
 import os
+import time
 import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -19,6 +20,8 @@ from penstock.testing.loop import VirtualLoop
 
 T = TypeVar("T")
 
+GONE_SECONDS = 5.0  # in which a server has surely noticed that a client is gone
+STILL_THERE = "select 1 from pg_stat_activity where pid = any(%s)"
 UNWINDINGS_MAX = 10  # a coroutine may wait again on its way out; after so many times it is left as it is
 
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("penstock_process", default=None)
@@ -99,9 +102,7 @@ class Process:
             session = getattr(self.writer, "session", None)
             self.writer.close()
             if session is not None:
-                from penstock.testing.postgres import wait_until_gone  # only there is its driver needed
-
-                wait_until_gone(session.settings.url, session._backends)
+                _wait_until_gone(session.settings.url, session._backends)
 
     def dispose(self) -> None:
         """At the end of a test: lets go of tasks that can never run again, so that nobody waits for them."""
@@ -211,3 +212,13 @@ def _tell_the_living_from_the_dead(loop: VirtualLoop) -> None:
 def _never(handle: asyncio.Handle) -> asyncio.Handle:
     handle.cancel()
     return handle
+
+
+def _wait_until_gone(url: str, backends: list[int]) -> None:
+    """A server notices in its own time that a client is gone, and under virtual time days may pass meanwhile."""
+    import psycopg  # only there is its driver needed
+
+    with psycopg.connect(url, autocommit=True) as asking:
+        until = time.perf_counter() + GONE_SECONDS
+        while asking.execute(STILL_THERE, [backends]).fetchone() and time.perf_counter() < until:
+            time.sleep(0.001)

@@ -24,8 +24,6 @@ BINARIES_VARIABLE = "PENSTOCK_POSTGRES_BIN"
 INSTALLED = "/usr/lib/postgresql/*/bin"
 NOBODY = 65_534  # PostgreSQL refuses to run as root
 START_SECONDS = 30.0
-GONE_SECONDS = 5.0  # in which a server has surely noticed that a client is gone
-STILL_THERE = "select 1 from pg_stat_activity where pid = any(%s)"
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")  # nobody cuts the power of a test
 SETTINGS = (
     "max_connections=200",
@@ -127,14 +125,6 @@ class PostgresServer:
         )
         if done.returncode:
             raise RuntimeError(f"{program} failed: {done.stderr[-2000:]}")
-
-
-def wait_until_gone(url: str, backends: list[int]) -> None:
-    """A server notices in its own time that a client is gone, and under virtual time days may pass in that time."""
-    with psycopg.connect(url, autocommit=True) as asking:
-        until = time.perf_counter() + GONE_SECONDS
-        while asking.execute(STILL_THERE, [backends]).fetchone() and time.perf_counter() < until:
-            time.sleep(0.001)
 
 
 @contextmanager
