@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import msgspec
 import pytest
 
+import penstock
 from penstock.model.errors import BadConfig
 from penstock.model.limits import CLOUDFLARE, DAY, HandlerKind, Limits, check_dedup, profile
 
@@ -36,7 +40,6 @@ PLATFORM: dict[str, object] = {
     "depth_soft": 1_000,
     "loop_max": 100,
     "dedup_seconds": 15 * 86_400,
-    "cron_granularity_seconds": 60,
     "crons_max": 3,
     "alarm_retries": 6,
     "alarm_retry_first_seconds": 2,
@@ -50,20 +53,8 @@ PLATFORM: dict[str, object] = {
     "text_characters_max": 2_000,
     "insert_rows_max": 500,
     "history_seconds": 90 * 86_400,
-    "unseen_seconds": 90 * 86_400,
-    "page_cache_seconds": 30 * 86_400,
     "metric_writes_per_day_max": 100_000,
     "metric_reads_per_day_max": 10_000,
-    "enrichment_parallel": 8,
-    "enrichment_pause_seconds": 0.2,
-    "search_parallel": 10,
-    "search_pause_seconds": 1,
-    "purchases_parallel": 3,
-    "purchases_pause_seconds": 1.5,
-    "channel_timeout_seconds": 10,
-    "channel_rows": 100,
-    "channel_retries": 3,
-    "collector_seconds": 1_800,
 }
 INVOCATIONS = {"queue_invocation", "cron_invocation", "http_invocation"}
 
@@ -217,3 +208,16 @@ def test_dedup_records_may_not_go_before_a_message_can_still_arrive() -> None:
 
 def _kinds() -> tuple[HandlerKind, ...]:
     return ("queue", "cron", "http")
+
+
+def test_code_reads_every_limit() -> None:
+    """A setting that no code reads is a promise that no code keeps."""
+    source = Path(penstock.__file__).parent
+    read = {
+        node.attr
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+
+    assert [name for name in Limits.__struct_fields__ if name not in read] == []

@@ -71,7 +71,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     queue_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
     cron_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
     http_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
-    cron_granularity_seconds: Seconds = MINUTE
     crons_max: Count = 1_000
     alarm_retries: CountFromZero = 6
     alarm_retry_first_seconds: Seconds = 2.0
@@ -87,22 +86,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     text_characters_max: Count = 2_000
     insert_rows_max: Count = 500
     history_seconds: Seconds = 90 * DAY
-    unseen_seconds: Seconds = 90 * DAY
-    page_cache_seconds: Seconds = 30 * DAY
     metric_writes_per_day_max: Count | None = None
     metric_reads_per_day_max: Count | None = None
-
-    # How the shipped systems treat outside services: calls at once, and the pause after each group of calls.
-    enrichment_parallel: Count = 8
-    enrichment_pause_seconds: Seconds = 0.2
-    search_parallel: Count = 10
-    search_pause_seconds: Seconds = 1.0
-    purchases_parallel: Count = 3
-    purchases_pause_seconds: Seconds = 1.5
-    channel_timeout_seconds: Seconds = 10.0
-    channel_rows: Count = 100
-    channel_retries: CountFromZero = 3
-    collector_seconds: Seconds = 30 * MINUTE
 
     def invocation(self, kind: HandlerKind) -> Invocation:
         """What one run of a handler of this kind may use."""

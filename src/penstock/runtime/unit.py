@@ -18,9 +18,6 @@ from penstock.model.message import Delivery, NewMessage
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
 
-CALLS_MAX = 1_000
-BYTES_MAX = 4_000_000
-
 current_unit: ContextVar[Unit | None] = ContextVar("penstock_unit", default=None)
 
 
@@ -62,10 +59,11 @@ class Unit(SealedUnit):
 
     def add(self, call: Call, size_bytes: int) -> None:
         self._grow(size_bytes)
-        if len(self.calls) >= CALLS_MAX:
+        most = self.engine.limits.unit_calls_max
+        if len(self.calls) >= most:
             raise UnitTooLarge(
-                f"A unit of work holds at most {CALLS_MAX:,} calls. Use `db.write_many`, which is one call, or save "
-                "midway with `async with app.unit():`.",
+                f"A unit of work holds at most {most:,} calls (`unit_calls_max`). Use `db.write_many`, which is one call, or "
+                "save midway with `async with app.unit():`.",
                 calls=len(self.calls) + 1,
             )
         self.calls.append(call)
@@ -95,10 +93,11 @@ class Unit(SealedUnit):
         if self.closed:
             raise self.refusal
         self._bytes += size_bytes
-        if self._bytes > BYTES_MAX:
+        most = self.engine.limits.unit_bytes_max
+        if self._bytes > most:
             raise UnitTooLarge(
-                f"A unit of work holds at most {BYTES_MAX:,} bytes; this call would make it {self._bytes:,}. Save "
-                "midway with `async with app.unit():`.",
+                f"A unit of work holds at most {most:,} bytes (`unit_bytes_max`); this call would make it {self._bytes:,}. "
+                "Save midway with `async with app.unit():`.",
                 bytes=self._bytes,
             )
 
