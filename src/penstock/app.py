@@ -81,6 +81,7 @@ class App(Outside):
         self.crons = Crons(self.limits, self.opened, self._internal_queue, self.config.ceilings)
         self._objects: dict[str, ObjectClass] = {}
         self._host: Host | None = None
+        self._desk: Desk | None = None
         self._paces: dict[str, Permits] = {}
         self._remembered: Namespace[Remembered] | None = None
         self.workflows = Workflows(self, self.limits, self._internal_queue)
@@ -267,7 +268,10 @@ class App(Outside):
 
     async def desk(self) -> Desk:
         """Queues by their names, for whoever is not one of their handlers."""
-        return Desk(self, await self.opened(), self.queues)
+        engine = await self.opened()
+        if self._desk is None or self._desk.engine is not engine:
+            self._desk = Desk(self, engine, self.queues)
+        return self._desk
 
     # -- units of work ----------------------------------------------------------------------------------
 

@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import penstock as ps
-from penstock.runtime.events import HandlerOverran, QueuesRedeclared, TickFailed
+from penstock.runtime.events import HandlerOverran, MessageFailed, QueuesRedeclared, TickFailed
 from penstock.testing import TestApp, virtual
 from tests.flow.crons import START
 from tests.flow.research import Lab
@@ -97,6 +97,111 @@ async def test_a_batch_that_exits_is_charged_and_becomes_dead_letters(misbehave:
         await shop.advance(hours=1)
         assert (await shop.counts(listings)).dead == 3
         assert await effects(app) == []
+
+
+@pytest.mark.parametrize(
+    "misbehave", [leave, leave_later, interrupt, collapse, stop_the_generator], ids=lambda f: f.__name__
+)
+@virtual
+async def test_an_exit_in_the_block_of_one_message_is_charged_to_that_message_alone(misbehave: Misbehaviour) -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], retries=1, batch=3)
+
+    @listings.on_batch
+    async def handle(batch: ps.Batch) -> None:
+        for message in batch:
+            async with message:
+                app.db.write(EFFECT, what=message.body.name)
+                if message.body.name == "b":
+                    await misbehave()
+
+    async with TestApp(app) as shop:
+        for name in "abc":
+            await shop.send(listings, Listing(name=name))
+        await shop.advance(hours=1)
+        assert await effects(app) == ["a", "c"]
+        assert [letter.attempts for letter in await shop.dead(listings)] == [2]
+
+
+class Fragile(ps.Event, type="listing.fragile"):
+    is_sent: ClassVar[bool] = False
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name == "bad" and self.is_sent:
+            sys.exit(3)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@virtual
+async def test_a_body_whose_class_exits_when_it_is_read_becomes_a_dead_letter(
+    batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Fragile], batch=batch)
+    handled: list[str] = []
+    if batch == 1:
+
+        @listings.on(Fragile)
+        async def handle(listing: Fragile) -> None:
+            handled.append(listing.name)
+
+    else:
+
+        @listings.on_batch
+        async def handle_all(messages: ps.Batch) -> None:
+            handled.extend(message.body.name for message in messages)
+
+    async with TestApp(app) as shop:
+        for name in ("bad", "good"):
+            await shop.send(listings, Fragile(name=name), delay=60)
+        monkeypatch.setattr(Fragile, "is_sent", True)
+        await shop.advance(minutes=10)
+        assert handled == ["good"]
+        assert [(letter.reason, letter.attempts) for letter in await shop.dead(listings)] == [("malformed", 0)]
+
+
+@virtual
+async def test_a_handler_that_cancels_itself_and_returns_leaves_the_next_message_alone() -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], parallel=1)
+
+    @listings.on(Listing)
+    async def handle(listing: Listing) -> None:
+        if listing.name == "cancels":
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        elif listing.name == "waits":
+            await asyncio.sleep(1)
+
+    async with TestApp(app) as shop:
+        async with shop.unit():  # enough of them that the worker claims several at once and runs them in one task
+            listings.send_all([Listing(name=name) for name in 20 * ["returns"] + 10 * ["cancels", "waits", "returns"]])
+        await shop.advance(minutes=10)
+        assert [attempt.number for attempt in shop.delivered(listings)] == [1] * 50
+
+
+@virtual
+async def test_a_process_that_is_killed_inside_a_handler_charges_nothing_and_begins_nothing() -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", accepts=[Listing], parallel=1)
+    began: list[str] = []
+    failed: list[MessageFailed] = []
+    app.events.subscribe(failed.append, to=MessageFailed)
+
+    @listings.on(Listing)
+    async def handle(listing: Listing) -> None:
+        began.append(listing.name)
+        if began == ["deadly"]:
+            shop.die()
+
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            listings.send_all([Listing(name=name) for name in ("deadly", "a")])
+        await shop.advance(minutes=10)
+        assert failed == []
+        assert sorted(began) == ["a", "deadly", "deadly"]
 
 
 @WAYS
@@ -197,18 +302,63 @@ async def test_an_item_that_fails_starts_no_run_and_sends_nothing() -> None:
         assert shop.delivered(queue) == []
 
 
+@virtual
+async def test_a_step_may_be_any_awaitable() -> None:
+    lab = Lab()
+
+    async def one() -> int:
+        await asyncio.sleep(1)
+        return 1
+
+    @lab.app.workflow
+    async def research(run: ps.Run) -> list[int]:
+        return await run.step("both", lambda: asyncio.gather(*[one(), one()]))
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = research.start()
+        await test.advance(hours=12)
+        assert (await handle.status()).result == [1, 1]
+
+
+@virtual
+async def test_a_queue_that_only_the_database_knows_is_looked_up_once() -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings")
+    async with TestApp(app) as shop:
+        await shop.send(listings, {"name": "a"})
+        del app.queues["listings"]
+        operations = (await app.opened()).writer.operations
+        looked_up: list[list[str]] = []
+        queues = operations.queues
+
+        def counted() -> list[str]:
+            looked_up.append(queues())
+            return looked_up[-1]
+
+        operations.queues = counted  # type: ignore[method-assign]
+        for _ in range(3):
+            assert (await (await app.desk()).backlog("listings")).count == 1
+        assert len(looked_up) == 1
+
+
+@pytest.mark.parametrize("batch", [1, 2])
 def test_a_handler_that_blocks_past_its_limit_and_ends_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], wall=0.05)
+    listings = app.queue("listings", accepts=[Listing], wall=0.05, batch=batch)
     overran: list[HandlerOverran] = []
     app.events.subscribe(overran.append, to=HandlerOverran)
 
-    @listings.on(Listing)
-    async def handle(_listing: Listing) -> None:
+    async def handle(_given: Listing | ps.Batch) -> None:
         time.sleep(0.2)  # noqa: ASYNC251 (a handler that holds up the event loop is the point)
+
+    if batch == 1:
+        listings.on(Listing)(handle)
+    else:
+        listings.on_batch(handle)
 
     async def main() -> None:
         async with app, app.unit():

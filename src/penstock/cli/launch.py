@@ -7,8 +7,6 @@ import logging
 import os
 import signal
 import sys
-from contextlib import suppress
-from typing import NoReturn
 
 import msgspec
 
@@ -22,11 +20,11 @@ from penstock.readiness.topology import unwatched
 from penstock.runtime.clock import HostClock
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events
+from penstock.runtime.slots import end_process
 from penstock.runtime.supervisor import Hello, Supervisor
 from penstock.runtime.surroundings import Surroundings
 from penstock.stores import is_postgres, store_at
 
-EXIT_DIED = 70  # EX_SOFTWARE
 _log = logging.getLogger("penstock.run")
 
 
@@ -62,7 +60,7 @@ async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int 
     if urls := os.environ.get(STANDINS):
         forward(app.standins, urls.split(","))
     engine = await app.opened()
-    engine.die = die
+    engine.die = end_process
     if app.requires_trial and not await app.trial_passed():
         raise BadApp(
             f"{app.name} is not let loose before a trial has passed. `penstock trial` runs one; `require_trial = false` "
@@ -86,13 +84,6 @@ async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int 
         os.write(hello, msgspec.json.encode(said) + b"\n")
         os.close(hello)
     await app.run(grace_seconds=grace_seconds, until_idle=until_idle)
-
-
-def die(reason: str) -> NoReturn:
-    """End the process as a kill would: nothing is released, so that what ran is suspected and runs alone next time."""
-    with suppress(OSError):
-        os.write(2, f"penstock: {reason} The worker ends at once.\n".encode())
-    os._exit(EXIT_DIED)
 
 
 def _report(app: App) -> None:

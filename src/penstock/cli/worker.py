@@ -9,10 +9,12 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from penstock.cli.launch import die, serve
+from penstock.app import App
+from penstock.cli.launch import serve
 from penstock.cli.reference import load
 from penstock.logs import attach
 from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError, StoreReplaced
+from penstock.runtime.slots import end_process
 from penstock.runtime.supervisor import EXIT_REPLACED, EXIT_STORE, EXIT_USAGE
 
 GARBAGE_THRESHOLD = (
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work = serve(
             app, grace_seconds=given.grace, until_idle=given.until_idle, hello=given.hello, lifeline=given.lifeline
         )
-        _run(work)
+        _run(app, work)
     except (BadApp, BadConfig, BadMigration) as error:
         return _say(error, EXIT_USAGE)
     except StoreReplaced as error:
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
+def _run(app: App, work: Coroutine[Any, Any, None]) -> None:
     """Run the worker. An exit in a task of user code, or a closed descriptor, breaks the event loop: then the process dies
     without releasing anything, so that what ran is suspected."""
     with asyncio.Runner() as runner:
@@ -60,7 +62,9 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
             runner.run(_awaited(task))
         except BaseException as error:
             if not task.done():
-                die(f"{type(error).__qualname__} ended the event loop: {error}.")
+                if app.worker is not None:
+                    app.worker.suspect_ended()
+                end_process(f"{type(error).__qualname__} ended the event loop: {error}. The worker ends at once.")
             raise
 
 

@@ -2,9 +2,8 @@
 
 Cell 0 is a mark, 1 the slot whose handler is on the processor right now (plus one), 2 the last sign of life of the
 event loop (monotonic microseconds), 3 the process id, 4 the row that made somebody kill the process, 5 how many slots
-were ever used, 6 the row whose handler ended last: it may have broken the process behind it. Four cells a slot follow:
-kind, row, started, wall limit. A handler that runs a batch has its first row in its own slot, and each further row in a
-slot that names the first instead of a time.
+were ever used. Four cells a slot follow: kind, row, started, wall limit. A handler that runs a batch has its first row in
+its own slot, and each further row in a slot that names the first instead of a time.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MARK = 0x50454E53544F434B  # "PENSTOCK"
-CURRENT, BEAT, PID, BLAMED, USED, LAST = 1, 2, 3, 4, 5, 6
+CURRENT, BEAT, PID, BLAMED, USED = 1, 2, 3, 4, 5
 HEADER_CELLS = 8
 SLOT_CELLS = 4
 SLOTS_MAX = 4096  # rows that one worker runs at the same time
@@ -70,10 +69,9 @@ def on_processor(cells: memoryview) -> RunningHandler | None:
 
 
 def may_have_started(cells: memoryview) -> list[int] | None:
-    """The rows to suspect after a death: those on the processor if there were any, else all that were under way, else the
-    one that ended last. A row whose commit came through is not held any more, and goes free."""
+    """The rows to suspect after a death: those on the processor if there were any, else all that were under way."""
     if cells[0] != MARK:
         return None
     culprit = on_processor(cells)
     suspects = [culprit] if culprit else running(cells)
-    return [row for handler in suspects for row in rows_of(cells, handler)] or [row for row in [cells[LAST]] if row]
+    return [row for handler in suspects for row in rows_of(cells, handler)]

@@ -198,7 +198,7 @@ class Flight:
             except (Exception, asyncio.CancelledError) as raised:
                 if isinstance(raised, asyncio.CancelledError) and self._cut_off:
                     raise
-                error = raised if isinstance(raised, Exception) else contain(raised)
+                error = contain(raised)
                 unit.discard()
             ended, retry_after = self._now(), getattr(error, "retry_after", None)
             is_its_own = self._pace.finished(

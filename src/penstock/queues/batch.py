@@ -14,9 +14,9 @@ from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import Dead, describe
 from penstock.queues.message import Message, worded
 from penstock.queues.queue import Queue
-from penstock.queues.running import CpuLimit, Runner, WallLimit, leave_to_others, refuse_damaged
+from penstock.queues.running import Runner, leave_to_others, refuse_damaged
 from penstock.queues.settling import BatchUnit, Settler, keeps_effects
-from penstock.runtime.slots import NOT_BEGUN, Metered, Slot, SlotPool, Stepped
+from penstock.runtime.slots import NOT_BEGUN, Metered, Slot, SlotPool, Stepped, contain
 from penstock.runtime.unit import AwaitedUnit, current_unit
 
 if TYPE_CHECKING:
@@ -105,16 +105,8 @@ class BatchRunner:
         coroutine: Any = handler.function(Batch(self._queue.name, messages, budget_seconds=self._budget_seconds))
         if (cpu_seconds := self._queue.settings.cpu_seconds) is not None:
             coroutine = Metered(coroutine, slot, cpu_seconds)
-        outcome: object
-        try:
-            outcome = await Stepped(coroutine, NOT_BEGUN, self._worker.cells, slot.mark)
-        except asyncio.CancelledError:
-            outcome = self._runner.cancelled(slot)
-        except Exception as error:
-            outcome = error
-        if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit | CpuLimit):
-            slot.task.uncancel()  # it finished in spite of being cancelled
-        self._end(slot, messages, outcome)
+        rest = Stepped(coroutine, NOT_BEGUN, self._worker.cells, slot.mark)
+        self._end(slot, messages, await self._runner.outcome(slot, rest))
 
     def _opened(self, delivery: Delivery) -> Message | None:
         """A message as the handler gets it; what is damaged, unknown or malformed ends here, alone."""
@@ -130,8 +122,10 @@ class BatchRunner:
             return None
         try:
             return Message(delivery, decode(delivery.body), self)
-        except Exception as error:  # also what a class of the user's raises when it is made, or a body nested too deep
-            self._settler.put(delivery, Dead("malformed", describe(error), charged=False))
+        except (
+            BaseException
+        ) as error:  # also what a class of the user's raises when it is made, or a body nested too deep
+            self._settler.put(delivery, Dead("malformed", describe(contain(error)), charged=False))
             return None
 
     def _end(self, slot: Slot, messages: Sequence[Message], outcome: object) -> None:
@@ -141,10 +135,7 @@ class BatchRunner:
         assert unit.also is not None
         current_unit.reset(slot.outside)
         self._slots.end_batch(slot)
-        self._runner.left()
-        self._engine.faults.at("handler.after")
-        unit.closed = True
-        unit.started, unit.ended = slot.started, self._loop.time()
+        self._runner.left(slot, unit)
         held_nothing = not unit.grows
         if not keeps_effects(outcome):
             unit.discard()
@@ -173,8 +164,10 @@ class BatchRunner:
         raised: Exception | None = None
         try:
             yield
-        except Exception as error:
-            raised = error
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            raised = contain(error)
         finally:
             current_unit.reset(before)
             unit.closed = True

@@ -150,10 +150,15 @@ class Consumer:
         waiting, gate, time = self._waiting, self._engine.gate, self._loop.time
         runner, batches, slots = self._runner, self._batches, self._slots
         breathe_at = time() + YIELD_SECONDS
+        task = slot.task
+        assert task is not None
         try:
-            # The last of too many slots ends: an operator may have lowered their number.
+            # The last of too many slots ends: an operator may have lowered their number. If user code cancelled this task
+            # and returned, the rest runs in another.
             while (
-                self._give_back_old() and not gate.closed and not self._worker.stopping and slots.busy <= slots.parallel
+                self._give_back_old()
+                and not (gate.closed or self._worker.stopping or task.cancelling())
+                and slots.busy <= slots.parallel
             ):
                 if batches is not None:
                     # No more than have a place in the list of what runs: who is not in it is never blamed for a death.
@@ -174,6 +179,8 @@ class Consumer:
                     breathe_at = time() + YIELD_SECONDS
         finally:
             self._slots.give(slot)
+            if task.cancelling() and not self._worker.stopping:
+                self._go_on()
             self._engine.due.freed(self.queue)
 
     async def _run_alone(self, delivery: Delivery, claimed_at: float) -> None:

@@ -36,7 +36,7 @@ NAMES_TOLD = 20
 class Desk:
     def __init__(self, home: Home, engine: Engine, queues: dict[str, Queue]) -> None:
         self._home = home
-        self._engine = engine
+        self.engine = engine
         self._declared = queues
         self._known: dict[str, Queue] = {}
 
@@ -48,10 +48,10 @@ class Desk:
         """Sends all of them in one commit, or none."""
         target = await self._queue(queue)
         drafts = [self._draft(target, parcel, index) for index, parcel in enumerate(parcels)]
-        async with open_unit(self._engine, None) as unit:
+        async with open_unit(self.engine, None) as unit:
             ids = target.send_batch(drafts, delay=delay_seconds or 0.0)
             unit.sends = [each._replace(source=source) for each in unit.sends]
-        self._engine.faults.at("send.after_commit")
+        self.engine.faults.at("send.after_commit")
         duplicates = 0 if unit.also is None else len(unit.also.duplicates)
         return Pushed(ids, duplicates)
 
@@ -115,7 +115,7 @@ class Desk:
     ) -> list[Pulled]:
         """Leases at most `limit` messages to somebody outside. The same `request_id` again gives the same leases."""
         await self._queue(queue)
-        engine = self._engine
+        engine = self.engine
         lease_micros = int(lease_seconds * 1_000_000)
         lapsing = engine.may_sweep_outside()
         want = Want(queue, min(limit, PULLED_MAX), lease_micros, pull=True, lapsing=lapsing, request=request_id)
@@ -144,7 +144,7 @@ class Desk:
         wanted: dict[str, object] = dict.fromkeys(acks)
         wanted |= {lease: Retried(delay) for lease, delay in retries if lease not in wanted}
         by_lease = {text: _lease(text) for text in wanted}
-        found = await self._engine.in_writer(partial(self._engine.writer.operations.leased, list(by_lease.values())))
+        found = await self.engine.in_writer(partial(self.engine.writer.operations.leased, list(by_lease.values())))
         held = {Lease(delivery.seq, delivery.token): delivery for delivery in found if delivery.queue == queue}
         units: dict[str, AwaitedUnit] = {}
         for text, outcome in wanted.items():
@@ -163,11 +163,11 @@ class Desk:
         return Acked(acked, retried, warnings)
 
     def _put(self, queue: Queue, delivery: Delivery, outcome: object) -> AwaitedUnit:
-        unit = AwaitedUnit(self._engine, delivery, f"{queue.name}:pull", "")
+        unit = AwaitedUnit(self.engine, delivery, f"{queue.name}:pull", "")
         unit.closed = True
         retry = queue.settings.retry
         unit.settlement = DONE if outcome is None else settle(outcome, attempt=delivery.attempt, retry=retry)
-        self._engine.committer.put(unit)
+        self.engine.committer.put(unit)
         return unit
 
     async def peek(self, queue: str, *, limit: int) -> list[Peeked]:
@@ -182,14 +182,14 @@ class Desk:
         """Removes everything that waits; what is under way is left to end. Says how many."""
         await self._queue(queue)
         removed = 0
-        while portion := await self._operate("purge", queue, limit=PURGED_AT_ONCE, now=self._engine.clock.now()):
+        while portion := await self._operate("purge", queue, limit=PURGED_AT_ONCE, now=self.engine.clock.now()):
             removed += portion
         return removed
 
     async def purge_one(self, queue: str, id: bytes) -> bool:
         """Removes one message. False if it does not wait there: it is done, under way, or was never sent."""
         await self._queue(queue)
-        return bool(await self._operate("purge", queue, limit=1, now=self._engine.clock.now(), id=id))
+        return bool(await self._operate("purge", queue, limit=1, now=self.engine.clock.now(), id=id))
 
     async def pause(self, queue: str) -> None:
         await self._queue(queue)
@@ -218,11 +218,11 @@ class Desk:
         return backlog
 
     async def _operate(self, verb: str, *arguments: Any, **named: Any) -> Any:
-        return await self._engine.in_writer(partial(getattr(self._engine.writer.operations, verb), *arguments, **named))
+        return await self.engine.in_writer(partial(getattr(self.engine.writer.operations, verb), *arguments, **named))
 
     def _wake(self, queue: str) -> None:
-        self._engine.due.look({queue})
-        self._engine.ring({queue})
+        self.engine.due.look({queue})
+        self.engine.ring({queue})
 
     # -- queues by name ---------------------------------------------------------------------------------------
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from penstock.contracts.running import CURRENT
 from penstock.contracts.workers import HandlerRow
-from penstock.model.errors import PenstockError
+from penstock.model.errors import HandlerExit, PenstockError
+from penstock.model.ids import as_text
 from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Split, describe
 from penstock.queues.message import Message, worded
 from penstock.queues.queue import Queue
-from penstock.queues.settling import MessageUnit, Settler
+from penstock.queues.settling import BatchUnit, MessageUnit, Settler
+from penstock.runtime.events import HandlerOverran
 from penstock.runtime.slots import Metered, Slot, SlotPool, Stepped, contain, forked, leave_child
 from penstock.runtime.unit import current_unit
 
@@ -66,8 +68,10 @@ class Runner:
             handler = handlers[0]
         try:
             payload = handler.decode(delivery.body)
-        except Exception as error:  # also what a class of the user's raises when it is made, or a body nested too deep
-            self._settler.put(delivery, Dead("malformed", describe(error), charged=False))
+        except (
+            BaseException
+        ) as error:  # also what a class of the user's raises when it is made, or a body nested too deep
+            self._settler.put(delivery, Dead("malformed", describe(contain(error)), charged=False))
             return None
         unit = MessageUnit(self._engine, delivery, handler.task, "")
         unit.settler = self._settler
@@ -94,7 +98,7 @@ class Runner:
         except asyncio.CancelledError:
             outcome = self.cancelled(slot)
         except BaseException as error:
-            outcome = error if isinstance(error, Exception) else contain(error)
+            outcome = contain(error)
         else:
             return Stepped(coroutine, awaited, cells, slot.mark)  # type: ignore[arg-type]
         finally:
@@ -105,16 +109,19 @@ class Runner:
         return None
 
     async def finish(self, slot: Slot, rest: Stepped) -> None:
-        outcome: object
+        self._end(slot, await self.outcome(slot, rest))
+
+    async def outcome(self, slot: Slot, rest: Stepped) -> object:
+        """Return what a handler answers or raises."""
         try:
-            outcome = await rest
+            outcome: object = await rest
         except asyncio.CancelledError:
             outcome = self.cancelled(slot)
         except Exception as error:
             outcome = error
         if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit | CpuLimit):
             slot.task.uncancel()  # it finished in spite of being cancelled
-        self._end(slot, outcome)
+        return outcome
 
     def _end(self, slot: Slot, outcome: object) -> None:
         """The handler is done: its unit is sealed and goes to the committer with its settlement."""
@@ -122,12 +129,7 @@ class Runner:
         assert isinstance(unit, MessageUnit)
         current_unit.reset(slot.outside)
         self._slots.end(slot)
-        self.left()
-        self._at("handler.after")
-        unit.closed = True
-        unit.started, unit.ended = slot.started, self._loop.time()
-        if unit.ended - unit.started > self._wall_seconds and not slot.overdue:
-            self._worker.tell_overran(unit.delivery, unit.task, unit.ended - unit.started, self._wall_seconds)
+        self.left(slot, unit)
         ended = outcome
         if slot.message is not None:
             outcome = worded(slot.message.word, outcome, held_nothing=not unit.grows)
@@ -140,11 +142,19 @@ class Runner:
         self._at("unit.sealed")
         self._engine.committer.put(unit)
 
-    def left(self) -> None:
+    def left(self, slot: Slot, unit: MessageUnit | BatchUnit) -> None:
+        """A handler has ended: nothing joins its unit any more."""
         gate = self._engine.gate
         gate.running -= 1
         if gate.watched:
             gate.left()
+        self._at("handler.after")
+        unit.closed = True
+        unit.started, unit.ended = slot.started, self._loop.time()
+        if unit.ended - unit.started > self._wall_seconds and not slot.overdue:
+            assert unit.origin is not None
+            told = (self._queue.name, as_text(unit.origin.id), unit.task, unit.ended - unit.started, self._wall_seconds)
+            self._engine.events.emit(HandlerOverran(*told))
 
     def cancelled(self, slot: Slot) -> object:
         """Return what a cancelled handler settles with: past a limit, for a stop, or by user code, which is its failure."""
@@ -152,23 +162,17 @@ class Runner:
         assert task is not None
         if slot.overdue:
             task.uncancel()
-            settings = self._queue.settings
-            if slot.overdue == "cpu":
-                return CpuLimit(
-                    f"The handler held the processor for longer than queue {settings.name!r} allows, "
-                    f"{settings.cpu_seconds:g} s, and was cancelled. Raise `cpu=`, or split the work."
-                )
-            return WallLimit(
-                f"The handler ran past the wall limit of queue {settings.name!r}, {settings.wall_seconds:g} s, and was "
-                "cancelled. Raise `wall=`, or split the work."
-            )
+            held = slot.overdue == "cpu"
+            limit, seconds = (CpuLimit, self._cpu_seconds) if held else (WallLimit, self._wall_seconds)
+            passed = f"{seconds:g} s of queue {self._queue.name!r} and was cancelled"
+            return limit(f"The handler ran past the {passed}. Raise `{slot.overdue}=`, or split the work.")
         if self._worker.stopping:
             task.uncancel()
             return HANDED_BACK
         self._worker.require_running()
         while task.uncancel():
             pass
-        return PenstockError(
+        return HandlerExit(
             "The handler's own code cancelled it: `task.cancel()` on its own task, or a CancelledError that it let pass."
         )
 

@@ -60,6 +60,7 @@ class Committer:
         self._on_death = on_death
         self._on_trouble = on_trouble
         self._pending: list[SealedUnit] = []
+        self._group: list[SealedUnit] = []  # under way, or the last that was
         self._busy = False
         self._scheduled = False
         self._failures = 0
@@ -102,6 +103,7 @@ class Committer:
             return False
         del self._pending[:GROUP_UNITS_MAX]
         self._busy = True
+        self._group = units
         self._idle.clear()
         work = partial(self._commit, units, wants, now, self._clock.monotonic(), chores)
         self._lane.submit(work, partial(self._answered, wants, chores))
@@ -119,6 +121,10 @@ class Committer:
         while self._busy or self._pending:
             self._idle.clear()
             await self._idle.wait()
+
+    def unknown(self) -> list[SealedUnit]:
+        """Return the units of whose commit this process has not learned."""
+        return [*(self._group if self._busy else ()), *self._pending]
 
     def close(self) -> None:
         """Refuses what comes from now on: nobody would save it."""

@@ -266,8 +266,8 @@ class WorkerDied(EngineEvent, frozen=True):
 
 
 class HandlerOverran(EngineEvent, frozen=True):
-    """A handler ended long after its time limit, because it blocked the event loop and could not be cancelled. What it did
-    is kept. Run blocking code with `asyncio.to_thread`, or raise the limit."""
+    """A handler ended after its time limit: it blocked the event loop, so that it could not be cancelled. What it did is
+    kept."""
 
     name: ClassVar[str] = "handler.overran"
     level: ClassVar[str] = "warning"
@@ -276,6 +276,7 @@ class HandlerOverran(EngineEvent, frozen=True):
     handler: str
     seconds: float
     limit_seconds: float
+    advice: str = "Run blocking code with ps.in_thread, or raise the queue's wall=."
 
 
 class QueuesRedeclared(EngineEvent, frozen=True):

@@ -15,7 +15,6 @@ from penstock.model.errors import HandlerExit
 from penstock.runtime.unit import Unit
 
 T = TypeVar("T")
-EXIT_FORKED = 70  # of a child process that came back from a handler: EX_SOFTWARE
 
 
 class SlotNumbers:
@@ -35,6 +34,15 @@ class SlotNumbers:
 
     def give(self, number: int) -> None:
         self._free.append(number)
+
+    def note(self, row: int, kind: int, beside: int = 0) -> int | None:
+        """List a row as under way. Return its number; None if all are taken, and then it is not suspected of a death."""
+        if (number := self.take()) is not None:
+            at = running.HEADER_CELLS + number * running.SLOT_CELLS
+            self._cells[at + 1] = row
+            self._cells[at + 2] = beside
+            self._cells[at] = kind
+        return number
 
     def left(self) -> int:
         return len(self._free)
@@ -104,17 +112,9 @@ class SlotPool:
             self._timer = self._loop.call_later(self._wall, self._watch)
 
     def begin_batch(self, slot: Slot, rows: list[int]) -> None:
-        """Each row has its place in the list; where places run out, the rest is not blamed for a death."""
-        cells = self._cells
         for row in rows[1:]:
-            number = self._numbers.take()
-            if number is None:
-                break
-            at = running.HEADER_CELLS + number * running.SLOT_CELLS
-            cells[at + 1] = row
-            cells[at + 2] = slot.number
-            cells[at] = running.KIND_MEMBER
-            slot.members.append(number)
+            if (number := self._numbers.note(row, running.KIND_MEMBER, slot.number)) is not None:
+                slot.members.append(number)
         self.begin(slot, rows[0])
 
     def settled(self, slot: Slot, row: int) -> None:
@@ -132,7 +132,6 @@ class SlotPool:
         slot.members.clear()
 
     def end(self, slot: Slot) -> None:
-        self._cells[running.LAST] = self._cells[slot.at + 1]
         self._cells[slot.at] = running.KIND_FREE
         del self._running[slot.number]
 
@@ -170,16 +169,23 @@ forked: list[int] = []  # not empty in a child process that user code forked
 os.register_at_fork(after_in_child=lambda: forked.append(os.getpid()))
 
 
+def end_process(reason: str) -> NoReturn:
+    """End the process as a kill would: nothing is released, so that what ran is suspected and runs alone next time."""
+    try:
+        os.write(2, f"penstock: {reason}\n".encode())
+    finally:
+        os._exit(70)  # EX_SOFTWARE
+
+
 def leave_child() -> NoReturn:
     """End a forked child that returned from user code: the database and the event loop are its parent's."""
-    os.write(
-        2, b"penstock: a handler forked and its child came back; the child ends. Use subprocess, or os._exit in it.\n"
-    )
-    os._exit(EXIT_FORKED)
+    end_process("A handler forked and its child came back; the child ends. Use subprocess, or os._exit in the child.")
 
 
-def contain(error: BaseException) -> HandlerExit:
-    """Return an ordinary failure for an exit that user code raised."""
+def contain(error: BaseException) -> Exception:
+    """Return an ordinary failure for an exit that user code raised; an ordinary failure is returned as it is."""
+    if isinstance(error, Exception):
+        return error
     shown = f"{type(error).__qualname__}({', '.join(map(repr, error.args))})"[:200]
     contained = HandlerExit(
         f"The handler raised {shown}. A handler cannot stop its worker: return, or raise an ordinary exception."
@@ -188,9 +194,14 @@ def contain(error: BaseException) -> HandlerExit:
     return contained
 
 
-def contained(work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+def contained(work: Awaitable[T]) -> Awaitable[T]:
     """Await user code inside a handler. Where it raises an exit, `HandlerExit` is raised: asyncio would end the process."""
-    return Stepped(work, NOT_BEGUN, _NO_CELLS, 0)  # type: ignore[return-value]
+    coroutine: Any = work if hasattr(work, "send") else _awaited(work)  # a future has no steps of its own
+    return Stepped(coroutine, NOT_BEGUN, _NO_CELLS, 0)  # type: ignore[return-value]
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
 
 
 class Stepped:

@@ -19,7 +19,6 @@ from penstock.model.times import iso_z
 from penstock.runtime.dueloop import Source
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import (
-    HandlerOverran,
     LeaseWasLost,
     LogGrew,
     MessageFailed,
@@ -54,7 +53,7 @@ class Worker:
         self._grace_seconds = grace_seconds
         self._loop = asyncio.get_running_loop()
         self._tasks: asyncio.TaskGroup
-        self._task: asyncio.Task[Any]
+        self._task: asyncio.Task[Any] | None = None
         self._context = contextvars.copy_context()
         self._consumers: Sequence[Consuming] = ()
         self._stop = asyncio.Event()
@@ -79,9 +78,7 @@ class Worker:
         """Returns after `stop`, when everything is settled or given back. Raises if the store is beyond help."""
         engine = self._engine
         self._consumers = consumers
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
+        self._task = asyncio.current_task()
         await engine.in_writer(partial(engine.writer.workers.register_handlers, handlers))
         await engine.return_departed()
         engine.listen()
@@ -94,7 +91,11 @@ class Worker:
                 if until_idle:
                     works.append(self._stop_when_idle())
                 tasks = [self._tasks.create_task(self._watched(work)) for work in works]
-                await self._until_stopped()
+                try:
+                    await self._stop.wait()
+                except asyncio.CancelledError:
+                    self.require_running()
+                    raise
                 handed_back = await self._drain()
                 for task in tasks:
                     task.cancel()
@@ -117,14 +118,6 @@ class Worker:
             self._hurry.set()
         self._stop.set()
 
-    async def _until_stopped(self) -> None:
-        try:
-            await self._stop.wait()
-        except asyncio.CancelledError:
-            if not self.stopping:
-                self.require_running()
-            raise
-
     async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
         """A failure of the worker's own work cancels everything else: handlers it stops are handed back, not charged."""
         try:
@@ -136,8 +129,15 @@ class Worker:
     def require_running(self) -> None:
         """A worker is stopped, never cancelled. If user code cancelled it as well, its process dies and is taken for
         killed: what ran is suspected and runs alone. In a program of the user's own, the cancellation passes."""
-        if self._task.cancelling() and self._engine.die is not None:
-            self._engine.die("A handler cancelled the tasks of its worker.")
+        if self._engine.die is not None and self._task is not None and self._task.cancelling() and not self.stopping:
+            self.suspect_ended()
+            self._engine.die("A handler cancelled the tasks of its worker, which ends at once.")
+
+    def suspect_ended(self) -> None:
+        """List what has ended and may not be saved as under way: one of those handlers may have broken this process."""
+        for unit in self._engine.committer.unknown():
+            for delivery, _ in unit.fence():
+                self.slots.note(delivery.seq, running.KIND_MESSAGE)
 
     def _started(self) -> None:
         engine, queues = self._engine, [consumer.queue for consumer in self._consumers]
@@ -245,10 +245,6 @@ class Worker:
             settlement.seconds if isinstance(settlement, Again) else None,
         )
         self._engine.events.emit(event)
-
-    def tell_overran(self, delivery: Delivery | None, handler: str, seconds: float, timeout: float) -> None:
-        assert delivery is not None
-        self._engine.events.emit(HandlerOverran(delivery.queue, as_text(delivery.id), handler, seconds, timeout))
 
     def tell_received(self, delivery: Delivery) -> None:
         event = MessageReceived(

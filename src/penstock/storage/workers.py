@@ -15,11 +15,6 @@ from penstock.storage.returning import return_rows
 from penstock.storage.session import Session
 from penstock.storage.tally import Tally
 
-DECLARED = (
-    "name retries retry_first_seconds retry_longest_seconds wall_seconds crashes_max batch wait_seconds parallel rate "
-    "messages_max bytes_max per_second_max retention_seconds dead_retention_seconds"
-).split()
-
 
 class StoredWorkers:
     def __init__(self, session: Session, faults: Faults, *, now: int) -> None:
@@ -44,15 +39,13 @@ class StoredWorkers:
         return self._session.transact(partial(self._declare, [queue.as_row() for queue in queues]))
 
     def _declare(self, queues: list[dict[str, Any]]) -> list[str]:
-        before = {
-            row[0]: dict(zip(DECLARED, row, strict=True)) for row in self._session.rows("workers.declared_queues")
-        }
+        before = {row[0]: row for row in self._session.rows("workers.declared_queues")}  # in the order of `as_row`
         self._register("workers.register_queue", queues)
         return [
-            f"{queue['name']}: {setting} was {was}, is now {queue[setting]}"
+            f"{queue['name']}: {setting} was {was}, is now {value}"
             for queue in queues
-            for setting, was in before.get(queue["name"], {}).items()
-            if was != queue[setting]
+            for (setting, value), was in zip(queue.items(), before.get(queue["name"], ()), strict=False)
+            if was != value
         ]
 
     def register_handlers(self, handlers: Sequence[HandlerRow]) -> None:
