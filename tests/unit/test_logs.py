@@ -88,7 +88,7 @@ def test_an_event_is_one_object_with_its_facts_as_fields(log: Log) -> None:
         "will_retry": True,
         "correlation_id": "corr-1",
         "handler": "",
-        "at": None,
+        "place": None,
         "traceback": None,
         "wait_seconds": None,
     }

@@ -89,7 +89,7 @@ class MessageFailed(EngineEvent, frozen=True):
     wait_seconds: float | None = None
 
     def facts(self) -> dict[str, Any]:
-        return _about_message(self, "failed", success=False, at=place_of(self.traceback))
+        return _about_message(self, "failed", success=False, place=place_of(self.traceback))
 
     def line(self) -> str:
         return failure_line(self.handler or self.queue, self.error, self.traceback, self.attempt, self.wait_seconds)

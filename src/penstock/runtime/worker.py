@@ -28,7 +28,7 @@ from penstock.runtime.events import (
     WorkerStopped,
 )
 from penstock.runtime.retention import Retention
-from penstock.runtime.slots import Slot, SlotNumbers
+from penstock.runtime.slots import Slot, SlotNumbers, forked
 
 GRACE_SECONDS = 25.0  # what running handlers get to finish after a stop; under the 30 s that most supervisors wait
 CANCELLED_SECONDS = 5.0  # what a cancelled handler gets to clean up
@@ -49,6 +49,7 @@ FOLLOW_EVERY = 30  # ticks: how often the time of a server is asked for
 
 class Worker:
     def __init__(self, engine: Engine, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        forked.clear()  # a process that was forked before it became a worker is none that a handler forked
         self._engine = engine
         self._grace_seconds = grace_seconds
         self._loop = asyncio.get_running_loop()

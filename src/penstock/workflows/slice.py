@@ -53,7 +53,7 @@ class StepFailedOnce(EngineEvent, frozen=True):
     wait_seconds: float | None
 
     def facts(self) -> dict[str, Any]:
-        return super().facts() | {"at": place_of(self.traceback)}
+        return super().facts() | {"place": place_of(self.traceback)}
 
     def line(self) -> str:
         where = f"{self.workflow} {self.run}, step {self.step}"
