@@ -98,9 +98,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         store, only = given.get("kept_on", given.get("store")), item.get_closest_marker("only_on")
-        if store is not None and only is not None:
-            left_out |= set() if only.args[0] == store else {item}
-        elif _is_slow(item, store, given):
+        if store is not None and only is not None and only.args[0] != store:
+            left_out.add(item)
+        elif _is_slow(item, store, given, sampled=only is None):
             item.add_marker("slow")
             left_out |= set() if EVERYTHING or config.option.markexpr else {item}
     config.hook.pytest_deselected(items=list(left_out))
@@ -114,11 +114,11 @@ def pytest_collection_finish() -> None:
     sys.dont_write_bytecode = True
 
 
-def _is_slow(item: pytest.Item, store: object, given: dict[str, object]) -> bool:
+def _is_slow(item: pytest.Item, store: object, given: dict[str, object], *, sampled: bool) -> bool:
     marks = list(item.iter_markers("slow"))
     if any(not mark.args or store in mark.args for mark in marks):
         return True
-    if store != "postgres" or not ON_BOTH.isdisjoint(item.path.parts):
+    if not sampled or store != "postgres" or not ON_BOTH.isdisjoint(item.path.parts):
         return False
     disorderly = any(value in DISORDER for value in given.values() if isinstance(value, str))
     return disorderly or bool(crc32(item.nodeid.encode()) % POSTGRES_ONE_IN)

@@ -335,7 +335,7 @@ async def test_a_step_past_the_wall_limit_of_its_slice_is_cancelled_and_the_run_
         await test.advance(hours=1)
         status = await handle.status()
         assert (status.state, len(lab.did)) == ("errored", 4)
-        assert "wall limit" in (status.error or "")
+        assert "WallLimit" in (status.error or "")
 
 
 @virtual
