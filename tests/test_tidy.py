@@ -11,6 +11,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -99,6 +100,9 @@ SQL_STAR = re.compile(r"\b(select|returning)(\s+(distinct|all))?\s+\*|\b[a-z_]\w
 SQL_NOW = re.compile(r"'now'|\bcurrent_(timestamp|time|date)\b|\bnow\s*\(\s*\)", re.IGNORECASE)
 SQL_NAME = re.compile(r"^-- name: *(.*?) *$", re.MULTILINE)
 
+# Libraries of extras that code still to come will import: blobs in S3, mail, and traces.
+IMPORTED_LATER = {"aiosmtplib", "obstore", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"}
+
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "managers", "types", "misc"}
 
 TRACES = re.compile(
@@ -153,6 +157,10 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 
 def test_no_file_tells_where_it_was_made() -> None:
     check(traces, tracked_files())
+
+
+def test_an_extra_installs_only_what_the_source_imports() -> None:
+    check(unused_extras, files("pyproject.toml"))
 
 
 # -- the rules ------------------------------------------------------------------------------------------------------
@@ -367,6 +375,19 @@ def traces(path: str, text: str) -> Iterator[str]:
             yield f"{path}:{number}: `{found[0]}` belongs to one machine or one maker. Take it out."
 
 
+def unused_extras(path: str, text: str) -> Iterator[str]:
+    source = "\n".join(each.read_text("utf-8") for each in files("src/**/*.py"))
+    extras: dict[str, list[str]] = tomllib.loads(text)["project"]["optional-dependencies"]
+    for extra, libraries in extras.items():
+        if not libraries:
+            yield f"{path}: the extra `{extra}` installs nothing. Remove it."
+        for library in libraries if extra != "dev" else ():
+            name = re.match(r"[\w.-]+", library)
+            assert name is not None
+            if name[0] not in IMPORTED_LATER and name[0].replace("-", "_") not in source:
+                yield f"{path}: no file of src imports `{name[0]}` of the extra `{extra}`. Remove it."
+
+
 # -- the rules can fail ---------------------------------------------------------------------------------------------
 
 RETRY = "src/penstock/model/retry.py"
@@ -427,6 +448,8 @@ BAD: list[tuple[Rule, str, str]] = [
     (sql_file, SQL, "-- name: a\nselect 1;\n-- name: a\nselect 2;"),
     (vague_name, "src/penstock/runtime/_utils.py", ""),
     (vague_name, "src/penstock/common/unit.py", ""),
+    (unused_extras, "pyproject.toml", '[project.optional-dependencies]\nanalytics = ["duckdb>=2.0"]'),
+    (unused_extras, "pyproject.toml", "[project.optional-dependencies]\nllm = []"),
     (traces, "docs/start.md", "cd /" + "home/ada/penstock"),
     (traces, "requirements/dev.lock", "--index-" + "url https://registry.example"),
 ]
@@ -448,6 +471,7 @@ GOOD: list[tuple[Rule, str, str]] = [
     (formatted_sql, DATA, 'file.write(f"data: {line}")'),
     (sql_file, SQL, "-- All.\n\n-- name: a\nselect count(*), 'A;' from b; -- Why; so.\n"),
     (sql_file, SQL, "-- name: a\ncreate trigger a after insert on b begin delete from c; delete from d; end;"),
+    (unused_extras, "pyproject.toml", '[project.optional-dependencies]\npostgres = ["psycopg[binary]>=3.3"]'),
     (traces, "docs/start.md", "https://shop.example/home/a and ~/work/ and ./home/"),
 ]
 
