@@ -11,8 +11,7 @@ import pytest
 
 from penstock.contracts.calls import NANOS, RELEASED, SETTLED, UNKNOWN, CallEnd, NewCall, OverBudget, Share
 from penstock.contracts.store import Store
-from penstock.storage.postgres import schema as postgres_schema
-from penstock.storage.sqlite import schema as sqlite_schema
+from penstock.storage.schema import VERSION
 from tests.contract.conftest import Made, at_a_desk
 from tests.contract.inspection import PostgresInspect, SqliteInspect
 from tests.contract.material import T0, Desk, read_rows
@@ -212,10 +211,10 @@ def test_a_database_of_the_version_before_gets_the_tables(made: Made) -> None:
             file = apsw.Connection(made.store.location)
             for statement in OLDER:
                 file.execute(statement.format(""))
-            file.pragma("user_version", sqlite_schema.VERSION - 1)
+            file.pragma("user_version", VERSION - 1)
             file.close()
         case PostgresInspect():
-            before = f"update penstock.penstock_facts set value = '{postgres_schema.VERSION - 1}' where name = 'schema'"
+            before = f"update penstock.penstock_facts set value = '{VERSION - 1}' where name = 'schema'"
             with psycopg.connect(made.inspect._url, autocommit=True) as server:
                 for statement in (*(each.format("penstock.") for each in OLDER), before):
                     server.execute(statement.encode())

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from penstock.runtime.supervisor import EXIT_STORE
-from penstock.storage.postgres.schema import VERSION
+from penstock.storage.schema import VERSION
 from tests.crash.harness import Site
 from tests.crash.journal import wait_until
 from tests.crash.marksman import quantile

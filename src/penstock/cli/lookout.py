@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.model.errors import StoreUnavailable
-from penstock.storage.sqlite import connection, presence, schema
+from penstock.storage.schema import check
+from penstock.storage.sqlite import connection, presence
 from penstock.stores import is_postgres, store_at
 
 
@@ -57,7 +58,7 @@ class FileLookout:
         with connection.translated(self._path):
             ours = int(self._connection.pragma("application_id")) == connection.APPLICATION_ID
             found = int(self._connection.pragma("user_version")) if ours else 0
-        schema.check(found, str(self._path))
+        check(found, str(self._path))
         return found
 
     def is_alive(self, worker: int, host: str) -> bool | None:

@@ -25,7 +25,7 @@ from penstock.data import counts
 from penstock.model.errors import BadConfig, SchemaTooOld, StoreUnavailable
 from penstock.model.redaction import address_shown
 from penstock.model.row import Row, row_type
-from penstock.storage.sqlite.schema import VERSION
+from penstock.storage.schema import VERSION
 from penstock.stores import checked_address, is_address, is_postgres, store_at
 
 ROWS_MAX = 10_000

@@ -28,6 +28,7 @@ from penstock.moving.tables import (
     foreign_columns,
     kinds_of,
 )
+from penstock.storage.schema import VERSION
 from penstock.storage.sqlite import connection, history, schema
 from penstock.storage.sqlite.turn import Turn
 from penstock.storage.statements import load
@@ -163,7 +164,7 @@ class SqliteEnd:
         with connection.translated(self.path):
             past = history.path_of(self._filling)
             _begin_file(past, history.CREATE, history.VERSION, history.APPLICATION_ID)
-            _begin_file(self._filling, list(schema.SQL.values()), schema.VERSION, schema.APPLICATION_ID)
+            _begin_file(self._filling, list(schema.SQL.values()), VERSION, schema.APPLICATION_ID)
             self._connection = connection.connect(self._filling, synchronous="off", vfs=None)
             self._connection.execute("pragma foreign_keys = off").fetchall()
             self._attach(past)

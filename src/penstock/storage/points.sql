@@ -3,6 +3,68 @@
 -- What all points of one sort have in common, their index and their words, is kept once; `sort` is a digest of it, and
 -- `until` the day on which nothing that is kept can need it any more.
 
+-- name: create_sorts
+create table if not exists penstock_sorts (
+  sort integer not null primary key,
+  until text collate binary not null,
+  dataset text not null,
+  index1 text,
+  blob1 text, blob2 text, blob3 text, blob4 text, blob5 text, blob6 text, blob7 text, blob8 text, blob9 text,
+  blob10 text, blob11 text, blob12 text, blob13 text, blob14 text, blob15 text, blob16 text, blob17 text,
+  blob18 text, blob19 text, blob20 text
+) strict;
+
+-- name: index_sorts
+create index if not exists penstock_sorts_ends
+on penstock_sorts (until);
+
+-- name: create_points
+create table if not exists penstock_points (
+  seq integer primary key,
+  dataset text not null,
+  at text collate binary not null,
+  sort integer not null,
+  double1 real, double2 real, double3 real, double4 real, double5 real, double6 real, double7 real, double8 real,
+  double9 real, double10 real, double11 real, double12 real, double13 real, double14 real, double15 real,
+  double16 real, double17 real, double18 real, double19 real, double20 real
+) strict;
+
+-- name: index_points
+create index if not exists penstock_points_times
+on penstock_points (dataset, at);
+
+-- name: create_rolled
+create table if not exists penstock_rolled (
+  span text not null,
+  at text collate binary not null,
+  dataset text not null,
+  sort integer not null,
+  place integer not null,
+  count integer not null,
+  sum real,
+  min real,
+  max real,
+  primary key (span, at, dataset, sort, place)
+) strict, without rowid;
+
+-- name: create_tallies
+create table if not exists penstock_tallies (
+  day text collate binary not null,
+  dataset text not null,
+  written integer not null,
+  dropped integer not null,
+  refused integer not null,
+  asked integer not null,
+  bytes integer not null,
+  primary key (day, dataset)
+) strict, without rowid;
+
+-- name: create_samples
+create table if not exists penstock_samples (
+  kind text primary key,
+  at integer not null
+) strict, without rowid;
+
 -- name: used
 select coalesce(sum(written), 0), coalesce(sum(asked), 0)
 from penstock_tallies

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from importlib.resources import files
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -11,7 +10,7 @@ _COMMENT = re.compile(r"^\s*--.*$\n?", re.MULTILINE)
 BOTH = "penstock.storage"  # what every database understands
 
 
-def load(package: str, file: str, dialect: str = "") -> Mapping[str, str]:
+def load(package: str, file: str, dialect: str = "") -> dict[str, str]:
     """The statements of one file by name, in the order they stand there. A line that begins with `--postgres` is for that
     dialect alone."""
     text = (files(package) / file).read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from psycopg.types.string import TextBinaryLoader, TextLoader
 from penstock.model.errors import BadConfig, StorageFull, StoreError, StoreUnavailable
 from penstock.model.redaction import address_shown
 from penstock.model.statement import to_psycopg
-from penstock.storage.statements import load, load_all
+from penstock.storage.statements import load_all
 
 SYNCHRONOUS = {"full": "on", "normal": "off", "off": "off"}
 CONNECT_SECONDS = 5
@@ -45,40 +45,51 @@ CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected, errors.Unique
 
 _TABLES = re.compile(r"(?<!update of )\b(penstock_[a-z]+)\b(?!\()")
 _LIST = re.compile(r"\b(not )?in carray\((:\w+)\)")
-
-
-def _as_sent(sql: str, tables: frozenset[str]) -> str:
-    """An engine's statement as psycopg takes it: with its schema, which is not on users' search path."""
-    text = _LIST.sub(lambda found: f"<> all({found[2]})" if found[1] else f"= any({found[2]})", sql)
-    text = _TABLES.sub(lambda found: f"penstock.{found[1]}" if found[1] in tables else found[1], text)
-    return to_psycopg(text.replace("penstock.penstock.", "penstock."))
+_MADE = re.compile(r"create (?:table|sequence) if not exists (penstock_\w+)")
+# What the shared schema says in SQLite's words. `integer primary key` numbers its rows, with `not null` it does not.
+_WORDS = {
+    "integer primary key": "bigint generated always as identity primary key",
+    "integer": "bigint",
+    "blob": "bytea",
+    "real": "double precision",
+    "any": "text",
+    "collate binary": 'collate "C"',
+}
+_WORD = re.compile(rf"\b({'|'.join(_WORDS)})\b| autoincrement\b|(?<=\)) strict\b(?:, without rowid)?")
+_SCHEMA = ("schema.", "history.create_", "history.index_", "points.create_", "points.index_")
 
 
 @lru_cache(1)
-def statements() -> dict[str, str]:
-    """The engine's statements, by file and name."""
-    loaded = load_all("penstock.storage.postgres", "postgres")
-    return {name: _as_sent(sql, tables()) for name, sql in loaded.items()}
-
-
-@lru_cache(1)
-def schema_statements() -> list[str]:
-    made = tables()
-    own = [*load("penstock.storage.postgres", "schema.sql", "postgres").values()]
-    past = load("penstock.storage.postgres", "history.sql", "postgres").items()
-    own += [sql for name, sql in past if name.startswith(("create_", "index_"))]
-    qualified = (
-        _TABLES.sub(lambda found: f"penstock.{found[1]}" if found[1] in made else found[1], sql) for sql in own
-    )
-    return [sql.replace("penstock.penstock.", "penstock.") for sql in qualified]
+def _loaded() -> dict[str, str]:
+    return {
+        name: _WORD.sub(lambda found: _WORDS.get(found[0], ""), sql) if _MADE.search(sql) else sql
+        for name, sql in load_all("penstock.storage.postgres", "postgres").items()
+    }
 
 
 @lru_cache(1)
 def tables() -> frozenset[str]:
-    made = re.compile(r"create (?:table|sequence) if not exists (penstock_\w+)")
-    return frozenset(
-        name for sql in load_all("penstock.storage.postgres", "postgres").values() for name in made.findall(sql)
-    )
+    return frozenset(name for sql in _loaded().values() for name in _MADE.findall(sql))
+
+
+def _qualified(sql: str) -> str:
+    """An engine's statement with its schema, which is not on users' search path."""
+    text = _TABLES.sub(lambda found: f"penstock.{found[1]}" if found[1] in tables() else found[1], sql)
+    return text.replace("penstock.penstock.", "penstock.")
+
+
+@lru_cache(1)
+def statements() -> dict[str, str]:
+    """The engine's statements as psycopg takes them, by file and name."""
+    return {name: to_psycopg(_qualified(_LIST.sub(_array, sql))) for name, sql in _loaded().items()}
+
+
+def _array(found: re.Match[str]) -> str:
+    return f"<> all({found[2]})" if found[1] else f"= any({found[2]})"
+
+
+def schema_statements() -> list[str]:
+    return [_qualified(sql) for name, sql in _loaded().items() if name.startswith(_SCHEMA)]
 
 
 class _NumberLoader(NumericLoader):

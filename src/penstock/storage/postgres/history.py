@@ -212,7 +212,7 @@ class PostgresHistory:
         if not self._has_points(connection):
             with connection.transaction():
                 connection.execute("select pg_advisory_xact_lock(%s)", [schema.MAKING])
-                for name, statement in self._sql.items():
+                for name, statement in self._points_sql.items():
                     if name.startswith(("create_", "index_")):
                         connection.execute(statement)
 

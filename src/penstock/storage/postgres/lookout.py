@@ -7,10 +7,11 @@ from typing import Any
 
 import psycopg
 
-from penstock.storage.postgres import schema
 from penstock.storage.postgres.connection import READING, Settings, connect, failed, statements, translated
 from penstock.storage.postgres.presence import cells_of, is_locked
+from penstock.storage.postgres.schema import found_in
 from penstock.storage.private import runtime_path
+from penstock.storage.schema import check
 
 
 class PostgresLookout:
@@ -21,8 +22,8 @@ class PostgresLookout:
 
     def schema_version(self) -> int:
         with translated(self._settings):
-            found = schema.found_in(self._connection)
-        schema.check(found, self._settings.shown)
+            found = found_in(self._connection)
+        check(found, self._settings.shown)
         return found
 
     def is_alive(self, worker: int, host: str) -> bool | None:

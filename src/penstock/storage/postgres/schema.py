@@ -6,11 +6,9 @@ from typing import Any
 
 import psycopg
 
-from penstock.model.errors import SchemaTooNew, SchemaTooOld
 from penstock.storage.postgres.connection import Settings, schema_statements
+from penstock.storage.schema import VERSION, check
 
-VERSION = 4
-OLDEST_READ = 1
 MAKING = 20_549  # the lock of whoever makes the schema
 
 FOUND = "select value from penstock.penstock_facts where name = 'schema'"
@@ -31,6 +29,7 @@ def ensure(connection: psycopg.Connection[Any], settings: Settings) -> None:
         check(found, settings.shown)
         if found == VERSION:
             return
+        connection.execute("create schema if not exists penstock")
         for statement in schema_statements():
             connection.execute(statement.encode())
         connection.execute(NOTE, [str(VERSION)])
@@ -42,18 +41,3 @@ def found_in(connection: psycopg.Connection[Any]) -> int:
         return 0
     row = connection.execute(FOUND).fetchone()
     return 0 if row is None else int(row[0])
-
-
-def check(found: int, location: str) -> None:
-    if found > VERSION:
-        raise SchemaTooNew(
-            f"{location} has schema {found}; this Penstock knows {VERSION}. Upgrade Penstock; nothing was changed.",
-            found=found,
-            known=VERSION,
-        )
-    if 0 < found < OLDEST_READ:
-        raise SchemaTooOld(
-            f"{location} has schema {found}; this Penstock reads {OLDEST_READ} to {VERSION}. Upgrade in smaller steps.",
-            found=found,
-            known=VERSION,
-        )

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 SQL = load("penstock.storage.sqlite", "history.sql")
 POINTS = load(BOTH, "points.sql")
-CREATE = [sql for name, sql in SQL.items() if name.startswith(("create_", "index_"))]
+CREATE = [sql for name, sql in (SQL | POINTS).items() if name.startswith(("create_", "index_"))]
 
 VERSION = 1
 APPLICATION_ID = 0x50454E48  # "PENH": the history of a database, and not one itself

@@ -6,16 +6,15 @@ from contextlib import suppress
 
 import apsw
 
-from penstock.model.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt
+from penstock.model.errors import StoreCorrupt
+from penstock.storage.schema import VERSION, check
 from penstock.storage.sqlite import connection
 from penstock.storage.sqlite.session import SqliteSession
-from penstock.storage.statements import load
+from penstock.storage.statements import BOTH, load
 
-VERSION = 4
-OLDEST_READ = 1
 TRACEBACKS_SINCE = 4
 
-SQL = load("penstock.storage.sqlite", "schema.sql")
+SQL = load(BOTH, "schema.sql") | load("penstock.storage.sqlite", "schema.sql")
 UPGRADE = load("penstock.storage.sqlite", "upgrade.sql")
 APPLICATION_ID = connection.APPLICATION_ID
 
@@ -39,21 +38,6 @@ def ensure(session: SqliteSession) -> None:
         except BaseException:
             session.rollback()
             raise
-
-
-def check(found: int, location: str) -> None:
-    if found > VERSION:
-        raise SchemaTooNew(
-            f"{location} has schema {found}; this Penstock knows {VERSION}. Upgrade Penstock; nothing was changed.",
-            found=found,
-            known=VERSION,
-        )
-    if 0 < found < OLDEST_READ:
-        raise SchemaTooOld(
-            f"{location} has schema {found}; this Penstock reads {OLDEST_READ} to {VERSION}. Upgrade in smaller steps.",
-            found=found,
-            known=VERSION,
-        )
 
 
 def quick_check(session: SqliteSession) -> None:
