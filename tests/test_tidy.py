@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(CONCEPTS, ENGINE),
     "control": ENGINE | {"objects"},  # a controller is an object whose alarm is the tick
     "alerts": ENGINE | {"objects"},  # a condition is an object that remembers whom it told when
+    "readiness": ENGINE | {"objects"},  # that a trial has passed is an object's state
     "data": ENGINE,  # a write joins the current unit
     "blobs": PURE,
     "metrics": ENGINE,  # points are made of events, and saved in the history's lane

@@ -52,7 +52,6 @@ from penstock.stores import checked_address, checked_name, store_at
 from penstock.workflows.workflows import Workflows
 
 T = TypeVar("T")
-TRIAL = "penstock.trial"  # where it is remembered that one has passed
 
 
 class App(Outside):
@@ -83,10 +82,10 @@ class App(Outside):
         self._host: Host | None = None
         self._desk: Desk | None = None
         self._paces: dict[str, Permits] = {}
-        self._remembered: Namespace[Remembered] | None = None
+        self._saved_paces: Namespace[Remembered] | None = None
         self.workflows = Workflows(self, self.limits, self._internal_queue)
         self.workflow = self.workflows.add
-        self.trial = Trial()
+        self.trial = Trial(self.object, self.db.now)
         asked = self.config.readiness.require_trial
         self.requires_trial = require_trial if asked is None else asked
         self.routes = Routes(self._clock)
@@ -239,21 +238,11 @@ class App(Outside):
         """A pace that handlers share: `store = app.pace("itunes.apple.com")`, then `async with store.permit():` around each
         call. Who would have to wait longer than `patience` gets `Throttled`, which sends its message back uncharged."""
         if name not in self._paces:
-            remembered = self._memory()[name]
-            self._paces[name] = Permits(name, self.opened, remembered, rate=rate, parallel=parallel, patience=patience)
+            if self._saved_paces is None:
+                self._saved_paces = self.object(Remembered)
+            saved = self._saved_paces[name]
+            self._paces[name] = Permits(name, self.opened, saved, rate=rate, parallel=parallel, patience=patience)
         return self._paces[name]
-
-    def _memory(self) -> Namespace[Remembered]:
-        if self._remembered is None:
-            self._remembered = self.object(Remembered)
-        return self._remembered
-
-    async def trial_passed(self) -> bool:
-        """Whether a trial has passed, as this database remembers."""
-        return bool(await self._memory()[TRIAL].recall())
-
-    async def note_trial(self) -> None:
-        await self._memory()[TRIAL].remember({"passed_at": await self.db.now()})
 
     def _internal_queue(self, settings: QueueSettings, accepts: list[type]) -> Queue:
         self.queues[settings.name] = Queue(self, settings, accepts)
@@ -340,7 +329,7 @@ class App(Outside):
         """Opens the database and applies what is pending of the migrations. Most programs need not call it."""
         surroundings = surroundings or Surroundings(faults=faults_from_environment(os.environ))
         if self.requires_trial:
-            self._memory()
+            self.trial.record()
         lease_longest = max((queue.settings.lease_seconds for queue in self.queues.values()), default=930.0)
         store = self.store(faults=surroundings.faults)
         recorded: dict[str, Any] = {"service": self.name, "history": float(self.config.history)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -52,6 +53,22 @@ def opened(shop: Shop, database: str) -> TestApp:
     return TestApp(shop.app, start=LEFT_AT, database=database)
 
 
+@pytest.fixture
+def passed_trial(database: str) -> None:
+    """Write what `penstock trial` of 0.1.0 wrote."""
+    row = ("Remembered", "penstock.trial", b'{"pace":{"passed_at":"2026-11-18 13:00:00"}}', 1, 0, 0)
+    columns = "(class, name, state, epoch, created_at, saved_at)"
+    if database.startswith("postgresql"):
+        with psycopg.connect(database, autocommit=True) as server_connection:
+            server_connection.execute(
+                f"insert into penstock.penstock_objects {columns} values (%s, %s, %s, %s, %s, %s)", row
+            )
+        return
+    with sqlite3.connect(database) as connection:
+        connection.execute(f"insert into penstock_objects {columns} values (?, ?, ?, ?, ?, ?)", row)
+    connection.close()
+
+
 async def test_waiting_delayed_leased_and_failing_messages_are_delivered_once(opened: TestApp, shop: Shop) -> None:
     await opened.advance(hours=2)
 
@@ -95,3 +112,18 @@ async def test_alarms_and_cron_tasks_fire_and_the_pace_is_remembered(opened: Tes
 
     assert await shop.tills["main"].add() == 102
     assert shop.noted.count("swept") == 1
+
+
+@pytest.mark.usefixtures("passed_trial")
+async def test_a_trial_that_passed_counts_and_is_no_pace(opened: TestApp, shop: Shop) -> None:
+    assert await shop.app.trial.has_passed()
+    assert await shop.app.trial.record().read() == "2026-11-18 13:00:00"
+    engine = await shop.app.opened()
+    paces = await engine.read(
+        "", "select name from penstock_objects where class = 'Remembered' limit 9", {}, rows_max=9
+    )
+    assert paces.values == [("stripe.test",)]
+
+
+async def test_a_trial_that_did_not_pass_does_not_count(opened: TestApp, shop: Shop) -> None:
+    assert not await shop.app.trial.has_passed()

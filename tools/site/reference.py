@@ -140,7 +140,7 @@ CONCEPTS = (
 
 # What classes have for the engine's own use, and nobody else's.
 THE_ENGINES = {
-    "App": "desk expire_blobs host metered migrations_found note_trial open opened store trial_passed watch",
+    "App": "desk expire_blobs host metered migrations_found open opened store watch",
     "Controllers": "watch",
     "Crons": "declare forget_others",
     "Datasets": "begin standard",
@@ -149,7 +149,7 @@ THE_ENGINES = {
     "Queue": "advice known made",
     "Run": "asked ended heard",
     "Tick": "cancel ended",
-    "Trial": "follow",
+    "Trial": "follow has_passed note_passed record",
     "Which": "bound",
     "Workflow": "new_run",
 }

@@ -61,7 +61,7 @@ async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int 
         forward(app.standins, urls.split(","))
     engine = await app.opened()
     engine.die = end_process
-    if app.requires_trial and not await app.trial_passed():
+    if app.requires_trial and not await app.trial.has_passed():
         raise BadApp(
             f"{app.name} is not let loose before a trial has passed. `penstock trial` runs one; `require_trial = false` "
             "under [readiness] in penstock.toml does without.",

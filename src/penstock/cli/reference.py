@@ -165,7 +165,7 @@ def _named(module: ModuleType, place: str, attribute: str) -> App:
 async def _open_once(app: App) -> bool:
     """Whether it waits for a trial."""
     async with app:
-        return app.requires_trial and not await app.trial_passed()
+        return app.requires_trial and not await app.trial.has_passed()
 
 
 def main() -> int:

@@ -104,7 +104,7 @@ def _in_real_time(app: App, items: int, tell: Any, folder: Path) -> None:
 
 async def _note(app: App) -> None:
     async with app:
-        await app.note_trial()
+        await app.trial.note_passed()
 
 
 def _draw(console: Any, followed: list[Passed], passed: bool) -> None:

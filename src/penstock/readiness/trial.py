@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from penstock.model.errors import BadApp
 from penstock.model.times import parse_span
+from penstock.objects.namespace import MAIN, Namespace
+from penstock.objects.object import Object
 
 ITEMS = 10
 LOOKS = 200  # how often a stage is asked, at most, in the time it has
@@ -41,11 +43,30 @@ class Passed(NamedTuple):
     least: int
 
 
+class TrialRecord(Object, singleton=True):
+    """When the last trial of this database passed."""
+
+    passed_at: str | None = None
+
+    async def note(self, at: str) -> None:
+        self.passed_at = at
+
+    async def read(self) -> str | None:
+        return self.passed_at
+
+
 class Trial:
     """Declared beside the app: `trial = app.trial`, then `@trial.stage("crawl", within="30m")` above a question."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        register: Callable[[type[TrialRecord]], Namespace[TrialRecord]],
+        now: Callable[[], Awaitable[str]],
+    ) -> None:
         self.stages: list[Stage] = []
+        self._register = register
+        self._now = now
+        self._records: Namespace[TrialRecord] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.stages)
@@ -63,6 +84,20 @@ class Trial:
             return question
 
         return add
+
+    def record(self) -> TrialRecord:
+        """Return the record of the app's database. An app that requires a trial registers it before it opens."""
+        if self._records is None:
+            self._records = self._register(TrialRecord)
+        return self._records[MAIN]
+
+    async def has_passed(self) -> bool:
+        """Return whether a trial of this database has passed."""
+        return await self.record().read() is not None
+
+    async def note_passed(self) -> None:
+        """Record that a trial has passed."""
+        await self.record().note(await self._now())
 
     async def follow(self, wait: Wait, tell: Tell, *, items: int = ITEMS) -> list[Passed]:
         """Follows so many items through the stages. A stage that fails is the last."""

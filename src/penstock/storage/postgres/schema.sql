@@ -26,6 +26,15 @@ alter table penstock_runs add column if not exists traceback text;
 -- name: add_step_tracebacks
 alter table penstock_steps add column if not exists traceback text;
 
+-- Version 3 kept a passed trial among the saved paces.
+-- name: move_trial
+update penstock_objects
+set class = 'TrialRecord',
+  name = 'main',
+  state = convert_to(cast(convert_from(state, 'UTF8') as json) ->> 'pace', 'UTF8')
+where class = 'Remembered'
+and name = 'penstock.trial';
+
 -- A body that is no JSON text is shown as SQLite writes it.
 -- name: create_body_as_text
 create or replace function penstock.body_as_text(body bytea, type text, reason text)
