@@ -9,7 +9,8 @@ import pytest
 
 from penstock.contracts.ledger import Transaction
 from penstock.contracts.store import Reader, Store
-from penstock.model.errors import StatementFailed
+from penstock.model.allowance import Allowance
+from penstock.model.errors import BadStatement, StatementFailed
 from tests.contract.material import ITEMS, NEW_ITEM, Desk, read_rows, sheet
 
 
@@ -106,7 +107,7 @@ def test_a_failed_read_holds_no_snapshot_either(shop: Desk, reader: Reader) -> N
 
 
 def test_a_reader_cannot_write(shop: Desk, reader: Reader, store: Store) -> None:
-    with pytest.raises(Exception, match=r"(?i)read.?only"):
+    with pytest.raises(StatementFailed, match=r"(?i)read.?only"):
         reader.read("delete from shop", {}, rows_max=10)
 
     assert len(read_rows(store, ITEMS)) == 5
@@ -131,3 +132,54 @@ def test_a_query_the_database_refuses_is_named(reader: Reader, sql: str, bound: 
 
 def test_engine_tables_can_be_read(reader: Reader) -> None:
     assert reader.read("select count(*) from dead_messages", {}, rows_max=1).values == [(0,)]
+
+
+PERSISTENT = [
+    "select set_config('search_path', 'pg_catalog', false)",
+    "select set_config('statement_timeout', '1', false)",
+    "select set_config('default_transaction_read_only', 'off', false)",
+]
+
+
+@pytest.mark.parametrize("sql", PERSISTENT)
+@pytest.mark.parametrize("made", ["postgres"], indirect=True)
+def test_a_setting_that_a_query_changes_ends_with_it(reader: Reader, sql: str) -> None:
+    name = sql.split("'")[1]
+    show = f"select current_setting('{name}')"
+    before = reader.read(show, {}, rows_max=1).values
+
+    reader.read(sql, {}, rows_max=1)
+
+    assert reader.read(show, {}, rows_max=1).values == before
+    assert len(reader.read(ITEMS, {}, rows_max=10).values) == 5
+
+
+DETOURS = [
+    "with gone as (delete from shop returning id) select id from gone",
+    "select nextval('penstock.penstock_messages_seq_seq')",
+    "select set_config('transaction_read_only', 'off', true)",
+    "do $$ begin delete from shop; end $$",
+    "copy shop to program 'true'",
+    "create temp table mine (id integer)",
+]
+
+
+@pytest.mark.parametrize("sql", DETOURS)
+@pytest.mark.parametrize("made", ["postgres"], indirect=True)
+def test_a_reader_writes_by_no_detour(reader: Reader, store: Store, sql: str) -> None:
+    """Handed over as it stands, past the check of the text."""
+    with pytest.raises((StatementFailed, BadStatement)):
+        reader.read(sql, {}, rows_max=10)
+
+    assert len(read_rows(store, ITEMS)) == 5
+
+
+@pytest.mark.parametrize("made", ["sqlite"], indirect=True)
+def test_a_client_changes_no_setting_of_a_reader(reader: Reader) -> None:
+    """SQLite runs some pragmas while it compiles them, even to explain them."""
+    before = reader.read("select cache_size from pragma_cache_size", {}, rows_max=1).values
+
+    with pytest.raises(StatementFailed, match="not authorized"):
+        reader.ask([("pragma cache_size = 5", {})], Allowance(10, 1_000, 1.0))
+
+    assert reader.read("select cache_size from pragma_cache_size", {}, rows_max=1).values == before

@@ -12,6 +12,7 @@ from penstock.contracts.items import ItemChange
 from penstock.contracts.objects import SaveObject
 from penstock.contracts.runs import RunChange
 from penstock.contracts.timers import TimerChange
+from penstock.model.allowance import Allowance
 from penstock.model.errors import NotYetCommitted, PenstockError
 from penstock.model.message import Delivery, NewMessage
 from penstock.model.outcome import Settlement
@@ -28,9 +29,9 @@ class Transaction(Protocol):
     def value(self, sql: str, given: object = None, /, **named: object) -> Any: ...
     def column(self, sql: str, given: object = None, /, **named: object) -> list[Any]: ...
     def write(self, sql: str, given: object = None, /, **named: object) -> int: ...
-    def run(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float, defines: bool) -> Ran:
-        """Any one statement that was checked before; with `defines` one that changes the schema. At most `rows_max + 1`
-        rows come back; what takes longer than `seconds_max` is given up."""
+    def run(self, sql: str, bound: dict[str, Bindable], allowance: Allowance) -> Ran:
+        """Run one statement of an HTTP client, which reaches none of the engine's tables. Raises BadStatement where the
+        store takes no statements from clients."""
         ...
 
 

@@ -15,6 +15,7 @@ from penstock.contracts.presence import Bell, Presence
 from penstock.contracts.runs import Runs
 from penstock.contracts.timers import Timers
 from penstock.contracts.workers import Workers
+from penstock.model.allowance import Allowance
 from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
 from penstock.model.usage import Measure
@@ -38,6 +39,11 @@ class Reader(Protocol):
     ) -> Rows:
         """At most `rows_max + 1` rows, so that the caller can tell that there were more. What takes longer than
         `seconds_max` is given up."""
+        ...
+
+    def ask(self, queries: Sequence[tuple[str, dict[str, Bindable]]], allowance: Allowance) -> list[Rows]:
+        """Run an HTTP client's queries in one snapshot; they reach none of the engine's tables. Raises BadStatement where
+        the store takes no statements from clients."""
         ...
 
     def close(self) -> None: ...

@@ -1,7 +1,7 @@
 """SQL from outside: statements with values for `?`, checked before they run, alone or as one transaction.
 
-Made for the shapes of D1. The engine's own tables cannot be named here, neither to read nor to write; the views
-`dead_messages` and `processed_events` can be read.
+Made for the shapes of D1. The database itself refuses what a client may not touch; what is checked here has a clearer
+error.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.contracts.ledger import Atomic, Bindable, Transaction
-from penstock.model.errors import BadParameter, BadStatement, TooLarge, TooManyRows
+from penstock.model.allowance import Allowance
+from penstock.model.errors import BadParameter, BadStatement
 from penstock.model.limits import Limits
 from penstock.model.parameters import bind_sized
-from penstock.model.statement import ENGINE_PREFIX, Statement, Token, one_line, pieces, scan, tokens
+from penstock.model.statement import ENGINE_PREFIX, ENGINE_VIEWS, Statement, Token, one_line, pieces, scan, tokens
 from penstock.runtime.unit import caller, open_unit
 
 if TYPE_CHECKING:
@@ -26,12 +27,8 @@ ANSWER_BYTES_MAX = 8_000_000  # of all answers to one request; they are held in 
 SECONDS_MAX = 5.0  # a statement inside a commit holds up every other writer
 TASK = "http:d1"  # what its cost is kept under
 
-_DEFINABLE = ("table", "index", "view")  # triggers and virtual tables belong in a migration
 _DEFINES = ("create", "alter", "drop")
-_MODIFIES = ("insert", "update", "delete", "replace")
-_VIEWS = ("dead_messages", "processed_events", "pipeline_log", "api_calls_ledger")
-# Tables that show the database's own pages, or what other statements are about.
-_HIDDEN = ("sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used")
+_MATERIALIZED = ("not", "materialized")  # `as not materialized (`
 _NAMES = ("word", "quoted", "bracketed", "string")
 
 
@@ -47,10 +44,6 @@ class Question:
     @property
     def writes(self) -> bool:
         return self.statement.writes
-
-    @property
-    def defines(self) -> bool:
-        return self.statement.verb in _DEFINES
 
 
 class Answer(NamedTuple):
@@ -76,7 +69,7 @@ def question(sql: str, values: Sequence[object], limits: Limits) -> Question:
             given=len(values),
         )
     statement = scan(text, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
-    _refuse_hidden(sql, pieces(text)[0].tokens, statement)
+    _refuse_hidden(sql, pieces(text)[0].tokens)
     given = {f"p{number}": values[number - 1] for number in used}
     for name, value in given.items():
         if isinstance(value, list | dict):
@@ -100,36 +93,27 @@ def script(sql: str, limits: Limits) -> list[Question]:
 
 
 async def answers(engine: Engine, questions: Sequence[Question]) -> list[Answer]:
-    """Runs one query where it disturbs nobody, and anything else as one transaction: all of it, or nothing."""
-    if engine.store.dialect != "sqlite":
-        raise BadStatement(
-            "SQL over HTTP is for SQLite alone, and this database is on PostgreSQL. Ask PostgreSQL itself.",
-            dialect=engine.store.dialect,
-        )
-    if len(questions) == 1 and not questions[0].writes:
-        return [await _read(engine, questions[0])]
+    """Runs queries in one snapshot on a connection that cannot write, and anything else as one transaction."""
+    allowance = Allowance(ROWS_MAX, ANSWER_BYTES_MAX, SECONDS_MAX)
+    if not any(question.writes for question in questions):
+        asked = [(question.text, question.bound) for question in questions]
+        return [
+            Answer(rows.columns, rows.values, 0, 0, rows.measure.rows_read, 0, rows.measure.seconds, False)
+            for rows in await engine.ask(TASK, asked, allowance)
+        ]
     async with open_unit(engine, None) as unit:
         unit.task = TASK
-        call = Atomic(unit, partial(_run_all, questions), caller())
+        call = Atomic(unit, partial(_run_all, questions, allowance), caller())
         unit.add(call, sum(question.size_bytes for question in questions))
     found: list[Answer] = call.result
     return found
 
 
-async def _read(engine: Engine, asked: Question) -> Answer:
-    rows = await engine.read(TASK, asked.text, asked.bound, rows_max=ROWS_MAX, seconds_max=SECONDS_MAX)
-    _check_size(asked, rows.values, 0)
-    return Answer(rows.columns, rows.values, 0, 0, rows.measure.rows_read, 0, rows.measure.seconds, False)
-
-
-def _run_all(questions: Sequence[Question], transaction: Transaction) -> list[Answer]:
+def _run_all(questions: Sequence[Question], allowance: Allowance, transaction: Transaction) -> list[Answer]:
     found: list[Answer] = []
-    size = 0
+    allowance.bytes_taken = 0  # a commit may run again
     for asked in questions:
-        ran = transaction.run(
-            asked.text, asked.bound, rows_max=ROWS_MAX, seconds_max=SECONDS_MAX, defines=asked.defines
-        )
-        size = _check_size(asked, ran.values, size)
+        ran = transaction.run(asked.text, asked.bound, allowance)
         inserted = asked.statement.verb in ("insert", "replace") and ran.changes > 0
         found.append(
             Answer(
@@ -140,26 +124,10 @@ def _run_all(questions: Sequence[Question], transaction: Transaction) -> list[An
                 ran.measure.rows_read,
                 ran.measure.rows_written,
                 ran.measure.seconds,
-                ran.changes > 0 or asked.defines,
+                ran.changes > 0 or asked.statement.verb in _DEFINES,
             )
         )
     return found
-
-
-def _check_size(asked: Question, rows: Sequence[Sequence[object]], size: int) -> int:
-    if len(rows) > ROWS_MAX:
-        raise TooManyRows(
-            f"The query gave more than {ROWS_MAX:,} rows: `{one_line(asked.text, 80)}`. Add a LIMIT.", rows_max=ROWS_MAX
-        )
-    for row in rows:
-        size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
-    if size > ANSWER_BYTES_MAX:
-        raise TooLarge(
-            f"The answer has {size:,} bytes, and at most {ANSWER_BYTES_MAX:,} are sent. Add a LIMIT, or name fewer columns.",
-            bytes=size,
-            bytes_max=ANSWER_BYTES_MAX,
-        )
-    return size
 
 
 # -- checks -----------------------------------------------------------------------------------------------
@@ -191,33 +159,20 @@ def _number(sql: str, token: Token, highest: int) -> int:
     return int(digits) if digits else highest + 1
 
 
-def _refuse_hidden(sql: str, held: Sequence[Token], statement: Statement) -> None:
-    for token in held:
+def _refuse_hidden(sql: str, held: Sequence[Token]) -> None:
+    for token, after, behind in zip(held, [*held[1:], None], [*held[2:], None, None], strict=False):
         # SQLite would read what PostgreSQL quotes with dollars as code.
         if token.kind == "string" and not token.text.startswith("'"):
             raise BadStatement(f"`{one_line(sql, 80)}`: strings are written in single quotes here.")
         name = token.name if token.kind in _NAMES else ""
-        if name.startswith(ENGINE_PREFIX) or name in _HIDDEN:
+        if name.startswith(ENGINE_PREFIX):
             raise BadStatement(
                 f"`{one_line(sql, 80)}` names {name}, which belongs to the engine. Read dead_messages or "
                 "processed_events; bind a text that only looks like a name as a value.",
                 table=name,
             )
-    if statement.writes and statement.verb not in _MODIFIES:
-        _check_definition(sql, held, statement)
-
-
-def _check_definition(sql: str, held: Sequence[Token], statement: Statement) -> None:
-    words = [token.word for token in held]
-    kind = words[2] if words[1:3] == ["unique", "index"] else "".join(words[1:2])
-    if statement.verb not in _DEFINES or kind not in _DEFINABLE:
-        raise BadStatement(
-            f"`{one_line(sql, 80)}` cannot be asked for here. Tables, indexes and views can be made, altered and dropped; "
-            "put the rest in a migration.",
-            verb=statement.verb,
-        )
-    for token, after in zip(held, [*held[1:], None], strict=True):
-        if token.name in _VIEWS:
-            raise BadStatement(f"`{one_line(sql, 80)}` would change {token.name}, which belongs to the engine.")
-        if token.name in ("temp", "temporary") and after is not None and after.text == ".":
-            raise BadStatement(f"`{one_line(sql, 80)}`: there are no temporary tables here.")
+        # SQLite asks about what a `with` reads in the name of that `with`, as it does for a view.
+        opened = behind if after is not None and after.word == "as" else after
+        opens = opened is not None and (opened.text == "(" or (opened is behind and opened.word in _MATERIALIZED))
+        if token.name in ENGINE_VIEWS and opens:
+            raise BadStatement(f"`{one_line(sql, 80)}` gives another query the name {token.name}, the engine's view.")

@@ -12,6 +12,7 @@ from penstock.model.errors import BadStatement
 from penstock.model.limits import LOCAL
 
 ENGINE_PREFIX = "penstock_"
+ENGINE_VIEWS = ("dead_messages", "processed_events", "pipeline_log", "api_calls_ledger")  # anyone may read them
 
 _CACHED_STATEMENTS_MAX = 1_024  # more texts than a program has; a text made anew for each call does not pile up
 _CACHED_CHARACTERS_MAX = 10_000  # longer texts are read again each time, so that the cache stays under 40 MB
@@ -244,12 +245,12 @@ def _readable_tokens(script: str) -> Iterator[Token]:
     if "\0" in script:
         raise BadStatement(f"{_quote(script)} holds a NUL character. Take it out.")
     for token in tokens(script):
+        if "\ufeff" in token.text and token.kind not in ("string", "comment"):
+            raise BadStatement(f"{_quote(script)} holds U+FEFF, an invisible character, outside strings. Take it out.")
         if token.kind == "unclosed":
             line = script.count("\n", 0, token.start) + 1
             raise BadStatement(
-                f"{_quote(script)}: what {token.text} opens in line {line} is not closed, is nested, or is a name with "
-                "escapes, and the databases read that differently. Close it, or write it plainly.",
-                found=token.text,
+                f"{_quote(script)}: {token.text} in line {line} is not closed, is nested, or begins a name with escapes.",
                 line=line,
             )
         yield token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ from penstock.contracts.deaths import Death
 from penstock.contracts.ledger import Bindable, OnceKey
 from penstock.contracts.presence import Bell, Presence
 from penstock.contracts.store import Reader, Rows, Store, Writer
+from penstock.model.allowance import Allowance
 from penstock.model.errors import StorageFull
 from penstock.model.ids import IdSource, as_text
 from penstock.model.limits import Limits
@@ -186,10 +187,20 @@ class Engine:
     async def read(
         self, task: str, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float | None = None
     ) -> Rows:
-        reader = min(self._readers, key=_ReaderLane.waiting)
-        rows = await reader.read(sql, bound, rows_max, seconds_max)
+        lane = min(self._readers, key=_ReaderLane.waiting)
+        rows: Rows = await lane.run(lambda each: each.read(sql, bound, rows_max=rows_max, seconds_max=seconds_max))
         self.meter.add(task, rows.measure)
         return rows
+
+    async def ask(
+        self, task: str, queries: Sequence[tuple[str, dict[str, Bindable]]], allowance: Allowance
+    ) -> list[Rows]:
+        """Run an HTTP client's queries on a connection that cannot write, in one snapshot."""
+        lane = min(self._readers, key=_ReaderLane.waiting)
+        found: list[Rows] = await lane.run(lambda each: each.ask(queries, allowance))
+        for rows in found:
+            self.meter.add(task, rows.measure)
+        return found
 
     async def find_once(self, once: OnceKey) -> bytes | None:
         found = await self.in_writer(partial(self.writer.ledger.find_once, once))
@@ -293,18 +304,14 @@ class _ReaderLane:
     def waiting(self) -> int:
         return self._waiting
 
-    async def read(self, sql: str, bound: dict[str, Bindable], rows_max: int, seconds_max: float | None) -> Rows:
+    async def run(self, work: Callable[[Reader], Any]) -> Any:
         if self._lane is None:
             self._lane = self._surroundings.lane("reader")
         self._waiting += 1
         try:
-            read = partial(self._read, sql, bound, rows_max, seconds_max)
-            return await lanes.run(self._lane, read)
+            return await lanes.run(self._lane, lambda: work(self._opened()))
         finally:
             self._waiting -= 1
-
-    def _read(self, sql: str, bound: dict[str, Bindable], rows_max: int, seconds_max: float | None) -> Rows:
-        return self._opened().read(sql, bound, rows_max=rows_max, seconds_max=seconds_max)
 
     def _opened(self) -> Reader:
         if self._reader is None:

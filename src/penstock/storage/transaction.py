@@ -5,14 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from penstock.contracts.ledger import Bindable
-from penstock.model.errors import UnitClosed
+from penstock.contracts.ledger import Bindable, Ran
+from penstock.model.allowance import Allowance
+from penstock.model.errors import BadStatement, UnitClosed
 from penstock.model.parameters import bind
 from penstock.model.row import Row, row_type
 from penstock.model.statement import readable, writable
 from penstock.model.usage import Measure
 
 Found = tuple[tuple[str, ...], list[tuple[Any, ...]]]  # columns, and the values of each row
+
+
+def no_clients() -> BadStatement:
+    return BadStatement(
+        "SQL over HTTP is for SQLite alone, and this database is on PostgreSQL. Ask PostgreSQL itself.",
+        dialect="postgres",
+    )
 
 
 class UsersTransaction(ABC):
@@ -51,6 +59,9 @@ class UsersTransaction(ABC):
     def write(self, sql: str, given: object = None, /, **named: object) -> int:
         self._run(sql, bind(writable(sql), given, named))
         return self._changes
+
+    def run(self, sql: str, bound: dict[str, Bindable], allowance: Allowance) -> Ran:
+        raise no_clients()
 
     def _check_open(self) -> None:
         if self._ended:

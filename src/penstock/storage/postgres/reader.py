@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -10,11 +11,13 @@ from psycopg import errors
 
 from penstock.contracts.ledger import Bindable
 from penstock.contracts.store import PROBE, Rows
+from penstock.model.allowance import Allowance
 from penstock.model.errors import StatementFailed, StoreUnavailable
 from penstock.model.statement import one_line, scan, to_psycopg
 from penstock.model.usage import Measure
 from penstock.storage.postgres.connection import CONFLICTS, READING, Settings, connect, first_line, is_lost
 from penstock.storage.postgres.meter import Meter
+from penstock.storage.transaction import no_clients
 
 BEGIN = "begin isolation level repeatable read read only"
 PATIENCE_SECONDS = 10.0  # how long whoever asks waits for a server that is away: a restart takes less
@@ -51,6 +54,9 @@ class PostgresReader:
                     raise self._refused(sql, seconds_max, error) from error
                 self._connection.close()  # nothing is lost with a query: it is asked again
 
+    def ask(self, queries: Sequence[tuple[str, dict[str, Bindable]]], allowance: Allowance) -> list[Rows]:
+        raise no_clients()
+
     def _refused(self, sql: str, seconds_max: float | None, error: psycopg.Error) -> StatementFailed:
         try:
             self._connection.execute("rollback")
@@ -84,7 +90,7 @@ class PostgresReader:
         measure = Measure(sql, 1, 0, 0, 0, 0, 0.0)
         if self._meter is not None and begun is not None:
             measure = self._meter.end(begun, rows_written=0)
-        connection.execute("commit")
+        connection.execute("rollback")  # which takes settings back that a query changed by set_config
         return Rows(columns, values, measure)
 
     def _fetch(

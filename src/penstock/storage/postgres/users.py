@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import errors
 
-from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, SealedUnit, Write, WriteMany, where
+from penstock.contracts.ledger import Atomic, Bindable, Call, SealedUnit, Write, WriteMany, where
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
 from penstock.model.statement import one_line, scan, to_psycopg
 from penstock.model.usage import Measure
@@ -156,21 +156,7 @@ class PostgresTransaction(UsersTransaction):
         super().__init__(measures, task)
         self._session = session
 
-    def run(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float, defines: bool) -> Ran:
-        """Any one statement that was checked before."""
-        connection = self._session.connection
-        connection.execute("select set_config('statement_timeout', %s, true)", [str(int(seconds_max * 1000))])
-        try:
-            columns, values = self._run(sql, bound, rows_max + 1)
-        except errors.QueryCanceled as error:
-            raise StatementFailed(
-                f"A statement took longer than {seconds_max:g} s and was given up: {one_line(sql)}", sql=sql
-            ) from error
-        connection.execute("select set_config('statement_timeout', '0', true)")
-        measure = self._measures[-1][1] if self._session.meter is not None else Measure(sql, 1, 0, 0, 0, 0, 0.0)
-        return Ran(columns, values, self._changes, 0, measure)
-
-    def _run(self, sql: str, bound: dict[str, Bindable], rows_max: int | None = None) -> Found:
+    def _run(self, sql: str, bound: dict[str, Bindable]) -> Found:
         self._check_open()
         with _measured(self._session, self._task, sql, 1, self._measures) as measured:
             cursor = self._session.cursor.execute(to_psycopg(scan(sql)), bound)
@@ -179,4 +165,4 @@ class PostgresTransaction(UsersTransaction):
         if cursor.description is None:
             return (), []
         columns = tuple(column.name for column in cursor.description)
-        return columns, cursor.fetchall() if rows_max is None else cursor.fetchmany(rows_max)
+        return columns, cursor.fetchall()

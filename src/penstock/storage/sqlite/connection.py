@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -12,74 +12,19 @@ from typing import Any
 
 import apsw
 
-from penstock.model.errors import StatementFailed, StorageFull, StoreCorrupt, StoreError, StoreUnavailable
-from penstock.model.statement import one_line
+from penstock.model.errors import StorageFull, StoreCorrupt, StoreError, StoreUnavailable
 from penstock.storage.private import create_private, is_a_link
 
 APPLICATION_ID = 0x50454E53  # "PENS": tells a Penstock database from any other SQLite file
 BUSY_MILLISECONDS = 30_000  # what a writer outside Penstock may hold the file before we give up
 WAL_TRIES = 245  # with pauses that grow by a millisecond: as long as that
-STEPS_BETWEEN_LOOKS = (
-    10_000  # of SQLite's program, some tenths of a millisecond: a look at the time costs next to nothing
-)
 STATEMENTS_CACHED = 512  # prepared once, bound many times
 SYNCHRONOUS = {
     "full": "pragma synchronous = full",  # nothing that was acknowledged is lost, not even with the power
     "normal": "pragma synchronous = normal",  # the last commits may be lost with the power, never by a crash
     "off": "pragma synchronous = off",
 }
-
-_ENGINE_PREFIX = "penstock_"
-_HARMLESS = {
-    apsw.SQLITE_READ,
-    apsw.SQLITE_SELECT,
-    apsw.SQLITE_FUNCTION,
-    apsw.SQLITE_RECURSIVE,
-    apsw.SQLITE_ANALYZE,
-    apsw.SQLITE_REINDEX,
-}
-_FORBIDDEN = {
-    apsw.SQLITE_TRANSACTION,
-    apsw.SQLITE_SAVEPOINT,
-    apsw.SQLITE_ATTACH,
-    apsw.SQLITE_DETACH,
-    apsw.SQLITE_PRAGMA,
-}
-
-
-class Guard:
-    """Denies users' statements the engine's tables. SQLite asks it once, when a text is prepared."""
-
-    def __init__(self) -> None:
-        self.on_duty = False
-
-    def __call__(
-        self, operation: int, one: str | None, two: str | None, database: str | None, trigger: str | None
-    ) -> int:
-        if not self.on_duty or operation in _HARMLESS:
-            return apsw.SQLITE_OK
-        if operation in _FORBIDDEN:
-            # The meter reads the schema's version between users' statements.
-            read = (operation, one, two) == (apsw.SQLITE_PRAGMA, "schema_version", None)
-            return apsw.SQLITE_OK if read else apsw.SQLITE_DENY
-        # Only the engine makes triggers of such names: they keep counts, and may write where they belong.
-        if trigger is not None and trigger.startswith(_ENGINE_PREFIX):
-            return apsw.SQLITE_OK
-        # Dropping a table drops the triggers that keep its count; a statement cannot name them itself.
-        if operation == apsw.SQLITE_DROP_TRIGGER and not (two or "").lower().startswith(_ENGINE_PREFIX):
-            return apsw.SQLITE_OK
-        # Whatever is changed or defined is named first, the table that it belongs to second.
-        if any((name or "").lower().startswith(_ENGINE_PREFIX) for name in (one, two)):
-            return apsw.SQLITE_DENY
-        return apsw.SQLITE_OK
-
-    @contextmanager
-    def users(self) -> Iterator[None]:
-        self.on_duty = True
-        try:
-            yield
-        finally:
-            self.on_duty = False
+Values = tuple[Any, ...]  # of one row
 
 
 def open_file(path: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
@@ -168,40 +113,32 @@ def countable(sql: str) -> str:
 
 
 def query(
-    connection: apsw.Connection, sql: str, bindings: dict[str, Any], rows_max: int | None = None
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Column names and rows. SQLite tells the names only before the first step, so they are asked for then."""
+    connection: apsw.Connection,
+    sql: str,
+    bindings: dict[str, Any],
+    rows_max: int | None = None,
+    *,
+    can_cache: bool = True,
+    prepared: Callable[[], object] = lambda: None,
+    collect: Callable[[Iterable[Values]], list[Values]] = list,
+) -> tuple[tuple[str, ...], list[Values]]:
+    """Return column names and rows. SQLite tells the names only before the first step, when `prepared` is called too."""
     columns: tuple[str, ...] = ()
 
     def note_columns(cursor: apsw.Cursor, _: str, __: object) -> bool:
         nonlocal columns
         columns = tuple(name for name, *_ in cursor.get_description())
+        prepared()
         return True
 
     cursor = connection.cursor()
     cursor.exec_trace = note_columns
     try:
-        rows = list(islice(cursor.execute(sql, bindings), rows_max))
+        rows = collect(islice(cursor.execute(sql, bindings, can_cache=can_cache), rows_max))
     finally:
         # A cursor left in the middle of its rows would hold a snapshot, and the log could not be reused.
         cursor.close(True)
     return columns, rows
-
-
-@contextmanager
-def at_most(connection: apsw.Connection, seconds: float, sql: str) -> Iterator[None]:
-    """Gives a statement up that takes longer."""
-    ends = time.perf_counter() + seconds
-    mark = object()
-    connection.set_progress_handler(lambda: time.perf_counter() > ends, STEPS_BETWEEN_LOOKS, id=mark)
-    try:
-        yield
-    except apsw.InterruptError as error:
-        raise StatementFailed(
-            f"A statement took longer than {seconds:g} s and was given up: {one_line(sql)}", sql=sql, cause=str(error)
-        ) from error
-    finally:
-        connection.set_progress_handler(None, id=mark)
 
 
 def _refuse_unusable(path: Path, *, read_only: bool) -> None:
@@ -232,7 +169,7 @@ def damaged(path: Path, error: Exception) -> StoreCorrupt:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated(path: Path, *, reads_only: bool = False) -> Iterator[None]:
     """Turns what the file system did into an error a person can act on. Errors of a statement pass through."""
     try:
         yield
@@ -247,6 +184,8 @@ def translated(path: Path) -> Iterator[None]:
             path=str(path),
         ) from error
     except apsw.ReadOnlyError as error:
+        if reads_only and getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY:
+            raise  # the statement writes; the file system is not the cause
         raise StoreUnavailable(f"{path} cannot be written ({error}). Change its rights.", path=str(path)) from error
     except apsw.CantOpenError as error:
         raise StoreUnavailable(f"{path} cannot be opened ({error}).", path=str(path)) from error

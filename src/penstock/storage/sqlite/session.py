@@ -22,7 +22,8 @@ from penstock.model.usage import Measure
 from penstock.storage.private import identity
 from penstock.storage.session import Bound
 from penstock.storage.sqlite.checkpoint import Checkpointer
-from penstock.storage.sqlite.connection import Guard, connect, damaged, disconnect, translated
+from penstock.storage.sqlite.connection import connect, damaged, disconnect, translated
+from penstock.storage.sqlite.guard import Guard
 from penstock.storage.sqlite.meter import Meter
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, Reserve, free_on_disk
 from penstock.storage.sqlite.turn import Turn
@@ -47,6 +48,7 @@ def many(statement: str) -> str:
 
 # Named like the statements in the .sql files: a user's `commit` must not find ours prepared and slip past the guard.
 BEGIN, COMMIT, ROLLBACK = "/* penstock */ begin immediate", "/* penstock */ commit", "/* penstock */ rollback"
+BEGIN_READING = "/* penstock */ begin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,6 @@ class SqliteSession:
         self._started_in = started_in
         self.worker = 0
         self.guarded: dict[str, QueueSettings] = {}  # queues that hold no more than so much
-        self.guard = Guard()
         self.reserve = Reserve(settings.path, settings.reserve_bytes, settings.free_bytes)
         self._connect()
         self._identity = identity(settings.path)
@@ -83,7 +84,7 @@ class SqliteSession:
     def _connect(self) -> None:
         settings = self.settings
         self.connection = connect(settings.path, synchronous=settings.synchronous, vfs=settings.vfs)
-        self.connection.authorizer = self.guard
+        self.guard = Guard(self.connection, SQL["upkeep.engine_views"])
         self.checkpointer = Checkpointer(self.connection, settings.path, self.reserve)
         self.meter = Meter(self.connection) if settings.metered else None
         self.cursor: apsw.Cursor = self.connection.cursor()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, SealedUnit, Write, WriteMany, where
+from penstock.model.allowance import Allowance
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
 from penstock.model.statement import one_line
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.connection import at_most, countable, query
+from penstock.storage.sqlite.connection import countable, query
 from penstock.storage.transaction import Found, UsersTransaction
 
 if TYPE_CHECKING:
     from penstock.storage.sqlite.session import SqliteSession
 
+_COLUMNS = 'select * from "{}" limit 0'  # of a view
 # What the file system did is nobody's statement's fault; the session translates these for the whole group.
 _OF_THE_STORE = (
     apsw.FullError,
@@ -147,24 +149,41 @@ class SqliteTransaction(UsersTransaction):
                 "nothing more can be done in it. Use `or abort`."
             )
 
-    def run(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float, defines: bool) -> Ran:
-        """Any one statement that was checked before. What changes the schema is not measured, but forgotten about."""
+    def run(self, sql: str, bound: dict[str, Bindable], allowance: Allowance) -> Ran:
         self._check_open()
-        connection, meter = self._session.connection, None if defines else self._session.meter
-        text, before = countable(sql), connection.total_changes()
-        measure = Measure(sql, 1, 0, 0, 0, 0, 0.0)
+        session, connection = self._session, self._session.connection
+        text, before, meter = countable(sql), connection.total_changes(), session.meter
+        definitions = self._definitions()
         if meter is not None:
             meter.begin(text, bound)
-        with at_most(connection, seconds_max, sql):
-            columns, values = query(connection, text, bound, rows_max + 1)
+        columns, values = session.guard.ask(text, bound, allowance, read_only=False)
         changes = connection.changes() if connection.total_changes() != before else 0
         last_row_id = connection.last_insert_rowid()
-        if meter is not None:
-            measure = meter.end(text, rows=len(values) if len(values) <= rows_max else None, rows_max=rows_max + 1)
+        measure = Measure(sql, 1, 0, 0, 0, 0, 0.0)
+        if session.guard.defined:
+            self._check_definitions(definitions, session.guard.views, allowance)
+            if meter is not None:
+                meter.forget()
+        elif meter is not None:
+            measure = meter.end(text, rows=len(values))
             self._measures.append((self._task, measure))
-        elif self._session.meter is not None:
-            self._session.meter.forget()
         return Ran(columns, values, changes, last_row_id, measure)
+
+    def _definitions(self) -> list[Any]:
+        with self._session.guard.engine():
+            return self._session.rows("upkeep.engine_definitions")
+
+    def _check_definitions(self, before: list[Any], views: list[str], allowance: Allowance) -> None:
+        """SQLite asks nobody about new names, keys that refer to other tables, and what a view will read."""
+        session = self._session
+        if self._definitions() != before:
+            raise StatementFailed("A definition may neither take a name of the engine's nor refer to its tables.")
+        for view in views:
+            try:
+                columns = _COLUMNS.format(view.replace('"', '""'))
+                session.guard.ask(columns, {}, allowance, read_only=True)
+            except apsw.SQLError:
+                pass  # of a table that is still to be made
 
     def _run(self, sql: str, bound: dict[str, Bindable]) -> Found:
         self._check_open()

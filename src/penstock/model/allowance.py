@@ -1,0 +1,38 @@
+"""How much the statements of one HTTP request may return and take, counted while rows are fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.model.errors import TooLarge, TooManyRows
+from penstock.model.statement import one_line
+
+
+@dataclass(slots=True)
+class Allowance:
+    """Rows and seconds are for each statement, bytes for all of them together."""
+
+    rows_max: int
+    bytes_max: int
+    seconds_max: float
+    bytes_taken: int = 0
+
+    def collect(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Fetch the rows. Raises TooManyRows or TooLarge at the first row beyond the allowance."""
+        found: list[tuple[Any, ...]] = []
+        for row in rows:
+            if len(found) == self.rows_max:
+                raise TooManyRows(
+                    f"The query gave more than {self.rows_max:,} rows: `{one_line(sql, 80)}`. Add a LIMIT.",
+                    rows_max=self.rows_max,
+                )
+            self.bytes_taken += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
+            if self.bytes_taken > self.bytes_max:
+                raise TooLarge(
+                    f"The answer has more than {self.bytes_max:,} bytes. Add a LIMIT, or name fewer columns.",
+                    bytes_max=self.bytes_max,
+                )
+            found.append(row)
+        return found

@@ -1,0 +1,247 @@
+"""What a statement of a user or an HTTP client may touch, and how much it may take. SQLite enforces both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from math import isqrt
+from threading import Event, Thread
+
+import apsw
+
+from penstock.contracts.ledger import Bindable
+from penstock.model.allowance import Allowance
+from penstock.model.errors import StatementFailed, TooLarge
+from penstock.model.statement import ENGINE_PREFIX, ENGINE_VIEWS, one_line
+from penstock.storage.sqlite.connection import Values, query
+
+LENGTH_MAX = 8_000_000  # bytes of one value or row that a client's statement may handle
+WORK_BYTES_MAX = 256_000_000  # this length times the values a statement names: no interrupt can stop straight-line code
+COMPARISONS_MAX = 2_000_000_000  # about a second: of functions whose time grows with the square of the length
+LIKE_BYTES_MAX = 50  # of a pattern, as on D1: matching takes the text's length times this
+LIKE_WEIGHT = 12  # values that one match counts as
+ARGUMENTS_MAX = 32  # of a function, as on D1
+MEMORY_MAX = 256_000_000  # that SQLite may allocate while a client's statement runs: for sorting, most of all
+LOOK_SECONDS = 0.02  # how often memory and time are looked at
+
+
+def _codes(names: str) -> set[int]:
+    return {getattr(apsw, f"SQLITE_{name}") for name in names.split()}
+
+
+_PERMITTED = _codes("SELECT RECURSIVE REINDEX")
+_FORBIDDEN = _codes("TRANSACTION SAVEPOINT ATTACH DETACH PRAGMA") | _codes(
+    "CREATE_TEMP_INDEX CREATE_TEMP_TABLE CREATE_TEMP_TRIGGER CREATE_TEMP_VIEW"
+)
+_MODIFIES = _codes("INSERT UPDATE DELETE")
+_KEEPS_HOUSE = _codes("ALTER_TABLE DROP_TABLE DROP_INDEX DROP_VIEW")  # SQLite then reads and changes its own tables
+_DEFINES = _codes("CREATE_TABLE CREATE_INDEX CREATE_VIEW") | _KEEPS_HOUSE
+_SCHEMA = {"sqlite_master", "sqlite_temp_master"}  # under these names SQLite asks, and lets nobody else write them
+_INTERNALS = {"dbstat", "bytecode", "tables_used"}  # tables that show the file's pages or other statements' programs
+_SLOW = {"instr": 1, "replace": 1, "trim": 10, "ltrim": 10, "rtrim": 10, "unhex": 10, "json_patch": 10}  # by comparison
+_UNBOUNDED = ("load_extension", "fts3_tokenizer", "json_pretty", "geopoly_", "rtree")
+
+_Decides = Callable[[int, str, str, str | None, str | None], bool]
+
+
+class Guard:
+    """Authorizes what users' statements do. SQLite asks it whenever it prepares a text."""
+
+    def __init__(self, connection: apsw.Connection, views: str) -> None:
+        """`views` is a statement that names each of the engine's views."""
+        self._connection = connection
+        self._views = views
+        self._decide: _Decides = self._as_engine
+        self._exposed: set[tuple[str | None, str, str | None]] = set()  # what the engine's views read: by view
+        self._begin()
+        connection.authorizer = self
+
+    def _begin(self) -> None:
+        self.denied = ""  # what was refused last
+        self.defined: set[int] = set()  # kinds of definitions in this statement
+        self.views: list[str] = []  # that it created
+        self._asked = self._slow = 0
+        self._behind_views: set[str] = set()
+
+    def __call__(
+        self, operation: int, one: str | None, two: str | None, database: str | None, inside: str | None
+    ) -> int:
+        if self._decide(operation, (one or "").lower(), (two or "").lower(), database, inside and inside.lower()):
+            return apsw.SQLITE_OK
+        self.denied = one or two or ""
+        return apsw.SQLITE_DENY
+
+    def users(self) -> AbstractContextManager[None]:
+        """Statements of the app's own code: they read everything and write what is not the engine's."""
+        return self._on_duty(self._as_user)
+
+    def engine(self) -> AbstractContextManager[None]:
+        """Statements of the engine's own, between those of others."""
+        return self._on_duty(self._as_engine)
+
+    def ask(
+        self, sql: str, bound: dict[str, Bindable], allowance: Allowance, *, read_only: bool
+    ) -> tuple[tuple[str, ...], list[Values]]:
+        """Run one statement of an HTTP client within its rights and its allowance."""
+        size_max = max((len(value) for value in bound.values() if isinstance(value, str | bytes)), default=0) * 4
+        length = LENGTH_MAX
+
+        def prepared() -> None:
+            nonlocal length
+            length = self._bound_length(sql)
+
+        try:
+            with (
+                self._client(read_only=read_only, size_max=size_max),
+                at_most(self._connection, allowance.seconds_max, sql, memory_max=MEMORY_MAX),
+            ):
+                collect = partial(allowance.collect, sql)
+                return query(self._connection, sql, bound, can_cache=False, prepared=prepared, collect=collect)
+        except apsw.AuthError as error:
+            what = f"{self.denied or 'what it does'} is the engine's, or cannot be used over HTTP"
+            raise StatementFailed(
+                f"The database refused a statement: {error}, since {what}: {one_line(sql)}"
+            ) from error
+        except apsw.TooBigError as error:
+            why = "Name fewer values in a statement, or leave out functions such as instr, replace and trim."
+            raise TooLarge(f"A value or row has more than {length:,} bytes. {why}", bytes_max=length) from error
+
+    @contextmanager
+    def _client(self, *, read_only: bool, size_max: int) -> Iterator[None]:
+        """One statement of an HTTP client, which has to be prepared inside: it must not come from the cache."""
+        if not self._exposed:
+            self._learn()
+        limits = {
+            apsw.SQLITE_LIMIT_LENGTH: max(isqrt(COMPARISONS_MAX), size_max),  # until the statement is known
+            apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: LIKE_BYTES_MAX,
+            apsw.SQLITE_LIMIT_FUNCTION_ARG: ARGUMENTS_MAX,
+        }
+        before = {limit: self._connection.limit(limit, value) for limit, value in limits.items()}
+        decide = self._as_reading_client if read_only else self._as_client
+        try:
+            with self._on_duty(decide):
+                yield
+        finally:
+            for limit, value in before.items():
+                self._connection.limit(limit, value)
+
+    def _bound_length(self, sql: str) -> int:
+        """Limits values to a length at which no one step of the prepared statement takes long; returns it."""
+        length = min(LENGTH_MAX, WORK_BYTES_MAX // (len(sql) // 4 + self._asked + 1))
+        if self._slow:
+            length = min(length, isqrt(COMPARISONS_MAX // self._slow))
+        self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, length)
+        return length
+
+    @contextmanager
+    def _on_duty(self, decide: _Decides) -> Iterator[None]:
+        self._begin()
+        before, self._decide = self._decide, decide
+        try:
+            yield
+        finally:
+            self._decide = before
+
+    def _learn(self) -> None:
+        """Notes what the engine's views read, so that clients reach it through them and not otherwise."""
+        with self._on_duty(self._as_learner):
+            self._connection.execute(self._views, can_cache=False, explain=1).fetchall()
+
+    # -- decisions ----------------------------------------------------------------------------------------
+
+    def _as_engine(self, *_: object) -> bool:
+        return True
+
+    def _as_learner(self, operation: int, one: str, two: str, _: str | None, inside: str | None) -> bool:
+        if operation == apsw.SQLITE_READ:
+            self._exposed.add((inside, one, two))
+        return True
+
+    def _as_user(self, operation: int, one: str, two: str, database: str | None, inside: str | None) -> bool:
+        if operation in _FORBIDDEN or (database == "temp" and operation in _DEFINES):
+            # The meter reads the schema's version between users' statements.
+            return (operation, one, two) == (apsw.SQLITE_PRAGMA, "schema_version", "")
+        if operation in _PERMITTED or operation in (apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_ANALYZE):
+            return True
+        # Only the engine makes triggers of such names: they keep counts, and may write where they belong.
+        if inside is not None and inside.startswith(ENGINE_PREFIX):
+            return True
+        # Dropping a table drops the triggers that keep its count; a statement cannot name them itself.
+        if operation == apsw.SQLITE_DROP_TRIGGER and not two.startswith(ENGINE_PREFIX):
+            return True
+        # What is changed or defined is named first, the table that it belongs to second.
+        if any(name.startswith(ENGINE_PREFIX) or name in ENGINE_VIEWS for name in (one, two)):
+            return False
+        if operation in _DEFINES:
+            self.defined.add(operation)
+        elif operation in _MODIFIES and one.startswith("sqlite_") and one not in _SCHEMA:
+            # `analyze` deletes from its tables by a statement of its own; without them plans are merely the usual ones.
+            return bool(self.defined & _KEEPS_HOUSE) or (operation == apsw.SQLITE_DELETE and "_stat" in one)
+        return True
+
+    def _as_client(self, operation: int, one: str, two: str, database: str | None, inside: str | None) -> bool:
+        self._asked += 1
+        if operation == apsw.SQLITE_READ:
+            return self._may_read(one, two, inside)
+        if operation == apsw.SQLITE_FUNCTION:
+            return self._may_call(two)
+        if operation == apsw.SQLITE_CREATE_VIEW:
+            self.views.append(one)
+        if operation == apsw.SQLITE_DROP_TRIGGER and not self.defined:
+            return False  # of its own; a table that is dropped takes its triggers along
+        known = operation in _PERMITTED | _MODIFIES | _DEFINES or operation == apsw.SQLITE_DROP_TRIGGER
+        return known and self._as_user(operation, one, two, database, inside)
+
+    def _as_reading_client(self, operation: int, one: str, two: str, database: str | None, inside: str | None) -> bool:
+        reads = operation in _PERMITTED or operation in (apsw.SQLITE_READ, apsw.SQLITE_FUNCTION)
+        return reads and self._as_client(operation, one, two, database, inside)
+
+    def _may_read(self, table: str, column: str, inside: str | None) -> bool:
+        if table.startswith(ENGINE_PREFIX):
+            if (inside, table, column) in self._exposed:
+                self._behind_views.add(table)
+                return True
+            # A view that is counted needs no column; a trigger that keeps a count reads the count.
+            counts = inside is not None and inside.startswith(f"{ENGINE_PREFIX}count_")
+            return (not column and table in self._behind_views) or (counts and table == f"{ENGINE_PREFIX}counts")
+        if table.startswith("sqlite_"):
+            return bool(self.defined & _KEEPS_HOUSE) or (bool(self.defined) and column == "rowid")
+        return table not in _INTERNALS
+
+    def _may_call(self, function: str) -> bool:
+        if function in _SLOW:
+            self._slow += _SLOW[function]
+            # In a definition it would be called by statements that do not name it.
+            return not self.defined
+        if function in ("like", "glob"):
+            self._asked += LIKE_WEIGHT
+        return self.defined & _KEEPS_HOUSE != set() or not function.startswith(_UNBOUNDED)
+
+
+@contextmanager
+def at_most(connection: apsw.Connection, seconds: float, sql: str, *, memory_max: int | None = None) -> Iterator[None]:
+    """Interrupts a statement that takes longer, or more memory. Raises StatementFailed."""
+    ends, done, reason = time.perf_counter() + seconds, Event(), ""
+    most = None if memory_max is None else apsw.memory_used() + memory_max
+
+    def look() -> None:
+        nonlocal reason
+        while not done.wait(LOOK_SECONDS):
+            if most is not None and apsw.memory_used() > most:
+                reason = reason or f"needed more than {memory_max:,} bytes of memory"
+            elif time.perf_counter() > ends:
+                reason = reason or f"took longer than {seconds:g} s"
+            if reason:
+                connection.interrupt()  # again and again: one that comes before the statement begins is lost
+
+    thread = Thread(target=look, name="penstock deadline", daemon=True)
+    thread.start()
+    try:
+        yield
+    except apsw.InterruptError as error:
+        raise StatementFailed(f"A statement {reason} and was given up: {one_line(sql)}", sql=sql) from error
+    finally:
+        done.set()
+        thread.join()  # an interrupt that came later would hit the next statement
