@@ -222,20 +222,24 @@ class App(Outside):
         rest: tuple[float, float] = REST,
         gather: float = GATHER_SECONDS,
         version: str = "1",
+        alias: str | None = None,
     ) -> Callable[[AnyController], AnyController]:
-        """A loop that finds its own pace: `@app.controller("enrichment")` above a class derived from `Controller`.
+        """A loop that finds its own pace: `@app.controller("prices")` above a class derived from `Controller`.
 
         At most `parallel` items are under way, at a `rate` between these two a second; an item that takes longer than
         `timeout` seconds counts as unavailable. `mode` is "pilot", which finds a service's limit, or "zones". Where nothing
         is left to pick it looks again after the first `rest`, and after twice as long each time up to the second; finished
-        items wait up to `gather` seconds for `after`, which then gets them together. Every look and every `after` costs."""
+        items wait up to `gather` seconds for `after`, which then gets them together. Every look and every `after` costs.
+        `alias` is a further path of its routes over HTTP, such as "/v1/prices"."""
+        if alias is not None:
+            self.routes.alias(alias, name)
         defined = partial(Definition, mode=mode, version=version, parallel=parallel, rate=rate)
         return self.controllers.add(name, partial(defined, timeout_seconds=timeout, rest=rest, gather_seconds=gather))
 
     def pace(
         self, name: str, *, rate: tuple[float, float] = (0.001, 1_000.0), parallel: int = 32, patience: float = 30.0
     ) -> Permits:
-        """A pace that handlers share: `store = app.pace("itunes.apple.com")`, then `async with store.permit():` around each
+        """A pace that handlers share: `store = app.pace("shop.example")`, then `async with store.permit():` around each
         call. Who would have to wait longer than `patience` gets `Throttled`, which sends its message back uncharged."""
         if name not in self._paces:
             if self._saved_paces is None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from penstock.contracts.clock import Clock
 from penstock.model.errors import BadApp
 
+VERBS = ("status", "start", "stop", "reset", "tune")  # of a controller
 PATH = re.compile(r"/v1(/[a-z0-9][a-z0-9_-]*)+")
 Question = Callable[[], Awaitable[Any]]
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
@@ -23,16 +24,13 @@ class Route(NamedTuple):
 class Routes:
     def __init__(self, clock: Clock) -> None:
         self.known: dict[str, Route] = {}
+        self.aliases: dict[str, str] = {}  # further paths of controllers: `/v1/prices/status` and its controller's name
         self._clock = clock
 
     def add(self, path: str, *, cache: float = 0.0) -> Callable[[AnyQuestion], AnyQuestion]:
         """Answers GET requests whose token has the scope app:read. With `cache` an answer is given again for so many seconds,
         so that whoever asks often makes nobody count anew."""
-        if PATH.fullmatch(path) is None or path in self.known:
-            raise BadApp(
-                f"{path!r} cannot be a route: write /v1/ and small letters, digits and -; each has one function.",
-                path=path,
-            )
+        self._check(path, path)
 
         def register(question: AnyQuestion) -> AnyQuestion:
             given: object = question
@@ -43,6 +41,21 @@ class Routes:
             return question
 
         return register
+
+    def alias(self, path: str, controller: str) -> None:
+        """Lets `{path}/status` and the other verbs reach a controller as `/v1/controllers/{controller}/status` does."""
+        verbs = [f"{path}/{verb}" for verb in VERBS]
+        self._check(path, *verbs)
+        self.aliases |= dict.fromkeys(verbs, controller)
+
+    def _check(self, given: object, *paths: str) -> None:
+        if not isinstance(given, str) or any(
+            PATH.fullmatch(path) is None or path in self.known or path in self.aliases for path in paths
+        ):
+            raise BadApp(
+                f"{given!r} cannot be a route: write /v1/ and small letters, digits and -; each path has one function.",
+                path=given,
+            )
 
     def _cached(self, question: Question, seconds: float) -> Question:
         kept: list[tuple[float, Any]] = []

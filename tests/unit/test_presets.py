@@ -16,7 +16,7 @@ TABLE = {
     "bulk-import": (100, 30, None, None),
     "rate-limited-api": (1, 0, 1, None),
     "dead-letters": (10, 60, 1, None),
-    "brave-search": (1, 0, 1, 5),
+    "search-api": (1, 0, 1, 5),
 }
 
 
@@ -36,7 +36,7 @@ def test_there_is_no_preset_that_is_not_in_the_table() -> None:
 
 
 def test_what_a_queue_says_itself_wins() -> None:
-    queue = ps.App("shop").queue("work", preset="brave-search", batch=7, wait=0.5, parallel=3, rate=2)
+    queue = ps.App("shop").queue("work", preset="search-api", batch=7, wait=0.5, parallel=3, rate=2)
     settings = queue.settings
 
     assert (settings.batch, settings.wait_seconds, settings.parallel, settings.rate) == (7, 0.5, 3, 2)

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import penstock as ps
+from penstock.model.errors import BadApp
 from penstock.testing import TestApp, virtual
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
@@ -24,7 +25,7 @@ def controlled_app() -> ps.App:
 
     for name, mode in (("enrichment", "zones"), ("pages", "pilot")):
 
-        @app.controller(name, mode=mode)
+        @app.controller(name, mode=mode, alias="/v1/enrichment" if name == "enrichment" else None)
         class Idle(ps.Controller[int]):
             async def pick(self, limit: int) -> list[int]:
                 return []
@@ -150,3 +151,36 @@ async def test_who_may_look_may_not_operate_and_the_other_way_round() -> None:
         assert (await client.ask("GET", "/v1/enrichment/status", token="writer")).status == 403
         assert (await client.ask("POST", "/v1/enrichment/stop", token="reader")).status == 403
         assert (await client.ask("POST", "/v1/enrichment/stop", token="writer")).status == 200
+
+
+@virtual
+async def test_a_controller_has_no_further_path_unless_its_app_names_one() -> None:
+    app = shop_app()
+
+    for name, alias in (("enrichment", None), ("prices", "/v1/shop/prices")):
+
+        @app.controller(name, alias=alias)
+        class Idle(ps.Controller[int]):
+            async def pick(self, limit: int) -> list[int]:
+                return []
+
+    async with TestApp(app) as shop, asking(shop.app) as client:
+        assert (await client.ask("GET", "/v1/enrichment/status")).status == 404
+        assert (await client.ask("POST", "/v1/shop/prices/stop")).result["running"] is False
+        assert (await client.ask("GET", "/v1/controllers/prices/status")).result["running"] is False
+        assert (await client.ask("GET", "/v1/controllers/enrichment/status")).result["running"] is True
+
+
+@pytest.mark.parametrize("alias", ["/v1/goods", "/v1/pages", "prices", "/prices", "/v1/{name}", "/v1/prices/", "", 5])
+def test_an_alias_that_is_taken_or_no_path_is_refused(alias: Any) -> None:
+    app = shop_app()
+    app.controller("pages", alias="/v1/pages")(type("Pages", (ps.Controller,), {}))
+
+    @app.get("/v1/goods/status")
+    async def goods() -> int:
+        return 1
+
+    with pytest.raises(BadApp, match="cannot be a route"):
+        app.controller("prices", alias=alias)
+    with pytest.raises(BadApp, match="/v1/pages/tune"):
+        app.get("/v1/pages/tune")

@@ -33,8 +33,8 @@ def controllers(ctx: click.Context) -> None:
     \b
     Example:
       penstock controllers list market.py
-      penstock controllers status enrichment market.py
-      penstock controllers stop enrichment market.py
+      penstock controllers status prices market.py
+      penstock controllers stop prices market.py
     """
     show_help(ctx)
 
@@ -70,8 +70,8 @@ def status(output: Output, name: str, app: str, database: str | None) -> None:
 
     \b
     Example:
-      penstock controllers status enrichment market.py
-      penstock controllers status enrichment market.py --json
+      penstock controllers status prices market.py
+      penstock controllers status prices market.py --json
     """
     found = _with_app(app, database, lambda opened: opened.controllers.status(name))
     output.show(found, lambda console: _draw(console, found))
@@ -87,7 +87,7 @@ def start(output: Output, name: str, app: str, database: str | None) -> None:
 
     \b
     Example:
-      penstock controllers start enrichment market.py
+      penstock controllers start prices market.py
     """
     found = _operate(name, "start", app, database)
     _say(output, found, f"{name} runs; its next tick is at {found['next_tick_at']}.")
@@ -105,7 +105,7 @@ def stop(output: Output, name: str, app: str, database: str | None) -> None:
 
     \b
     Example:
-      penstock controllers stop enrichment market.py
+      penstock controllers stop prices market.py
     """
     found = _operate(name, "stop", app, database)
     _say(output, found, f"{name} has stopped. `penstock controllers start {name} {app}` lets it go on.")
@@ -124,7 +124,7 @@ def reset(output: Output, name: str, app: str, database: str | None, keep_stoppe
 
     \b
     Example:
-      penstock controllers reset enrichment market.py
+      penstock controllers reset prices market.py
     """
     found = _operate(name, "reset", app, database, keep_stopped=keep_stopped)
     _say(output, found, f"{name} begins anew{'' if found['running'] else ' and is stopped'}.")
@@ -146,8 +146,8 @@ def tune(output: Output, /, name: str, app: str, database: str | None, **given: 
 
     \b
     Example:
-      penstock controllers tune enrichment market.py --rate 2.5
-      penstock controllers tune enrichment market.py --batch-size 10 --interval-ms 30000
+      penstock controllers tune prices market.py --rate 2.5
+      penstock controllers tune prices market.py --batch-size 10 --interval-ms 30000
     """
     wanted = {key: value for key, value in given.items() if value is not None}
     if not wanted:

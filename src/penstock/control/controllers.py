@@ -71,7 +71,7 @@ class Controllers:
         return iter(self._definitions)
 
     def __getitem__(self, name: str) -> ControllerObject:
-        """The controller as an object: `await app.controllers["enrichment"].stop()`."""
+        """The controller as an object: `await app.controllers["prices"].stop()`."""
         if name not in self._definitions or self._namespace is None:
             raise NoSuchController(
                 f"There is no controller {name!r}. There are: {', '.join(sorted(self._definitions)) or 'none'}."

@@ -19,7 +19,7 @@ from penstock.contracts.clock import Clock
 from penstock.gateway.addresses import Rules, origin_of
 from penstock.gateway.answers import Response, text_of
 from penstock.gateway.bodies import ACCEPTED, Bounds, check_headers, read_body
-from penstock.gateway.failures import Forbidden, excerpt_of, failure_of, redacted_url, throttles_of
+from penstock.gateway.failures import Forbidden, excerpt_of, failure_of, redacted_url
 from penstock.gateway.mounts import Asgi, Forwarded, Mounted
 from penstock.gateway.network import Network, Resolver, system_resolver
 from penstock.gateway.redirects import REDIRECTS, Asked, followed
@@ -78,11 +78,11 @@ class Client:
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     def mount(self, origin: str, app: Asgi) -> None:
-        """Lets an ASGI app stand in for a host such as `https://itunes.apple.com`. No name is looked up for it."""
+        """Lets an ASGI app stand in for a host such as `https://shop.example`. No name is looked up for it."""
         self._mounts[origin_of(self.rules.target(origin))] = Mounted(app)
 
     def forward(self, origin: str, url: str) -> None:
-        """Lets a server on this machine stand in for a host: `forward("https://itunes.apple.com", "http://127.0.0.1:8788")`.
+        """Lets a server on this machine stand in for a host: `forward("https://shop.example", "http://127.0.0.1:8788")`.
         It may be no other machine's."""
         if httpx2.URL(url).host not in LOOPBACK:
             raise BadParameter(f"{url} is not on this machine. A stand-in listens on 127.0.0.1.", value=url)
@@ -182,7 +182,7 @@ class Client:
                 await self._read_off(response, shown)
                 return followed(asked, status=status, locations=locations, rules=self.rules)
             if not 200 <= status < 300:
-                raise await self._failure(response, shown, throttles_of(asked.url.host, refusals))
+                raise await self._failure(response, shown, refusals)
             body = await read_body(response, self.bounds, bytes_max=bytes_max, url=shown, truncate=truncate)
             return Response(status, shown, response.headers, body)
         finally:

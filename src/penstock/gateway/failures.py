@@ -12,9 +12,6 @@ from penstock.model.redaction import HIDDEN, is_secret, redacted
 
 SHOWN_CHARACTERS_MAX = 500  # of a URL or of a body: enough to recognise it
 
-# Hosts that answer 403 when they mean "too fast".
-THROTTLES_BY_403 = frozenset({"apple.com"})
-
 _USERINFO = re.compile(r"(?<=//)[^/?#]*@")
 _PAIR = re.compile(r"(?<=[?&;])([^=&;#]+)=([^&;#]*)")
 _BOT = re.compile(r"(?<=/bot)\d+:[\w-]+")  # Telegram's token stands in the path
@@ -46,11 +43,6 @@ def failure_of(
     if 400 <= status < 500:
         return Refused(what, retry_after=None, **facts)
     return Unparsable(what, retry_after=None, reason="bad_status", **facts)
-
-
-def throttles_of(host: str, asked: Set[int]) -> Set[int]:
-    known = any(host == name or host.endswith(f".{name}") for name in THROTTLES_BY_403)
-    return asked | {403} if known else asked
 
 
 def redacted_url(url: str) -> str:

@@ -56,7 +56,7 @@ class Gateway:
     async def paid(
         self, *, provider: str, operation: str, at_most: float, run: str | None = None
     ) -> AsyncIterator[PaidCall]:
-        """`async with gateway.paid(provider="brave", operation="web_search", at_most=0.005) as call:` around one call that
+        """`async with gateway.paid(provider="search", operation="web_search", at_most=0.005) as call:` around one call that
         costs at most so many dollars. Raises `BudgetSpent` before it is made. Inside, say `call.settle(usd=...)`.
 
         A block that raises `Throttled`, `Refused` or `Gone` has cost nothing. One that ends in any other way without

@@ -17,14 +17,14 @@ TYPE_NAME_MAX = 200
 
 
 def dotted(class_name: str) -> str:
-    """`AppEnriched` becomes `app.enriched`, the name used where a class gives none."""
+    """`OrderPaid` becomes `order.paid`, the name used where a class gives none."""
     words = "".join(f".{c.lower()}" if c.isupper() else c for c in class_name)
     return words.strip("._")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class _PayloadMeta(msgspec.StructMeta):
-    """Lets a payload class say `type="app.enriched"` in its head, and makes it frozen and keyword-only."""
+    """Lets a payload class say `type="order.paid"` in its head, and makes it frozen and keyword-only."""
 
     def __new__(
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], type: str | None = None, **options: Any

@@ -22,7 +22,7 @@ PRESETS = {
     "events": Preset(10, 5.0, None),
     "bulk-import": Preset(100, 30.0, None),
     "rate-limited-api": Preset(1, 0.0, 1),
-    "brave-search": Preset(1, 0.0, 1, rate=5.0),
+    "search-api": Preset(1, 0.0, 1, rate=5.0),
     "dead-letters": Preset(10, 60.0, 1),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -11,13 +11,13 @@ from starlette.requests import Request
 from penstock.app import App
 from penstock.model.errors import BadMessage, BadParameter, NoSuchController, PenstockError
 from penstock.objects.host import Elsewhere
+from penstock.routes import VERBS
 from penstock.web.intake import BadField, read_json
 from penstock.web.reply import NotFound, Reply
 
 CONTROLLERS_READ, CONTROLLERS_WRITE = "controllers:read", "controllers:write"
 REQUEST_BYTES_MAX = 10_000  # a few numbers
-ALIAS = "enrichment"  # reached without being named, as in the articles
-VERBS = ("start", "stop", "reset", "tune")
+Answering = Callable[[Request], Awaitable[Reply]]
 
 
 class BadTune(PenstockError):
@@ -31,10 +31,18 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ControllerRoutes:
-    """The routes under `/v1/controllers/{name}` and `/v1/enrichment`."""
+    """The routes under `/v1/controllers/{name}` and under the aliases of controllers."""
 
     def __init__(self, app: App) -> None:
         self._app = app
+
+    def paths(self) -> Iterator[tuple[str, str, Answering]]:
+        """Yield each path with its verb and what answers it."""
+        for verb in VERBS:
+            yield f"/v1/controllers/{{name}}/{verb}", verb, getattr(self, verb)
+        for path, name in self._app.routes.aliases.items():
+            verb = path.rpartition("/")[2]
+            yield path, verb, _aliased(getattr(self, verb), name)
 
     async def status(self, request: Request) -> Reply:
         try:
@@ -74,8 +82,12 @@ class ControllerRoutes:
 
 
 def _name(request: Request) -> str:
-    return str(request.path_params.get("name", ALIAS))
+    return str(request.path_params["name"])
 
 
-def paths(verb: str) -> Sequence[str]:
-    return f"/v1/controllers/{{name}}/{verb}", f"/v1/{ALIAS}/{verb}"
+def _aliased(answering: Answering, name: str) -> Answering:
+    async def answer(request: Request) -> Reply:
+        request.path_params["name"] = name
+        return await answering(request)
+
+    return answer

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from penstock.app import App
 from penstock.model.errors import PenstockError
 from penstock.runtime.clock import HostClock
-from penstock.web.controllers import CONTROLLERS_READ, CONTROLLERS_WRITE, VERBS, ControllerRoutes, paths
+from penstock.web.controllers import CONTROLLERS_READ, CONTROLLERS_WRITE, Answering, ControllerRoutes
 from penstock.web.d1 import D1
 from penstock.web.health import Health
 from penstock.web.messages import Messages
@@ -26,8 +26,6 @@ from penstock.web.tokens import APP_READ, QUEUES_READ, QUEUES_WRITE, Keyring, To
 ACCOUNT = "/client/v4/accounts/{account}"  # any account will do: there is one, and it is called `local`
 
 _log = logging.getLogger("penstock.web")
-
-Answering = Callable[[Request], Awaitable[Reply]]
 
 
 def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[[], int] | None = None) -> Starlette:
@@ -49,12 +47,9 @@ def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[
         Route(ACCOUNT + path, _guarded(app, keyring, needed, answering), methods=["POST"])
         for path, answering, needed in posts
     ]
-    controllers = ControllerRoutes(app)
-    looking = _guarded(app, keyring, [CONTROLLERS_READ], controllers.status)
-    routes += [Route(path, looking, methods=["GET"]) for path in paths("status")]
-    for verb in VERBS:
-        answering = _guarded(app, keyring, [CONTROLLERS_WRITE], getattr(controllers, verb))
-        routes += [Route(path, answering, methods=["POST"]) for path in paths(verb)]
+    for path, verb, answering in ControllerRoutes(app).paths():
+        scope, method = (CONTROLLERS_READ, "GET") if verb == "status" else (CONTROLLERS_WRITE, "POST")
+        routes.append(Route(path, _guarded(app, keyring, [scope], answering), methods=[method]))
     for own in app.routes.known.values():
         in_time = _in_time(app.limits.http_invocation.wall_seconds, own.answer)
         routes.append(Route(own.path, _guarded(app, keyring, [APP_READ], in_time), methods=["GET"]))

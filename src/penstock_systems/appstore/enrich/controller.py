@@ -24,6 +24,7 @@ GATHER_SECONDS = 60.0
 
 @app.controller(
     NAME,
+    alias="/v1/enrichment",
     parallel=PARALLEL,
     rate=(0.01, 200.0),
     timeout=ITEM_SECONDS,
