@@ -65,7 +65,7 @@ MAY_IMPORT_TESTING = {f"src/penstock/cli/{command}.py" for command in ("run", "s
 DRIVERS = {"apsw", "psycopg", "psycopg_pool"}
 # Layers that may use only these libraries; the others may use any but a database driver.
 ONLY_LIBRARIES: dict[str, set[str]] = {
-    "model": {"msgspec"},
+    "model": {"cronsim", "msgspec"},
     "contracts": set(),
     "storage": {"msgspec"},
     "storage.sqlite": {"apsw", "msgspec"},
@@ -77,7 +77,7 @@ WAITS = {"asyncio", "concurrent", "multiprocessing", "select", "selectors", "soc
 # -- the other numbers and lists ------------------------------------------------------------------------------------
 
 FILE_LINES_MAX = 400  # a longer file holds two concepts
-SOURCE_LINES_MAX = 46_600  # raw lines of Python and SQL in all of src/penstock; lower it when they fall, never raise it
+SOURCE_LINES_MAX = 46_400  # raw lines of Python and SQL in all of src/penstock; lower it when they fall, never raise it
 
 AMBIENT = re.compile(
     r"time\.(time|monotonic)(_ns)?"

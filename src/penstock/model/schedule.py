@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
+import re
 import zoneinfo
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import count, islice
-from typing import Literal, get_args
+from itertools import count, islice, pairwise
+from typing import Literal, NoReturn, get_args
 
-from penstock.model.errors import BadConfig
-from penstock.model.expression import Expression
+from cronsim import CronSim, CronSimError
+
+from penstock.model.errors import BadConfig, BadParameter
 from penstock.model.times import MICROS, from_micros, to_micros
 
 CatchUp = Literal["once", "skip", "all"]
@@ -29,6 +32,24 @@ EASY_PACE_SECONDS = 300  # a task that runs more often has to say why and to loo
 
 _MINUTE = 60 * MICROS
 _DAY = 24 * 60 * _MINUTE
+_TEXT_MAX = 300  # every value of every field written out stays below
+_ALIASES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+# How errors call each field, how many values it has, and what it takes.
+_FIELDS = {
+    "minute": (60, "0 to 59"),
+    "hour": (24, "0 to 23"),
+    "day of month": (31, "1 to 31, no later day than its months have, L (the last day) or LW (the last weekday)"),
+    "month": (12, "1 to 12, or JAN to DEC"),
+    "day of week": (7, "0 to 7, or SUN to SAT, with #2 for the second of a month, 5L for its last Friday"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +68,24 @@ class Schedule:
     catch_up: CatchUp = "once"
     overlap: Overlap = "skip"
     catch_up_max: int = 100  # how many of the latest missed fires `all` makes up for
-    fields: Expression = field(init=False, repr=False, compare=False)
+    fields: CronSim = field(init=False, repr=False, compare=False)
     place: tzinfo = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fields", Expression.parse(self.expression))
+        object.__setattr__(self, "fields", _parse(self.expression))
         object.__setattr__(self, "place", _place(self.zone))
         _require("catch_up", self.catch_up, self.catch_up in get_args(CatchUp), "Write once, skip or all")
         _require("overlap", self.overlap, self.overlap in get_args(Overlap), "Write skip, queue or allow")
         most = CATCH_UP_MAX
         _require("catch_up_max", self.catch_up_max, 1 <= self.catch_up_max <= most, f"Write a number from 1 to {most}")
         # With more, a fire could come before the one it follows.
-        most = self.fields.shortest_gap_minutes * 60 - 1
+        most = self.shortest_gap_minutes * 60 - 1
         fits = 0 <= self.jitter_seconds <= most
         _require("jitter_seconds", self.jitter_seconds, fits, f"`{self.expression}` leaves room for 0 to {most}")
 
     def next_after(self, micros: int) -> int:
         """The first fire later than this moment."""
-        return self._next_fixed(micros) if self.fields.at_fixed_times else self._next_real(micros)
+        return self._next_fixed(micros) if self._names_times else self._next_real(micros)
 
     def fires_between(self, after: int, until: int) -> Iterator[int]:
         """The fires later than `after` and not later than `until`, so that windows side by side share none."""
@@ -76,7 +97,7 @@ class Schedule:
         low, high = after, until
         if self.next_after(low) > until:
             return None
-        while high - low > 1:
+        while high - low > MICROS:  # no two fires are closer
             middle = (low + high) // 2
             if self.next_after(middle) <= until:
                 low = middle
@@ -89,14 +110,32 @@ class Schedule:
         drawn = int.from_bytes(blake2b(f"{name}\n{due}".encode(), digest_size=8).digest())
         return drawn * (self.jitter_seconds * MICROS + 1) >> 64
 
-    def describe(self) -> str:
-        """`at 06:30 on Monday to Friday, Europe/Berlin`"""
-        return f"{self.fields.describe()}, {self.zone}"
+    @property
+    def _names_times(self) -> bool:
+        """Whether hours and minutes are named, as in a daily job."""
+        return not any(part.startswith("*") for part in self.fields.parts[1:3])
+
+    @property
+    def shortest_gap_minutes(self) -> int:
+        """Between two fires on days that follow each other; a clock that is changed does not count."""
+        times = sorted(hour * 60 + minute for hour in self.fields.hours for minute in self.fields.minutes)
+        return min(later - earlier for earlier, later in pairwise((*times, times[0] + 24 * 60)))
+
+    def _next_wall(self, after: datetime) -> datetime:
+        """The first minute later than `after` that the fields name. Both are what a wall clock shows, without a zone."""
+        fires = copy.copy(self.fields)
+        fires.dt = after.replace(microsecond=0)
+        try:
+            return next(fires)
+        except (StopIteration, OverflowError) as why:  # not within 50 years, or beyond the calendar's end
+            raise BadParameter(
+                f"`{self.expression}` names no minute after {after.isoformat(' ')}.", value=after
+            ) from why
 
     def _next_fixed(self, micros: int) -> int:
         wall = self._wall(micros)
         while True:
-            wall = self.fields.next_wall(wall)
+            wall = self._next_wall(wall)
             fire = self._moment_of(wall)
             # In the second pass of an hour that comes twice, the wall times ahead have fired in the first.
             if fire is not None and fire > micros:
@@ -105,7 +144,7 @@ class Schedule:
     def _next_real(self, micros: int) -> int:
         while True:
             offset = self._offset(micros + 1)
-            found = to_micros(self.fields.next_wall(from_micros(micros + offset)).replace(tzinfo=UTC)) - offset
+            found = to_micros(self._next_wall(from_micros(micros + offset)).replace(tzinfo=UTC)) - offset
             change = self._change_between(micros + 1, found)
             if change is None:
                 return found
@@ -221,12 +260,53 @@ def unexplained(schedule: Schedule, *, why: str, looks_first: bool) -> str | Non
     """What is missing before a task may run at this pace: its reason, and if it is often, a look for work beforehand."""
     if not why.strip():
         return f"`{schedule.expression}` has no reason. Say with `why=` what is lost if it runs half as often."
-    if schedule.fields.shortest_gap_minutes * 60 < EASY_PACE_SECONDS and not looks_first:
+    if schedule.shortest_gap_minutes * 60 < EASY_PACE_SECONDS and not looks_first:
         return (
-            f"`{schedule.expression}` runs {schedule.fields.describe()}, more often than every 5 minutes. "
+            f"`{schedule.expression}` runs more often than every 5 minutes. "
             "Give it `unless=`, a look of at most one row that says whether there is work, or run it less often."
         )
     return None
+
+
+@lru_cache(maxsize=1_000)
+def _parse(text: str) -> CronSim:
+    written = text.strip()
+    fields = _ALIASES.get(written.lower(), written).upper().split()
+    _refuse_wrong_shape(text, fields)
+    for (name, (most, _)), part in zip(_FIELDS.items(), fields, strict=True):
+        if any(int(step) > most for step in re.findall(r"/([0-9]+)", part)):
+            _refuse(name, part)  # a step starts anew in each round, so a longer one would fire once a round
+    fields[4] = fields[4].replace("-SUN", "-7")  # SAT-SUN is a weekend
+    try:
+        return CronSim(" ".join(fields), datetime(1970, 1, 1, tzinfo=UTC))
+    except CronSimError as error:
+        name = str(error).removeprefix("Bad ").replace("-", " ")
+        _refuse(name, fields[list(_FIELDS).index(name)])
+
+
+def _refuse_wrong_shape(text: str, fields: list[str]) -> None:
+    if len(fields) == 5 and len(text) <= _TEXT_MAX:
+        return
+    way_out = "Write minute, hour, day of month, month and day of week, such as `*/5 * * * *`"
+    if text.strip().startswith("@"):
+        way_out = f"Of the names with @ there are {', '.join(_ALIASES)}"
+    elif len(fields) == 6:
+        way_out = f"A sixth one for seconds or years is not known: a minute is the finest step. {way_out}"
+    elif len(fields) == 5:
+        way_out = f"Its text is longer than {_TEXT_MAX} characters. Use ranges and steps"
+    raise BadConfig(
+        f"The schedule {text[:_TEXT_MAX]!r} has {len(fields)} fields. {way_out}.", field="expression", value=text
+    )
+
+
+def _refuse(field: str, value: str) -> NoReturn:
+    count, values = _FIELDS[field]
+    raise BadConfig(
+        f"The {field} of a schedule is wrong in `{value}`. Write {values}, or `*`; join several with commas, 1-5 is a "
+        f"range that runs upwards, */2 a step of at most {count}.",
+        field=field,
+        value=value,
+    )
 
 
 @lru_cache(maxsize=1_000)
