@@ -44,7 +44,7 @@ from penstock.queues.batch import Batch
 from penstock.queues.draft import Draft
 from penstock.queues.letters import DeadLetter, Which
 from penstock.queues.message import Message
-from penstock.runtime.threads import in_thread
+from penstock.runtime.lanes import in_thread
 from penstock.workflows.run import Run
 from penstock.workflows.steps import ChildFailed, Step, StepFailed, TimedOut, step
 from penstock.workflows.workflow import Workflow

@@ -44,9 +44,8 @@ from penstock.runtime.clock import ClockOf
 from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events, QueuesRedeclared
-from penstock.runtime.once import run_once
 from penstock.runtime.surroundings import Surroundings
-from penstock.runtime.unit import OpenUnit
+from penstock.runtime.unit import OpenUnit, run_once
 from penstock.runtime.worker import Worker
 from penstock.stores import checked_address, checked_name, store_at
 from penstock.workflows.workflows import Workflows

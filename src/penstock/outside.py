@@ -14,7 +14,7 @@ from penstock.gateway.budgets import Budgets
 from penstock.gateway.models import Model
 from penstock.gateway.paid import Gateway
 from penstock.gateway.standins import StandIn
-from penstock.metrics.datasets import Datasets
+from penstock.metrics.standard import Datasets
 from penstock.model.usage import Measure
 from penstock.runtime.clock import ClockOf
 from penstock.runtime.unit import current_unit

@@ -13,7 +13,7 @@ import msgspec
 import penstock as ps
 from penstock.model.times import to_micros
 from penstock.testing import TestApp
-from penstock.testing.crashpoints import Trap
+from penstock.testing.harness import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Process
 from penstock.testing.surroundings import Host

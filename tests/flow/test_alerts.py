@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import penstock as ps
-from penstock.alerts.listening import PENDING_MAX
+from penstock.alerts.telling import PENDING_MAX
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, attempt, virtual
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import penstock as ps
-from penstock.alerts.conditions import DAY, HOUR, TOLD_A_DAY_MAX, is_told
+from penstock.alerts.telling import DAY, HOUR, TOLD_A_DAY_MAX, is_told
 from penstock.testing import TestApp, virtual
 from tests.flow.crons import START
 from tests.flow.shop import EFFECT, Listing, effects, shop_app

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.control.behind import ControllerTicked
 from penstock.control.controllers import WATCH_SECONDS
-from penstock.control.ticked import ControllerTicked
 from penstock.model.errors import PenstockError
 from penstock.testing import TestApp, virtual
 from tests.flow.crew import Crew

@@ -13,7 +13,7 @@ import pytest
 
 import penstock as ps
 from penstock.testing import History, InvariantBroken, Simulation, history_of, simulate
-from penstock.testing.simulated_disturbances import DISTURBANCES
+from penstock.testing.simulation import DISTURBANCES
 from tests.extent import EVERYTHING, sampled
 from tests.flow import checkout
 from tests.flow.checkout import MISTAKES, CounterInMemory, Orders, Shop

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Generic, Protocol, TypeVar
 
-from penstock.testing.crashpoints import Trap
+from penstock.testing.harness import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process
 from penstock.testing.surroundings import Host

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.control.dear import Dear
+from penstock.control.ceiling import Dear
 
 
 def found(limit: float, known: float, lid: float) -> tuple[float, int]:

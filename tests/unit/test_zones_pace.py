@@ -9,8 +9,8 @@ import pytest
 
 from penstock.control.pilot import Outcome
 from penstock.control.zones import Rules
-from penstock.control.zones_pace import Zones
 from penstock.control.zones_tick import reset, start, stop
+from penstock.control.zoning import Zones
 
 NOON = 1_794_744_000.0
 

@@ -119,7 +119,7 @@ CONCEPTS = (
         "Numbers with words to group them by.",
         ("penstock.metrics",),
         (
-            ("app.metrics", "penstock.metrics.datasets:Datasets"),
+            ("app.metrics", "penstock.metrics.standard:Datasets"),
             ('app.metrics("name")', "penstock.metrics.dataset:Dataset"),
         ),
     ),

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from penstock.alerts.alert import Alert, Sink
-from penstock.alerts.conditions import AlertCondition
-from penstock.alerts.listening import Listener
+from penstock.alerts.alert import (
+    ALERTED,
+    RAISED,
+    RECOVERED,
+    TEXT_CHARACTERS_MAX,
+    TITLE_CHARACTERS_MAX,
+    Alert,
+    Sink,
+    alert_of,
+)
+from penstock.contracts.ledger import Bindable
+from penstock.model.errors import PenstockError
 from penstock.model.ids import as_text
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
-from penstock.runtime.unit import current_unit
+from penstock.model.times import iso_z
+from penstock.objects.object import Object
+from penstock.runtime.events import EngineEvent, MessageDied
+from penstock.runtime.unit import current_unit, open_unit
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -24,6 +38,131 @@ RETRY = Retry(8, 30.0, 3_600.0)  # for about two hours; then it is a dead letter
 AnySink = TypeVar("AnySink", bound=Sink)
 
 _log = logging.getLogger("penstock.alerts")
+HOUR, DAY = 3_600_000_000, 86_400_000_000
+# The hour lets a job that runs daily, and not to the second, find the same thing twice and tell it once.
+AGAIN_FIRST, AGAIN_LONGEST = DAY, 7 * DAY
+TOLD_A_DAY_MAX = 12  # one that changes or comes and goes all the time is told no more often
+PIPELINE, AGENT = "pipeline", "alerts"
+PENDING_MAX = 100  # alerts of the engine's on their way
+LOOK_SECONDS = 5.0  # how often it looks whether they have been told
+WAITING = "select count(*) from (select 1 from penstock_messages where queue = :queue limit :most) as waiting"
+
+
+class Listener:
+    """Listens while a worker runs. What it hears before that, of messages that killed a worker, waits for its start."""
+
+    def __init__(self, engine: Engine, queue: str, send: Callable[[Alert], object] | None) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._send = send
+        self._heard: list[Alert] = []
+        self._left_out = 0
+        self._changed = asyncio.Event()
+        kinds = ALERTED if send is not None else ()
+        self._leaves = [engine.events.subscribe(self._hear, to=kind) for kind in kinds]
+
+    async def run(self) -> None:
+        while self._send is not None:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._heard or self._left_out:
+                if not await self._pass_on():
+                    await asyncio.sleep(LOOK_SECONDS)
+
+    async def end(self) -> None:
+        """The worker has stopped: what it heard last is told by the next one."""
+        for leave in self._leaves:
+            leave()
+        if self._heard:
+            await self._pass_on()
+
+    def _hear(self, event: EngineEvent) -> None:
+        if isinstance(event, MessageDied) and event.queue == self._queue:
+            return  # an alert that nobody takes cannot be told by an alert; it is a dead letter like others
+        alert = alert_of(event)
+        if alert is None:
+            return
+        if len(self._heard) >= PENDING_MAX:
+            self._left_out += 1
+        else:
+            self._heard.append(replace(alert, at=iso_z(self._engine.clock.now())))
+        self._changed.set()
+
+    async def _pass_on(self) -> bool:
+        """False if there was nothing that could be sent now."""
+        bound: dict[str, Bindable] = {"queue": self._queue, "most": PENDING_MAX}
+        waiting = int((await self._engine.read("penstock.alerts", WAITING, bound, rows_max=1)).values[0][0])
+        room = PENDING_MAX - waiting
+        told, left = self._heard[:room], self._heard[room:]
+        self._heard, self._left_out = [], self._left_out + len(left)
+        if not told and self._left_out and not waiting:
+            told, self._left_out = [self._number()], 0
+        if not told:
+            return False
+        try:
+            async with open_unit(self._engine, None):
+                for alert in told:
+                    assert self._send is not None
+                    self._send(alert)
+        except PenstockError:
+            _log.exception("%d alerts could not be saved: %s", len(told), "; ".join(alert.text for alert in told))
+        return True
+
+    def _number(self) -> Alert:
+        text = f"{self._left_out} more alerts came faster than they could be told. `penstock dead list` shows all."
+        return Alert(
+            "alerts.left_out",
+            text,
+            {"left_out": self._left_out},
+            title=f"{self._left_out} more alerts",
+            at=iso_z(self._engine.clock.now()),
+        )
+
+
+def is_told(told_at: Sequence[int], *, is_open: bool, same: bool, repeats: int, now: int) -> bool:
+    """Whether a condition that is found now is told. One that is known, and the same, is told again after a day, then two,
+    four, and every week."""
+    if sum(at > now - DAY for at in told_at) >= TOLD_A_DAY_MAX:
+        return False
+    if not is_open or not same or not told_at:
+        return True
+    quiet: int = min(AGAIN_LONGEST, AGAIN_FIRST * 2 ** min(repeats, 10)) + HOUR
+    return now - told_at[-1] >= quiet
+
+
+class AlertCondition(Object):
+    """What is known about one condition. What it tells is sent in the commit that remembers it."""
+
+    _send: ClassVar[Callable[[Alert], object]]
+    is_open: bool = False  # somebody was told of it, and nobody that it is over
+    digest: str = ""
+    title: str = ""
+    told_at: list[int] = []  # noqa: RUF012 (every object gets a copy)
+    repeats: int = 0
+
+    async def found(self, title: str, text: str, compared: str) -> bool:
+        now = self._residence.now()
+        digest = hashlib.blake2b(compared.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        same = digest == self.digest
+        if not is_told(self.told_at, is_open=self.is_open, same=same, repeats=self.repeats, now=now):
+            return False
+        self.repeats = self.repeats + 1 if same and self.is_open else 0
+        self.is_open, self.digest, self.title = True, digest, title[:TITLE_CHARACTERS_MAX]
+        self._tell(RAISED, self.title, text, now)
+        self.told_at = [*self.told_at, now][-TOLD_A_DAY_MAX:]
+        return True
+
+    async def over(self, title: str | None, text: str) -> bool:
+        if not self.is_open:
+            return False
+        self.is_open = False
+        self._tell(RECOVERED, title or f"Recovered: {self.title}", text, self._residence.now())
+        return True
+
+    def _tell(self, kind: str, title: str, text: str, now: int) -> None:
+        shown = text[:TEXT_CHARACTERS_MAX] or title
+        facts: dict[str, object] = {"condition": self.name, "title": title}
+        type(self)._send(Alert(kind, shown, facts, PIPELINE, AGENT, title, self.name, iso_z(now)))
 
 
 class Telling(Protocol):

@@ -23,11 +23,8 @@ from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
 from penstock.cli.reference import load
 from penstock.model.errors import BadStatement, PenstockError
 from penstock.readiness import autonomy
-from penstock.readiness.counting import counts
-from penstock.readiness.finding import Finding
-from penstock.readiness.fixed_batches import fixed_batches
+from penstock.readiness.lints import Finding, counts, fixed_batches, singletons
 from penstock.readiness.plans import Hot, slow
-from penstock.readiness.singletons import singletons
 from penstock.readiness.topology import loose_ends
 
 if TYPE_CHECKING:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli import spend
 from penstock.cli import target as targets
 from penstock.cli.output import Output, bytes_shown, fill, money_shown, table
-from penstock.data.spending import MonthSpending
+from penstock.data.spending import Budget, MonthSpending, month_spending
 from penstock.data.usage import MonthUsage, month_usage
 from penstock.model.ceiling import Ceiling
+from penstock.model.errors import StatementFailed
 from penstock.model.prices import Usage
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ group by asked.class, asked.requests, asked.micros, asked.saves
 order by asked.class
 """
 USAGE_TOLD = ("rows_read", "rows_written", "queue_operations", "blob_reads", "object_seconds", "requests")
+KINDS_SHOWN = 20
 
 
 @click.command()
@@ -61,9 +63,9 @@ def cost(output: Output, target: str | None, database: str | None, month: str | 
 
     def draw(console: Console) -> None:
         _draw(console, usage, ceilings, objects)
-        spend.draw(console, spending)
+        _draw_paid(console, spending)
 
-    output.show(_told(usage, ceilings, objects) | {"api": spend.told(spending)}, draw)
+    output.show(_told(usage, ceilings, objects) | {"api": _paid(spending)}, draw)
 
 
 async def _look(
@@ -72,7 +74,7 @@ async def _look(
     with targets.reading(found) as reading:
         usage = await month_usage(reading, month, now=reading.now())
         objects = [_object(*row) for row in reading.ask(OBJECTS, month=usage.month)]
-        return usage, objects, await spend.look(reading, found, usage.month)
+        return usage, objects, await _look_at_paid(reading, found, usage.month)
 
 
 def _object(name: str, requests: int, micros: int, saves: int, count: int, size: int) -> dict[str, Any]:
@@ -171,3 +173,73 @@ def ceiling_shown(each: dict[str, Any]) -> tuple[str, str, str]:
     digits = 2 if each["unit"] == "usd" else 0
     used = f"{each['used']:,.{digits}f} of {each['most']:,.{digits}f} {each['unit'].replace('_', ' ')}"
     return each["task"] or "the whole app", used, "reached" if each["reached"] else ""
+
+
+async def _look_at_paid(reading: targets.OnlyReading, found: targets.Target, month: str) -> MonthSpending | None:
+    """None where the database is of a Penstock that kept no such calls."""
+    gateways = () if found.app is None else found.app.gateways
+    limits = [(gateway.service, gateway.budgets) for gateway in gateways]
+    try:
+        return await month_spending(reading, month, limits, now=reading.now())
+    except StatementFailed:
+        return None
+
+
+def _paid(spending: MonthSpending | None) -> dict[str, Any] | None:
+    if spending is None:
+        return None
+    return {
+        "usd": spending.usd,
+        "reserved_usd": spending.reserved_usd,
+        "calls": spending.calls,
+        "kinds": [asdict(kind) for kind in spending.kinds],
+        "budgets": [asdict(budget) | {"left": budget.left} for budget in spending.budgets],
+    }
+
+
+def _draw_paid(console: Console, spending: MonthSpending | None) -> None:
+    if spending is None or not (spending.calls or spending.budgets):
+        return
+    console.print(f"\n[bold]Paid calls[/]  {dollars(spending.usd)}\n")
+    if spending.kinds:
+        paid = table(
+            ("provider", "left"),
+            ("operation", "left"),
+            ("calls", "right"),
+            ("units", "right"),
+            ("cost", "right"),
+            ("", "left"),
+        )
+        rows = [
+            (
+                kind.provider,
+                kind.operation,
+                f"{kind.calls:,}",
+                f"{kind.units:,}",
+                dollars(kind.usd),
+                f"{dollars(kind.unknown_usd)} of it at most" if kind.unknown_usd else "",
+            )
+            for kind in spending.kinds[:KINDS_SHOWN]
+        ]
+        console.print(fill(paid, rows))
+    if spending.budgets:
+        console.print(
+            fill(table(("budget", "left"), ("used", "left"), ("left", "left")), map(_budget, spending.budgets))
+        )
+
+
+def _budget(budget: Budget) -> tuple[str, str, str]:
+    name = (
+        f"{budget.service}, each {budget.budget}"
+        if budget.budget == "run"
+        else f"{budget.service}, this {budget.budget}"
+    )
+    if budget.budget == "run":
+        return name, f"at most {dollars(budget.most)}", ""
+    return name, f"{dollars(budget.used)} of {dollars(budget.most)}", dollars(budget.left)
+
+
+def dollars(usd: float) -> str:
+    """Fractions of a cent count here: a call rarely costs a whole one."""
+    whole, _, digits = f"{usd:,.6f}".partition(".")
+    return f"${whole}.{digits.rstrip('0').ljust(2, '0')}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
+import psycopg
 
 from penstock.app import App
 from penstock.cli import target as targets
@@ -18,12 +20,15 @@ from penstock.data.migrations import apply
 from penstock.model.errors import BadMigration
 from penstock.model.migration import Migration, lint, plan
 from penstock.model.redaction import address_shown
+from penstock.model.statement import one_line
+from penstock.storage.postgres.connection import Settings, connect, first_line
 from penstock.stores import is_postgres
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 APPLIED = "select name, checksum from penstock_migrations order by name"
+LOCK_SECONDS = "set local lock_timeout = '5s'"  # a worker's transaction is not held up for longer
 
 
 @click.command()
@@ -91,7 +96,7 @@ def _refuse_problems(app: App) -> None:
 def _try_out(app: App, pending: Sequence[Migration]) -> None:
     """Run what is pending where nothing stays: in a new SQLite file, or in a transaction that is rolled back."""
     if is_postgres(app.database):
-        from penstock.cli.migrate_postgres import try_out
+        from penstock.cli.migrate import try_out
 
         try_out(app.database, pending)
         return
@@ -127,3 +132,20 @@ async def _apply(app: App) -> list[str]:
         return await apply(engine, app.migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
     finally:
         await app.close()
+
+
+def try_out(address: str, migrations: Sequence[Migration]) -> None:
+    """Run every statement and keep nothing. Raise BadMigration for the first that the server refuses."""
+    with closing(connect(Settings(address))) as connection:
+        connection.execute("begin")
+        connection.execute(LOCK_SECONDS)
+        for migration in migrations:
+            for statement in migration.statements:
+                try:
+                    connection.execute(statement.encode())
+                except psycopg.Error as error:
+                    raise BadMigration(
+                        f"{migration.name}: {first_line(error)}. The statement was: {one_line(statement)}.",
+                        name=migration.name,
+                        statement=statement,
+                    ) from error

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
+import signal
 import subprocess
 import sys
-from contextlib import ExitStack, chdir
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, chdir, contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -16,7 +20,6 @@ from penstock import logs
 from penstock.cli import launch
 from penstock.cli.output import BAD_ANSWER, FINE, Output, Told, plain
 from penstock.cli.reference import load, try_out
-from penstock.cli.standins import running
 from penstock.cli.status import queues_table
 from penstock.config import Config
 from penstock.data import overview
@@ -27,6 +30,8 @@ from penstock.model.times import parse_span
 from penstock.runtime.events import Events
 
 WORKERS_MAX = 256  # more processes than any machine that keeps one SQLite file busy
+PR_SET_PDEATHSIG = 1
+ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
 @click.command()
@@ -142,3 +147,38 @@ def _run_virtual(output: Output, reference: str, span: str, seed: int | None, st
 
     output.show(told, draw)
     return FINE
+
+
+@contextmanager
+def running(modules: Sequence[str], arguments: Sequence[str] = ()) -> Iterator[list[str]]:
+    """Where each listens. They end with the block."""
+    processes: list[subprocess.Popen[str]] = []
+    try:
+        urls = []
+        for module in modules:
+            command = [sys.executable, "-u", "-m", module, "--port", "0", *arguments]
+            # A group of its own: Ctrl-C is for the workers, which want to finish what they are doing.
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_die_with_parent
+            )
+            processes.append(process)
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = ADDRESS.search(line)
+            if found is None:
+                raise BadApp(f"The stand-in {module} did not say where it listens: {line!r}.", module=module)
+            urls.append(found[0])
+        yield urls
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+def _die_with_parent() -> None:
+    """In the child: who is killed cannot end it. Elsewhere than on Linux it stays, and listens on its port."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

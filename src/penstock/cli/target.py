@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import click
 
 from penstock.app import App
-from penstock.cli import sqlite_file
 from penstock.cli.lookout import Lookout, lookout_at
 from penstock.cli.reference import is_module, load
 from penstock.config import Config
@@ -26,6 +25,7 @@ from penstock.model.errors import BadConfig, SchemaTooOld, StoreUnavailable
 from penstock.model.redaction import address_shown
 from penstock.model.row import Row, row_type
 from penstock.storage.schema import VERSION
+from penstock.storage.sqlite import schema
 from penstock.stores import checked_address, is_address, is_postgres, store_at
 
 ROWS_MAX = 10_000
@@ -101,7 +101,7 @@ def behind(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str | No
 
 
 def _only_one_here() -> str | None:
-    found = [path for path in sorted(Path().glob("*.db")) if sqlite_file.is_ours(path)]
+    found = [path for path in sorted(Path().glob("*.db")) if is_ours(path)]
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise BadConfig(f"There are several databases here: {names}. Say which: `--database {found[0].name}`.")
@@ -172,7 +172,49 @@ def _looking(target: Target) -> Iterator[Lookout]:
     if target.file is not None:
         if not target.file.exists():
             raise StoreUnavailable(f"There is no database {target.file}.", path=str(target.file), hint=NEXT_STEP)
-        if problem := sqlite_file.problem_with(target.file):
+        if problem := problem_with(target.file):
             raise StoreUnavailable(problem.message, path=str(target.file), hint=problem.hint or NEXT_STEP)
     with closing(lookout_at(target.address)) as lookout:
         yield lookout
+
+
+class Header(NamedTuple):
+    """What was written last may still be in its log."""
+
+    log_is_on: bool
+    application: int
+
+
+class Problem(NamedTuple):
+    message: str
+    hint: str = ""
+
+
+def header(path: Path) -> Header | None:
+    """Reads without SQLite. Only while SQLite has the file not open here: closing it would drop SQLite's locks."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(72)
+    except OSError:
+        return None
+    if not start.startswith(b"SQLite format 3\0"):
+        return None
+    return Header(start[18] == 2, int.from_bytes(start[68:], "big"))
+
+
+def is_ours(path: Path) -> bool:
+    start = header(path)
+    return start is not None and (start.application == schema.APPLICATION_ID or Path(f"{path}-turn").exists())
+
+
+def problem_with(path: Path) -> Problem | None:
+    """Every database of ours keeps a write-ahead log; one without could not even be opened for reading only."""
+    start = header(path)
+    if start is not None and not start.log_is_on and start.application == schema.APPLICATION_ID:
+        return Problem(
+            f"Another program has turned the write-ahead log of {path} off.",
+            "Start a worker: it turns the log on again. Then find out which program it was.",
+        )
+    if (start is not None and not start.log_is_on) or (path.is_file() and not path.stat().st_size):
+        return Problem(f"{path} has none of Penstock's tables.")
+    return None

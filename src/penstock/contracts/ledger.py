@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
-from penstock.contracts.deaths import Death
 from penstock.contracts.items import ItemChange
 from penstock.contracts.objects import SaveObject
 from penstock.contracts.runs import RunChange
@@ -19,6 +18,24 @@ from penstock.model.outcome import Settlement
 from penstock.model.usage import Measure
 
 Bindable = None | int | float | str | bytes
+
+
+class Death(NamedTuple):
+    queue: str
+    id: bytes
+    type: str
+    source: str
+    attempts: int
+    reason: str
+    error: str | None
+    correlation_id: bytes
+
+
+class Chores(NamedTuple):
+    """Take back leases that have lapsed; turn timers that are due into messages."""
+
+    sweep: bool = False
+    fire: bool = False
 
 
 class Transaction(Protocol):

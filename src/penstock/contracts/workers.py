@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from penstock.contracts.deaths import Death
+from penstock.contracts.ledger import Death
 from penstock.model.queue import QueueSettings
 
 

@@ -15,11 +15,10 @@ from penstock.control.modes import pace_of
 from penstock.control.pace import Pace
 from penstock.control.pilot import Outcome
 from penstock.control.status import Minute, noted, pruned
-from penstock.control.ticked import ticked
 from penstock.model.errors import BadApp
 from penstock.objects.object import Object
 from penstock.runtime.engine import Engine
-from penstock.runtime.events import PaceChanged
+from penstock.runtime.events import EngineEvent, PaceChanged
 
 FLIGHT_SECONDS = 240.0  # of one tick: well below the wall limit of the alarm that it is
 ALONE_SECONDS = 1.0  # of one after its worker died: nothing else runs beside it
@@ -245,3 +244,27 @@ def tuned_pace(definition: Definition, saved: dict[str, Any], tuned: dict[str, A
     if tuned and definition.mode == "pilot":
         pace.tune(now, tuned)
     return pace
+
+
+class ControllerTicked(EngineEvent, frozen=True):
+    """A tick that did something, or was kept from it by a cooldown: what came of it, and how fast it goes on."""
+
+    name: ClassVar[str] = "controller.ticked"
+    controller: str
+    succeeded: int
+    total: int
+    failed: int
+    batch_size: int
+    interval_ms: int
+    cooldown_seconds: float
+
+
+def ticked(name: str, before: Tally, after: Tally, pace: Pace, now: float) -> ControllerTicked | None:
+    """None where there was nothing to do."""
+    succeeded = after.completed - before.completed
+    failed = after.failed - before.failed + after.throttled - before.throttled
+    total = succeeded + failed + after.skipped - before.skipped
+    cooldown = round(max(0.0, pace.closed_until - now), 1)
+    if total <= 0 and not cooldown:
+        return None
+    return ControllerTicked(name, succeeded, total, failed, pace.batch_size, pace.interval_ms, cooldown)

@@ -7,9 +7,6 @@ from typing import Literal
 
 import msgspec
 
-from penstock.control.dear import Dear
-from penstock.control.trail import Trail
-
 Phase = Literal["search", "cruise", "probe", "return", "test"]
 
 BELOW = 0.995  # cruise this far below the ceiling: what the bucket of a service gains by it, the next probe spends
@@ -33,6 +30,113 @@ GROWTH, GROWTH_MORE = 0.01, 0.0005
 GROWTH_A_SECOND, GROWTH_A_ROUND_TRIP = 0.07, 0.35
 RETURN = 1.2  # growth with every answer on the way back to a ceiling that is known
 LANDING = 0.98  # of a pace that was held before: there a probe stops and cruises first
+MINUTE = 60.0
+BEFORE = 2  # refusals before the last one that are remembered
+NOTE_SECONDS = 2.0  # so the minute is kept in at most 31 notes
+SURE = 1.04  # between the pace that was held and the one that was refused: near enough
+SAME = 0.1  # a ceiling within a tenth of the last one is still the same
+TRY_SECONDS, TRY_BUCKET = 300.0, 30.0  # until a bucket has run dry that holds half a minute of requests
+TIMES_MOST = 50  # times what a refusal cost, until the next probe
+RISEN = 1.6  # times a pace that was too much: what is taken then says that it no longer is
+PROBE_GROWTH, DOUBLED = 0.003, 400  # of a probe with every answer: in small steps, smaller with each time
+
+
+class Dear(msgspec.Struct):
+    """Nothing can be measured between two refusals here: while the door was closed a bucket has filled up, and nobody
+    knows how deep it is. So a pace is tried for some time between one that was held and one that was not."""
+
+    times: int = 0  # how often in a row a refusal closed the door for long, at the same ceiling
+    ceiling: float = 0.0
+    held: float | None = None  # the pace that was held before the one that is tried
+    lid: float | None = None  # a pace that was too much
+    probe_after: float = 0.0
+
+    def closed(self, known: float, now: float, seconds: float) -> None:
+        """A refusal closed the door for so long: the surer the ceiling, the longer until the next probe."""
+        self.times = self.times + 1 if abs(known - self.ceiling) < SAME * known else 1
+        self.ceiling = known
+        self.probe_after = now + (TIMES_MOST if self._sure(known) else min(TIMES_MOST, 2**self.times)) * seconds
+
+    def allows(self, now: float) -> bool:
+        """Whether it is time to look higher."""
+        return not self.times or now >= self.probe_after
+
+    def growth(self, answers: int) -> float:
+        return PROBE_GROWTH / self.times * (1 + answers / DOUBLED)
+
+    def tried(self, known: float, now: float) -> float | None:
+        """A pace to try for some minutes, between what is held and what was too much. None: time for a probe."""
+        if self.lid is None or self._sure(known):
+            return None
+        step = math.sqrt(self.lid / known)
+        self.held, self.probe_after = known, now + min(TRY_SECONDS, TRY_BUCKET / (step - 1))
+        return step * known
+
+    def probed(self, known: float, rate: float) -> float:
+        """A probe was refused at this rate. Says which pace to hold."""
+        if self.lid is None or rate > RISEN * self.lid:
+            self.lid = 0.98 * rate
+        return known
+
+    def refused(self, known: float) -> float:
+        """Refused at the pace that was thought to be the ceiling. Says a lower one."""
+        held, self.held, self.lid = self.held, None, known
+        return 0.97 * known if held is None else held
+
+    def _sure(self, known: float) -> bool:
+        return self.lid is not None and self.lid <= SURE * known
+
+
+class Trail(msgspec.Struct):
+    """Requests are numbered in the order they are sent. Two moments at which a service was full, and what it took between
+    them, tell its limit exactly, whatever the size of its bucket: it was empty at both."""
+
+    full_number: int = 0  # the request that was refused last
+    full_at: float | None = None
+    missed: int = 0  # refused since then, though nobody believed that it was full
+    before: list[tuple[int, float]] = []  # the refusals before: what was taken up to the last one, and when
+    taken: int = 0  # up to the last one, of all
+    minute: list[tuple[float, int]] = []
+
+    def sent(self, number: int, now: float) -> None:
+        if self.full_at is None:
+            self.full_at = now
+        if not self.minute or now - self.minute[-1][0] >= NOTE_SECONDS:
+            self.minute.append((now, number))
+            while now - self.minute[0][0] > MINUTE:
+                del self.minute[0]
+
+    def full(self, number: int, at: float) -> None:
+        if self.full_at is None or at > self.full_at:
+            if self.full_at is not None:
+                self.before.append((self.taken, self.full_at))
+                del self.before[:-BEFORE]
+            self.taken += max(0, self.count(number))
+            self.full_number, self.full_at, self.missed = number, at, 0
+
+    def count(self, number: int) -> int:
+        """How many it took since it was full."""
+        return number - self.full_number - 1 - self.missed
+
+    def seconds(self, at: float) -> float:
+        return 0.0 if self.full_at is None else at - self.full_at
+
+    def between(self, number: int, at: float) -> float:
+        """What it took a second since it was full; 0 if nobody knows."""
+        seconds = self.seconds(at)
+        return max(self.count(number), 0.5) / seconds if seconds > 0 else 0.0
+
+    def lately(self, number: int, at: float) -> tuple[int, float]:
+        """What it took since one of the refusals before the last one, and in how many seconds. One refusal may be an
+        accident; that several come close together is not."""
+        if not self.before:
+            return 0, 0.0
+        taken, since = self.before[0]
+        return self.taken + self.count(number) - taken, at - since
+
+    def last_minute(self, number: int) -> float:
+        """What was sent a second, over a whole minute: for a window of a minute, its limit."""
+        return (number - self.minute[0][1]) / MINUTE if self.minute else 0.0
 
 
 class Ceiling(msgspec.Struct):

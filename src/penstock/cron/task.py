@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 import msgspec
 
 from penstock.contracts.ledger import Also
 from penstock.contracts.timers import TickNote
-from penstock.cron.strays import left, noted
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import Event
 from penstock.model.errors import BadApp
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("penstock.cron")
 Probe = Callable[[], Awaitable[bool]]
 TaskFunction = Callable[..., Coroutine[Any, Any, object]]
+Started = WeakSet[asyncio.Task[Any]]
+_started: ContextVar[Started | None] = ContextVar("penstock_started", default=None)
 
 
 class Due(Event, type="cron.tick"):
@@ -184,3 +188,35 @@ def _note(unit: Unit, note: TickNote) -> None:
     if unit.also is None:
         unit.also = Also()
     unit.also.timers.append(note)
+
+
+@contextmanager
+def noted() -> Iterator[Started]:
+    """Notes every task that is started inside, also by tasks that were."""
+    loop = asyncio.get_running_loop()
+    if loop.get_task_factory() is None:  # Python 3.11 does not tell in which context a task runs
+        loop.set_task_factory(_made)
+    started: Started = WeakSet()
+    _started.set(started)
+    try:
+        yield started
+    finally:
+        _started.set(None)
+
+
+def _made(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+    task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, **options)
+    started = _started.get()
+    if started is not None:
+        started.add(task)
+    return task
+
+
+def left(started: Started) -> list[asyncio.Task[Any]]:
+    """Those that still run, and whose code is the user's rather than the engine's."""
+    return [task for task in started if not task.done() and _is_users(task)]
+
+
+def _is_users(task: asyncio.Task[Any]) -> bool:
+    code = getattr(task.get_coro(), "cr_code", None)
+    return code is not None and "/penstock/" not in code.co_filename and "asyncio" not in code.co_filename

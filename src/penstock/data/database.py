@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.contracts.ledger import Atomic, Line, Transaction, Write, WriteMany
-from penstock.data import archive, counts, inserts, overview, pruning
-from penstock.data.old import TimeUnit, old
-from penstock.data.pages import pages
+from penstock.data import archive, counts, inserts, overview
+from penstock.data.old import Old, TimeUnit, key_columns, old, refuse_other_units
 from penstock.data.probes import Probes
 from penstock.data.usage import MonthUsage, month_usage
-from penstock.model.errors import TooManyRows
+from penstock.model.errors import BadParameter, BadStatement, StatementFailed, TooManyRows
 from penstock.model.forecast import Forecast
 from penstock.model.limits import Limits
 from penstock.model.parameters import Json, bind, bind_sized
@@ -23,12 +22,14 @@ from penstock.model.statement import one_line, readable, writable
 from penstock.model.times import older_than as text_before
 from penstock.model.times import text_of_micros
 from penstock.model.upsert import quoted, upsert
-from penstock.runtime.unit import caller, current_unit, joined
+from penstock.runtime.unit import caller, current_unit, joined, open_unit
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
 
 ROWS_MAX = 10_000  # what one read may bring into memory; `pages` reads more, a page at a time
+PAGE_ROWS_MAX = 10_000
+PORTION_MAX = 10_000  # rows in one commit: others wait for it
 
 
 class Folder(Protocol):
@@ -104,7 +105,7 @@ class Database:
         self, sql: str, given: Mapping[str, object] | None = None, /, *, key: str, size: int = 1_000, **named: object
     ) -> AsyncIterator[list[Row]]:
         """Reads any number of rows a page at a time, by key: `where id > :after order by id limit :size`."""
-        return pages(self, sql, {**(given or {}), **named}, key=key, size=size)
+        return _pages(self, sql, {**(given or {}), **named}, key=key, size=size)
 
     # -- writes that join the unit ------------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ class Database:
         own, and says how many. `unit` is how the column keeps its times; an index on it makes this cheap."""
         engine = await self._home.opened()
         rows = old(table, column, older_than, unit, now=engine.clock.now())
-        return await pruning.prune(self, engine, rows, key=key, chunk=chunk)
+        return await _prune(self, engine, rows, key=key, chunk=chunk)
 
     async def archive(
         self,
@@ -248,3 +249,54 @@ class Database:
         """The time so long ago, in the stored format: `where seen_at is null or seen_at < :stale` with `await
         db.ago("14d")` finds what is stale or was never seen."""
         return text_before(span, now=(await self._home.opened()).clock.now())
+
+
+async def _pages(
+    database: Database, sql: str, named: dict[str, Any], *, key: str, size: int
+) -> AsyncIterator[list[Row]]:
+    """The query says `where <key> > :after order by <key> limit :size`; `after` starts at what the caller gave, or below
+    every number."""
+    if not {"after", "size"} <= set(readable(sql).names):
+        raise BadStatement(
+            f"A paged query needs `where {key} > :after order by {key} limit :size`, so that each page goes on where the "
+            "last one ended.",
+            sql=sql,
+        )
+    if not 1 <= size <= PAGE_ROWS_MAX:
+        raise BadStatement(f"A page of {size} rows is not possible: 1 to {PAGE_ROWS_MAX:,}.", size=size)
+    after = named.pop("after", -(2**63))
+    while page := await database.rows(sql, {**named, "after": after, "size": size}):
+        yield page
+        after = page[-1][key]
+        if len(page) < size:
+            return
+
+
+async def _prune(database: Database, engine: Engine, rows: Old, *, key: str | Sequence[str] | None, chunk: int) -> int:
+    if not 1 <= chunk <= PORTION_MAX:
+        raise BadParameter(f"chunk={chunk} is not possible: 1 to {PORTION_MAX:,} rows a commit.", chunk=chunk)
+    own_id = "rowid" if engine.store.dialect == "sqlite" else "ctid"
+    sql = _delete(rows, [own_id] if key is None else key_columns(key))
+    await refuse_other_units(database, rows)
+    removed = 0
+    while True:
+        try:
+            async with open_unit(engine, None):
+                portion = database.write(sql, {**rows.bounds, "chunk": chunk})
+        except StatementFailed as error:
+            if key is None and own_id in str(error.facts.get("cause")):
+                raise BadStatement(
+                    f"{rows.table} has no {own_id} to find rows by. Name its key: `key='id'`.", table=rows.table
+                ) from error
+            raise
+        removed += portion.changes
+        if portion.changes < chunk:
+            return removed
+
+
+def _delete(rows: Old, keys: Sequence[str]) -> str:
+    names = ", ".join(keys)
+    return (
+        f"delete from {rows.table} where ({names}) in "
+        f"(select {names} from {rows.table} where {rows.condition} limit :chunk)"
+    )

@@ -5,28 +5,29 @@ from __future__ import annotations
 import asyncio
 import json as json_text
 import re
+import socket
 import ssl
 import weakref
-from collections.abc import AsyncIterator, Iterable, Mapping, Set
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import Self, TypedDict, Unpack
 
+import h11
 import httpcore2
 import httpx2
 
 from penstock.contracts.clock import Clock
-from penstock.gateway.addresses import Rules, origin_of
+from penstock.gateway.addresses import Rules, check_port, origin_of
 from penstock.gateway.answers import Response, text_of
 from penstock.gateway.bodies import ACCEPTED, Bounds, check_headers, read_body
 from penstock.gateway.failures import Forbidden, excerpt_of, failure_of, redacted_url
 from penstock.gateway.mounts import Asgi, Forwarded, Mounted
 from penstock.gateway.network import Network, Resolver, system_resolver
-from penstock.gateway.redirects import REDIRECTS, Asked, followed
-from penstock.gateway.retry_after import seconds_to_wait
 from penstock.gateway.robots import FILE_BYTES_MAX, Robots
-from penstock.gateway.transfer import failed_transfer
-from penstock.model.errors import BadParameter, PenstockError
+from penstock.model.errors import BadParameter, PenstockError, Unavailable, Unparsable
+from penstock.model.times import from_micros
 from penstock.runtime.clock import HostClock
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -39,6 +40,105 @@ _PAGE = "text/html,application/xhtml+xml,*/*;q=0.8"
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 _OURS = frozenset("host content-length transfer-encoding connection upgrade expect te trailer accept-encoding".split())
+SECONDS_LEAST = 1.0  # a server that says 0 to everybody would be called in a tight loop
+SECONDS_MAX = 86_400.0  # who asks for more is asked again tomorrow
+_CHARACTERS_MAX = 60
+
+_SECONDS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?", re.ASCII)
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Whatever else the caller set may be a credential.
+_FOR_ANYBODY = frozenset({"accept", "accept-language", "user-agent"})
+_TIMEOUTS = (TimeoutError, httpcore2.TimeoutException, httpx2.TimeoutException)
+_OUR_MISTAKES = (httpcore2.LocalProtocolError, httpx2.LocalProtocolError)
+
+
+def failed_transfer(error: Exception, url: str) -> PenstockError:
+    # First, since a handshake that is given up looks like one that failed.
+    if isinstance(error, _TIMEOUTS):
+        return Unavailable(f"{url} did not answer in time.", reason="timeout", url=url)
+    for cause in _causes(error):
+        match cause:
+            case PenstockError():
+                return cause
+            case ssl.SSLCertVerificationError():
+                why = f"{url} shows a bad certificate: {cause.verify_message}."
+                return Forbidden(why, reason="bad_certificate", url=url)
+            case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
+                break
+            case ssl.SSLError():
+                return Forbidden(f"{url} speaks no TLS that is safe: {cause.reason}.", reason="bad_tls", url=url)
+            case socket.gaierror() | UnicodeError():
+                return Unavailable(f"{url} has a host without an address: {cause}.", reason="dns", url=url)
+            case h11.RemoteProtocolError(error_status_hint=431):
+                return Unparsable(f"{url} was answered with too many headers.", reason="too_many_headers", url=url)
+            case h11.RemoteProtocolError() if not str(cause).startswith("peer closed"):
+                return Unparsable(f"{url} does not speak HTTP: {cause}.", reason="bad_http", url=url)
+    if isinstance(error, _OUR_MISTAKES):
+        return BadParameter(f"The request to {url} cannot be sent: {error}.", url=url)
+    return Unavailable(f"{url} cannot be reached: {error}.", reason="connection", url=url)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it goes out, to an address that was checked."""
+
+    method: str
+    url: httpx2.URL
+    headers: Mapping[str, str]
+    content: bytes = b""
+
+
+def followed(asked: Asked, *, status: int, locations: Sequence[str], rules: Rules) -> Asked:
+    """The request that a redirect asks for, or Forbidden."""
+    shown = redacted_url(str(asked.url))
+    if len(locations) > 1:
+        raise Forbidden(f"{shown} redirects to several places.", reason="bad_redirect", status=status, url=shown)
+    if not any(locations):
+        raise Unparsable(f"{shown} redirects to nowhere.", reason="bad_redirect", status=status, url=shown)
+    check_port(locations[0])
+    try:
+        joined = asked.url.join(locations[0])
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise Forbidden(f"{shown} redirects to what is no URL.", reason="bad_url", status=status, url=shown) from error
+    url = rules.target(joined)
+    if asked.url.scheme == "https" and url.scheme == "http":
+        raise Forbidden(f"{shown} redirects from https to http.", reason="downgrade", status=status, url=shown)
+    elsewhere = origin_of(url) != origin_of(asked.url)
+    headers = {name: value for name, value in asked.headers.items() if not elsewhere or name.lower() in _FOR_ANYBODY}
+    if status in (307, 308) or asked.method in ("GET", "HEAD"):
+        if elsewhere and asked.content:
+            raise Forbidden(
+                f"{shown} redirects what was sent to another host.", reason="body_elsewhere", status=status, url=shown
+            )
+        return Asked(asked.method, url, headers, asked.content)
+    return Asked("GET", url, {name: value for name, value in headers.items() if name.lower() != "content-type"})
+
+
+def seconds_to_wait(header: str | None, *, now: int) -> float | None:
+    """How long the server asks us to wait from `now` on, or None where it says nothing that can be read."""
+    text = (header or "").strip()
+    if _SECONDS.fullmatch(text):
+        # Any number of digits: a float has no limit to its text, and infinity is cut like a century.
+        return _bounded(float(text))
+    if not text or len(text) > _CHARACTERS_MAX:
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+        # A date without a zone is meant in UTC, as HTTP has it.
+        until = moment.replace(tzinfo=from_micros(0).tzinfo) if moment.tzinfo is None else moment
+        return _bounded((until - from_micros(now)).total_seconds())
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, SECONDS_LEAST), SECONDS_MAX)
 
 
 class Options(TypedDict, total=False):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import Protocol
 
-from penstock.readiness.finding import Finding
+from penstock.readiness.lints import Finding
 
 
 class Looked(Protocol):

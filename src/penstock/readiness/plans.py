@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from penstock.model.errors import BadStatement
-from penstock.readiness.finding import Finding
+from penstock.readiness.lints import Finding
 
 # As SQLite tells it.
 _SCAN = re.compile(r"^SCAN (?!CONSTANT|\d+ CONSTANT)\w+( USING (COVERING )?INDEX (?P<index>\w+))?", re.IGNORECASE)

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Protocol
 
-from penstock.readiness.finding import Finding
-from penstock.readiness.source import Written, written
+from penstock.readiness.lints import Finding, Written, written
 
 INTERNAL = ("cron.", "object.", "workflow.", "penstock.")
 

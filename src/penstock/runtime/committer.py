@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from penstock.contracts.chores import Chores
 from penstock.contracts.clock import Clock
-from penstock.contracts.deaths import Death
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Also, Committed, Ledger, NotCommitted, SealedUnit, Want
+from penstock.contracts.ledger import Also, Chores, Committed, Death, Ledger, NotCommitted, SealedUnit, Want
 from penstock.contracts.timers import TIMERS, SetTimer
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
 from penstock.model.outcome import DONE, Again

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
-from penstock.contracts.chores import Chores
 from penstock.contracts.clock import Clock
-from penstock.contracts.ledger import Committed, SealedUnit, Want
+from penstock.contracts.ledger import Chores, Committed, SealedUnit, Want
 from penstock.contracts.runs import NewRun
 from penstock.contracts.timers import TIMERS
 from penstock.model.message import Delivery

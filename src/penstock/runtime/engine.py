@@ -9,8 +9,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, NoReturn
 
-from penstock.contracts.deaths import Death
-from penstock.contracts.ledger import Bindable, OnceKey
+from penstock.contracts.ledger import Bindable, Death, OnceKey
 from penstock.contracts.presence import Bell, Presence
 from penstock.contracts.store import Reader, Rows, Store, Writer
 from penstock.model.allowance import Allowance

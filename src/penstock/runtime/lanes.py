@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 T = TypeVar("T")
 Answer = Callable[[Any, BaseException | None], None]
+P = ParamSpec("P")
 
 
 class Lane(Protocol):
@@ -63,3 +64,9 @@ class ThreadLane:
     def close(self) -> None:
         self._work.put(None)
         self._thread.join()
+
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Runs a blocking function in a thread and waits for it. The function must not write or send: those join the unit
+    of the handler that waits here."""
+    return await asyncio.to_thread(function, *args, **kwargs)

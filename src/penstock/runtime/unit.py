@@ -7,13 +7,16 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from penstock.contracts.ledger import Also, Call, Exhumation, Line, OnceKey, SealedUnit
 from penstock.contracts.runs import RunChange
-from penstock.model.errors import BadApp, NoUnit, PenstockError, UnitClosed, UnitTooLarge
+from penstock.model.errors import BadApp, BadMessage, NoUnit, PenstockError, UnitClosed, UnitTooLarge
 from penstock.model.ids import derived
 from penstock.model.message import Delivery, NewMessage
+from penstock.runtime.engine import Engine
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -230,3 +233,23 @@ def joined_letters(engine_of: object) -> list[Exhumation]:
 def caller(depth: int = 2) -> Line:
     frame = sys._getframe(depth)
     return frame.f_code, frame.f_lasti
+
+
+async def run_once(engine: Engine, key: str, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    scoped = once_key(engine, key)
+    saved = await engine.find_once(scoped)
+    if saved is not None:
+        return msgspec.json.decode(saved)
+    async with open_unit(engine, key) as unit:
+        result = await function(*arguments)
+        try:
+            unit.once_result = msgspec.json.encode(result)
+        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+            raise BadMessage(
+                f"The result of {getattr(function, '__qualname__', function)} cannot be saved under {key!r}: {error}. "
+                "Return plain values.",
+                key=key,
+            ) from error
+    # What comes back is what a repeat would give: the stored form, also when another saved it first.
+    stored = await engine.find_once(scoped) if unit.repeated else unit.once_result
+    return None if stored is None else msgspec.json.decode(stored)

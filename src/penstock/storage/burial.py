@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.contracts.deaths import Death
-from penstock.contracts.ledger import Also, Edit, Replay, Resolve
+from penstock.contracts.ledger import Also, Death, Edit, Replay, Resolve
 from penstock.model.envelope import replay_id
 from penstock.model.ids import derived
 from penstock.model.loops import begin

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.contracts.chores import Chores
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits, Want
+from penstock.contracts.ledger import Chores, Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits, Want
 from penstock.model.errors import PenstockError
 from penstock.model.message import KEYED, PAUSING, Delivery
 from penstock.model.outcome import DONE, Again, Dead, Held, Settlement, Split

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 
-from penstock.contracts.deaths import Death
-from penstock.contracts.ledger import Committed
+from penstock.contracts.ledger import Committed, Death
 from penstock.model.message import Delivery, NewMessage
 from penstock.model.prices import OPERATION_BYTES
 from penstock.model.usage import Measure

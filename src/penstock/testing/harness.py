@@ -15,7 +15,7 @@ from typing import ClassVar, NoReturn
 import msgspec
 
 from penstock.app import App
-from penstock.contracts.faults import NoFaults
+from penstock.contracts.faults import CRASH_POINTS, NoFaults, known_point
 from penstock.model.errors import BadApp, PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL
@@ -26,7 +26,6 @@ from penstock.runtime.engine import Engine
 from penstock.runtime.unit import AwaitedUnit, open_unit
 from penstock.testing.attempts import Answers, Attempt, Recorder
 from penstock.testing.counts import Counts, check_conservation, counts_of, dead_letters
-from penstock.testing.crashpoints import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process
 from penstock.testing.surroundings import Host
@@ -34,6 +33,30 @@ from penstock.testing.unruly import CandidRecorder, Unruly
 
 DRAIN_SECONDS_MAX = 86_400.0  # virtual ones; a handler that is not done by then never will be
 HAIR_SECONDS = 0.2e-6  # past the microsecond asked for: sums of floats may put a timer that is due then a hair later
+__all__ = ["CRASH_POINTS", "Trap"]
+
+
+class Trap:
+    """The faults of one process. Points are counted from the moment they are armed."""
+
+    def __init__(self, process: Process, armed: dict[str, int] | None = None) -> None:
+        self._process = process
+        self.armed = {} if armed is None else armed  # how often each point is still to be passed
+
+    def arm(self, point: str, *, nth: int = 1) -> None:
+        """The process dies at the `nth` time from now that `point` is reached."""
+        self.armed[known_point(point)] = nth
+
+    def at(self, point: str) -> None:
+        if self._process.dead:
+            raise Killed
+        if not self.armed or (left := self.armed.get(point)) is None:
+            return
+        self.armed[point] = left - 1
+        if left == 1:
+            del self.armed[point]
+            self._process.kill()
+            raise Killed
 
 
 class WorkerFailed(PenstockError):

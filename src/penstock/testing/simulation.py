@@ -9,11 +9,12 @@ from datetime import timedelta
 from functools import wraps
 from pathlib import Path
 from random import Random
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
 from penstock.app import App
+from penstock.contracts.faults import CRASH_POINTS
 from penstock.data.database import Database
 from penstock.model.limits import Limits
 from penstock.model.message import PRIORITY_NORMAL
@@ -21,7 +22,6 @@ from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import EngineEvent
 from penstock.testing.harness import TestApp
-from penstock.testing.simulated_disturbances import DISTURBANCES_MAX, Disturbance, disturbance
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +34,51 @@ SLOW_SECONDS = (5.0, 120.0)
 TROUBLE = (0.0, 0.1, 0.3)  # the share of calls that go wrong; each history has one of these
 WORDS = "queue type event_id id task object workflow attempt success error reason done failed by_seconds".split()
 TEXT_MAX = 300  # of a payload or a note in the story
+DISTURBANCES_MAX = 6
+DISTURBANCES = {"crash": 8, "kill": 2, "stop": 2, "stall": 2, "jump": 2}
+POINTS = {point: 3 if point.startswith(("handler.", "unit.", "commit.")) else 1 for point in CRASH_POINTS}
+TURNS_MAX = 3  # of the scenario, between two of them
+AFTER_SECONDS = (0.02, 0.3, 5.0)  # on average from the beginning of a turn: most work is done soon after it is sent
+NTH = (1, 1, 2, 4)  # the time a crash point is reached at which somebody dies there
+STALL_SECONDS = 30.0
+LEAP_SECONDS = (90.0, 3_600.0, 86_400.0)  # forward; backward never so far that what waits is not done in the calm
+BACK_SECONDS = 60.0
+
+
+class Disturbance(NamedTuple):
+    """It comes so many seconds after time begins to pass once more, when that has happened `turns` times without it."""
+
+    kind: str
+    text: str
+    turns: int
+    after: float
+    seconds: float = 0.0
+    point: str = ""
+    nth: int = 1
+
+
+def disturbance(number: int, chance: Random) -> Disturbance:
+    kind = _weighed(chance, DISTURBANCES)
+    turns, after = chance.randint(0, TURNS_MAX), chance.expovariate(1 / chance.choice(AFTER_SECONDS))
+    name = f"disturbance {number}"
+    match kind:
+        case "crash":
+            point, nth = _weighed(chance, POINTS), chance.choice(NTH)
+            text = f"crash: at {point}, time {nth} ({name})"
+            return Disturbance(kind, text, turns, after, point=point, nth=nth)
+        case "stall":
+            seconds = chance.uniform(0.0, STALL_SECONDS)
+            return Disturbance(kind, f"stall: {seconds:.3f} s ({name})", turns, after, seconds)
+        case "jump":
+            seconds = chance.choice((1, -1)) * chance.uniform(0.0, 1.0)
+            seconds *= chance.choice(LEAP_SECONDS) if seconds > 0 else BACK_SECONDS
+            return Disturbance(kind, f"jump: {seconds:+.3f} s ({name})", turns, after, seconds)
+        case _:
+            return Disturbance(kind, f"{kind}: the worker ({name})", turns, after)
+
+
+def _weighed(chance: Random, weights: dict[str, int]) -> str:
+    return chance.choices(list(weights), list(weights.values()))[0]
 
 
 class Simulation(TestApp):

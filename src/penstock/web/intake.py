@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from penstock.model.errors import PenstockError, TooLarge
 from penstock.model.strict_json import parse
-from penstock.runtime.threads import in_thread
+from penstock.runtime.lanes import in_thread
 
 T = TypeVar("T")
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from itertools import chain, repeat
+from struct import Struct, pack
 from typing import Any
 
 import psycopg
 from psycopg import errors
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 from psycopg.types.numeric import NumericBinaryLoader, NumericLoader
 from psycopg.types.string import TextBinaryLoader, TextLoader
 
@@ -57,6 +61,30 @@ _WORDS = {
 }
 _WORD = re.compile(rf"\b({'|'.join(_WORDS)})\b| autoincrement\b|(?<=\)) strict\b(?:, without rowid)?")
 _SCHEMA = ("schema.", "history.create_", "history.index_", "points.create_", "points.index_")
+INT8, INT8_ARRAY = 20, 1016  # as the server numbers its types
+# Dimensions, whether there are nulls, the type; then of the one dimension its length and first index.
+_HEAD = Struct("!5i")
+
+
+class Numbers:
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.numbers = numbers
+
+
+class _NumbersDumper(Dumper):
+    format = Format.BINARY
+    oid = INT8_ARRAY
+
+    def dump(self, obj: Numbers) -> bytes:
+        count = len(obj.numbers)
+        each = chain.from_iterable(zip(repeat(8), obj.numbers, strict=False))
+        return _HEAD.pack(1, 0, INT8, count, 1) + pack("!" + "iq" * count, *each)
+
+
+def understand_numbers(connection: psycopg.Connection[Any]) -> None:
+    connection.adapters.register_dumper(Numbers, _NumbersDumper)
 
 
 @lru_cache(1)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import psycopg
 
-from penstock.contracts.chores import Chores
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Atomic, Committed, NotCommitted, OnceKey, SealedUnit, Want
+from penstock.contracts.ledger import Atomic, Chores, Committed, NotCommitted, OnceKey, SealedUnit, Want
 from penstock.model.errors import StatementFailed, StorageFull, StoreError
 from penstock.storage.filling import Filler
 from penstock.storage.postgres.connection import CONFLICTS, failed, first_line, is_lost, translated

@@ -21,16 +21,17 @@ from penstock.model.usage import Measure
 from penstock.storage.postgres.connection import (
     CONFLICTS,
     ENGINE_PLANS,
+    Numbers,
     Settings,
     connect,
     failed,
     is_lost,
     statements,
     translated,
+    understand_numbers,
 )
 from penstock.storage.postgres.floors import Floors
 from penstock.storage.postgres.meter import Meter
-from penstock.storage.postgres.numbers import Numbers, understand_numbers
 from penstock.storage.postgres.users import run_calls
 from penstock.storage.session import Bound
 

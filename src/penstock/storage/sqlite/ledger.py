@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import apsw
 
-from penstock.contracts.chores import Chores
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Committed, NotCommitted, OnceKey, SealedUnit, Want
+from penstock.contracts.ledger import Chores, Committed, NotCommitted, OnceKey, SealedUnit, Want
 from penstock.model.errors import StatementFailed, StorageFull, StoreError, StoreReplaced
 from penstock.storage.filling import Filler
 from penstock.storage.sending import Conflicts
