@@ -1,16 +1,24 @@
-"""The documentation keeps its word: its code runs, its commands succeed, its links lead somewhere.
+"""The documentation keeps its word: its code runs, its commands succeed and print what it shows, its links lead somewhere.
 
 The python blocks of a page run in order in one namespace, in an empty folder. What a fence may say:
 
     ```python                         run
     ```python no-run needs a server   not run, with the reason
     ```python file market.py          written there, as a reader would; so is any other language
-    ```console                        not run
+    ```text output                    what the python block before it printed
+    ```console                        not run, and shows no output
+    ```console no-run has ids         not run, with the reason
     ```console run                    every `$ penstock ...` and `$ python ...` line has to succeed
+    ```console fails                  every such line has to fail
+
+Lines below a `$` line are what the command prints, line breaks and runs of spaces aside; `...` stands for any text. A python
+block that prints is followed by its output.
 """
 
 from __future__ import annotations
 
+import doctest
+import io
 import os
 import re
 import shlex
@@ -18,6 +26,8 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -34,6 +44,11 @@ FENCE = re.compile(
 INLINE_CODE = re.compile(r"(`+)[^`].*?\1", re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^ *\[[^\]]+\]: *(\S+)", re.MULTILINE)
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|#", re.IGNORECASE)
+
+
+SHOWN_RESULT = re.compile(r"# *(->|=>|→|prints\b)")
+INDENTED_COMMAND = re.compile(r"^ {4}\$ .*", re.MULTILINE)
+LIKE_A_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Block(NamedTuple):
@@ -71,6 +86,11 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     assert dead_links(page, page.read_text("utf-8")) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_commands_of_a_page_stand_in_fences(page: Path) -> None:
+    assert indented_commands(page.read_text("utf-8")) == []
+
+
 # -- how a page is read and run -------------------------------------------------------------------------------------
 
 
@@ -82,31 +102,49 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def run(page: Path, found: list[Block], module: ModuleType) -> None:
-    for block in found:
+    for block, after in zip_longest(found, found[1:]):
+        where = f"{page}:{block.line}"
         match block.language, block.info.split():
             case "python", []:
+                if shown := SHOWN_RESULT.search(block.text):
+                    pytest.fail(f"{where}: `{shown[0]}` is not checked. Assert it, or print it.", pytrace=False)
                 # Blank lines in front give a traceback the page's own line numbers.
                 code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
-                exec(code, module.__dict__)
-            case "python", ["no-run", _, *_]:
+                with redirect_stdout(io.StringIO()) as printed:
+                    exec(code, module.__dict__)
+                is_shown = after is not None and (after.language, after.info) == ("text", "output")
+                if printed.getvalue() or is_shown:
+                    compare(after.text if is_shown else "", printed.getvalue(), where)
+            case "python" | "console", ["no-run", _, *_]:
                 pass
             case _, ["file", name]:
                 Path(name).parent.mkdir(parents=True, exist_ok=True)
                 Path(name).write_text(block.text, "utf-8")
             case "python", _:
-                pytest.fail(f'{page}:{block.line}: write "python", or "python no-run" and the reason.', pytrace=False)
-            case "console", ["run"]:
-                for command in commands(block.text):
-                    execute(command, f"{page}:{block.line}")
+                pytest.fail(f'{where}: write "python", or "python no-run" and the reason.', pytrace=False)
+            case "console", ["run" | "fails" as how]:
+                for command, output in commands(block.text):
+                    execute(command, output, where, fails=how == "fails")
+            case "console", []:
+                if any(output for _, output in commands(block.text)):
+                    said = 'it shows output: write "console run", "console fails", or "console no-run" and the reason.'
+                    pytest.fail(f"{where}: {said}", pytrace=False)
 
 
-def commands(console: str) -> Iterator[list[str]]:
-    for line in console.splitlines():
-        if line.startswith("$ "):
-            yield shlex.split(line.removeprefix("$ "), comments=True)
+def commands(console: str) -> Iterator[tuple[list[str], str]]:
+    """Yield each command with the output that is shown below it."""
+    for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", console, re.MULTILINE):
+        yield shlex.split(command, comments=True), output
 
 
-def execute(command: list[str], where: str) -> None:
+def compare(shown: str, printed: str, where: str) -> None:
+    """Fail unless the output is as shown."""
+    shown, printed = (f"{text.strip()}\n" for text in (shown, printed))
+    if not doctest.OutputChecker().check_output(shown, printed, LIKE_A_DOCTEST):
+        pytest.fail(f"{where}: it shows\n\n{shown}\nand this was printed:\n\n{printed}", pytrace=False)
+
+
+def execute(command: list[str], output: str, where: str, *, fails: bool) -> None:
     if command[:1] not in (["penstock"], ["python"]):
         said = "only `$ penstock ...` and `$ python ...` lines can be run"
         pytest.fail(f"{where}: {said}, not {shlex.join(command)}", pytrace=False)
@@ -114,8 +152,15 @@ def execute(command: list[str], where: str) -> None:
     done = subprocess.run(
         [program, *command[1:]], capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX, check=False
     )
-    if done.returncode != 0:
+    if output.strip():
+        compare(output, done.stdout + done.stderr, f"{where}: {shlex.join(command)}")
+    if (done.returncode != 0) is not fails:
         pytest.fail(f"{where}: {shlex.join(command)} ended with {done.returncode}:\n{done.stderr}", pytrace=False)
+
+
+def indented_commands(text: str) -> list[str]:
+    """Return the commands in indented blocks, where nothing can say whether they are run."""
+    return INDENTED_COMMAND.findall(FENCE.sub("", text))
 
 
 def dead_links(page: Path, text: str) -> list[str]:
@@ -175,6 +220,40 @@ def test_a_command_that_fails_or_is_not_ours_is_reported(command: str) -> None:
 
 def test_a_command_that_is_only_shown_is_not_run() -> None:
     run_text("```console\n$ penstock no-such-command\n```\n")
+
+
+@pytest.mark.usefixtures("empty_folder")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nprint(1 + 1)\n```\n\n```text output\n3\n```\n",
+        "```python\nprint(1 + 1)\n```\n",
+        "```python\n1 + 1\n```\n\n```text output\n2\n```\n",
+        "```python\n1 + 1  # -> 3\n```\n",
+        "```console run\n$ python -c 'print(1 + 1)'\n3\n```\n",
+        "```console fails\n$ python -c 'print(1 + 1)'\n2\n```\n",
+        "```console\n$ penstock status\nAll is well.\n```\n",
+    ],
+)
+def test_a_result_that_is_shown_and_not_there_is_reported(text: str) -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"page\.md:2"):
+        run_text(text)
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_a_result_may_leave_out_what_differs() -> None:
+    run_text(
+        "```python\nprint('took', 17, 'ms')\n```\n\n```text output\ntook ... ms\n```\n\n"
+        "```console run\n$ python -c 'print(1); print(2)'\n1\n...\n$ python -c 1\n```\n\n"
+        "```console fails\n$ python -c 'raise SystemExit(2)'\n```\n\n"
+        "```console no-run has ids\n$ penstock status\nAll is well.\n```\n"
+    )
+
+
+def test_a_command_in_an_indented_block_is_found() -> None:
+    text = "Look:\n\n    $ penstock status\n\n```console\n    $ penstock why\n```\n"
+
+    assert indented_commands(text) == ["    $ penstock status"]
 
 
 def test_a_link_to_nothing_is_found() -> None:
