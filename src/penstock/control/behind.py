@@ -246,10 +246,9 @@ def tuned_pace(definition: Definition, saved: dict[str, Any], tuned: dict[str, A
     return pace
 
 
-class ControllerTicked(EngineEvent, frozen=True):
+class ControllerTicked(EngineEvent, name="controller.ticked"):
     """A tick that did something, or was kept from it by a cooldown: what came of it, and how fast it goes on."""
 
-    name: ClassVar[str] = "controller.ticked"
     controller: str
     succeeded: int
     total: int

@@ -56,7 +56,7 @@ class Pace(Protocol):
 
 
 def outcome_of(error: BaseException | None) -> Outcome:
-    """By the type of an error, never by its text."""
+    """By the type of an error or the status of the answer in it, never by its text: an id may hold 403 too."""
     match error:
         case None:
             return Outcome.OK
@@ -71,4 +71,16 @@ def outcome_of(error: BaseException | None) -> Outcome:
         case Refused() | Permanent():
             return Outcome.UNPARSABLE
         case _:
-            return Outcome.FAILED
+            return _of_status(getattr(getattr(error, "response", error), "status_code", getattr(error, "status", None)))
+
+
+def _of_status(status: object) -> Outcome:
+    """Of errors that HTTP clients raise."""
+    if status in (403, 429):
+        return Outcome.THROTTLED
+    if status in (404, 410):
+        return Outcome.GONE
+    if status == 408 or (isinstance(status, int) and 500 <= status <= 599):
+        return Outcome.UNAVAILABLE
+    # An error over a good answer is about what the answer held.
+    return Outcome.UNPARSABLE if isinstance(status, int) and 200 <= status <= 299 else Outcome.FAILED

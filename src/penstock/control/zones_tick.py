@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from penstock.control.cooldown import Cooldown
 from penstock.control.minutes import Minute, added
 from penstock.control.outcomes import Tally
 from penstock.control.zones import Action, Adapted, Rules, adapt, critical, halved
 from penstock.control.zones_state import (
+    Cooldown,
     ZonesState,
     changed,
     cooled,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from threading import get_ident
-from typing import Any, ClassVar
+from typing import Any
 
 from penstock.contracts.clock import Clock
 from penstock.contracts.history import HistoryFile
@@ -27,27 +27,21 @@ PRUNED_AT_ONCE = 5_000
 TOLD_SECONDS = 3_600.0  # what goes on is told of once in so long
 
 
-class PointsFailed(EngineEvent, frozen=True):
+class PointsFailed(EngineEvent, name="points.failed", level="warning"):
     """Data points could not be saved. It is tried again; nothing else is held up."""
 
-    name: ClassVar[str] = "points.failed"
-    level: ClassVar[str] = "warning"
     error: str
 
 
-class PointsDropped(EngineEvent, frozen=True):
+class PointsDropped(EngineEvent, name="points.dropped", level="warning"):
     """So many points were dropped: over the day's quota, or no room in memory while they could not be saved."""
 
-    name: ClassVar[str] = "points.dropped"
-    level: ClassVar[str] = "warning"
     dropped: int
 
 
-class PointsRefused(EngineEvent, frozen=True):
+class PointsRefused(EngineEvent, name="points.refused", level="warning"):
     """Something was written that is no data point. Its line in the code writes nothing."""
 
-    name: ClassVar[str] = "points.refused"
-    level: ClassVar[str] = "warning"
     refused: int
     reason: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 import msgspec
 
@@ -14,11 +14,29 @@ from penstock.model.stack import failure_line, place_of
 _log = logging.getLogger("penstock.events")
 
 
-class EngineEvent(msgspec.Struct, frozen=True):
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class _EventMeta(msgspec.StructMeta):
+    """Lets an event class give its name and level in its head, and makes it frozen."""
+
+    def __new__(
+        mcls,
+        class_name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        name: str = "",
+        level: str = "info",
+    ) -> Any:
+        made: Any = super().__new__(mcls, class_name, bases, namespace, frozen=True)
+        made.name, made.level = name, level
+        return made
+
+
+class EngineEvent(msgspec.Struct, metaclass=_EventMeta):
     """`name` is noun.past-verb. `level`: error wakes a person, warning will if it goes on, info is a life-cycle change."""
 
-    name: ClassVar[str] = ""
-    level: ClassVar[str] = "info"
+    name: ClassVar[str]
+    level: ClassVar[str]
 
     def facts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__struct_fields__}
@@ -28,11 +46,9 @@ class EngineEvent(msgspec.Struct, frozen=True):
         return None
 
 
-class MessageReceived(EngineEvent, frozen=True):
+class MessageReceived(EngineEvent, name="message.received", level="debug"):
     """A handler is about to run."""
 
-    name: ClassVar[str] = "message.received"
-    level: ClassVar[str] = "debug"
     queue: str
     id: str
     type: str
@@ -46,9 +62,7 @@ class MessageReceived(EngineEvent, frozen=True):
         return _about_message(self, "received")
 
 
-class MessageSettled(EngineEvent, frozen=True):
-    name: ClassVar[str] = "message.settled"
-    level: ClassVar[str] = "debug"
+class MessageSettled(EngineEvent, name="message.settled", level="debug"):
     queue: str
     id: str
     type: str
@@ -71,9 +85,7 @@ class MessageSettled(EngineEvent, frozen=True):
         )
 
 
-class MessageFailed(EngineEvent, frozen=True):
-    name: ClassVar[str] = "message.failed"
-    level: ClassVar[str] = "warning"
+class MessageFailed(EngineEvent, name="message.failed", level="warning"):
     queue: str
     id: str
     type: str
@@ -101,11 +113,9 @@ def _about_message(event: EngineEvent, action: str, **more: Any) -> dict[str, An
     return {"action": action, "event_id": facts.pop("id"), **facts, **more}
 
 
-class MessageDied(EngineEvent, frozen=True):
+class MessageDied(EngineEvent, name="message.died", level="error"):
     """A message has become a dead letter."""
 
-    name: ClassVar[str] = "message.died"
-    level: ClassVar[str] = "error"
     queue: str
     id: str
     type: str
@@ -116,127 +126,100 @@ class MessageDied(EngineEvent, frozen=True):
     correlation_id: str
 
 
-class MessageWasLarge(EngineEvent, frozen=True):
+class MessageWasLarge(EngineEvent, name="message.bulged", level="warning"):
     """Told once for each type and process."""
 
-    name: ClassVar[str] = "message.bulged"
-    level: ClassVar[str] = "warning"
     queue: str
     type: str
     bytes: int
 
 
-class ChainGrewLong(EngineEvent, frozen=True):
+class ChainGrewLong(EngineEvent, name="chain.grew", level="warning"):
     """More messages or commands follow from each other than expected. Warned of once per type and process."""
 
-    name: ClassVar[str] = "chain.grew"
-    level: ClassVar[str] = "warning"
     queue: str
     type: str
     hops: int
     depth: int
 
 
-class MessagesExpired(EngineEvent, frozen=True):
+class MessagesExpired(EngineEvent, name="messages.expired", level="warning"):
     """Messages, or dead letters, outlived their queue's retention."""
 
-    name: ClassVar[str] = "messages.expired"
-    level: ClassVar[str] = "warning"
     messages: int
     dead: int
 
 
-class LettersPiledUp(EngineEvent, frozen=True):
+class LettersPiledUp(EngineEvent, name="letters.piled", level="error"):
     """A queue has more dead letters than a person would look through."""
 
-    name: ClassVar[str] = "letters.piled"
-    level: ClassVar[str] = "error"
     queue: str
     letters: int
     letters_max: int
 
 
-class LettersAge(EngineEvent, frozen=True):
+class LettersAge(EngineEvent, name="letters.aged", level="error"):
     """Dead letters will expire in a day unless somebody deals with them."""
 
-    name: ClassVar[str] = "letters.aged"
-    level: ClassVar[str] = "error"
     queue: str
     letters: int
 
 
-class TickWasIdle(EngineEvent, frozen=True):
+class TickWasIdle(EngineEvent, name="tick.idled", level="debug"):
     """A cron task looked for work and found none."""
 
-    name: ClassVar[str] = "tick.idled"
-    level: ClassVar[str] = "debug"
     task: str
     rows_read: int
 
 
-class TickFailed(EngineEvent, frozen=True):
-    name: ClassVar[str] = "tick.failed"
-    level: ClassVar[str] = "error"
+class TickFailed(EngineEvent, name="tick.failed", level="error"):
     task: str
     error: str
 
 
-class CeilingReached(EngineEvent, frozen=True):
+class CeilingReached(EngineEvent, name="ceiling.reached", level="error"):
     """A task is skipped until the next month. Told once a month."""
 
-    name: ClassVar[str] = "ceiling.reached"
-    level: ClassVar[str] = "error"
     task: str
     used: str
 
 
-class AlarmRang(EngineEvent, frozen=True):
+class AlarmRang(EngineEvent, name="alarm.rang", level="debug"):
     """An object is about to hear its alarm, so long after the time it was set to."""
 
-    name: ClassVar[str] = "alarm.rang"
-    level: ClassVar[str] = "debug"
     object: str
     late_seconds: float
 
 
-class StepsEnded(EngineEvent, frozen=True):
+class StepsEnded(EngineEvent, name="steps.ended", level="debug"):
     """A run of a workflow has come as far as it comes for now: steps that were done, and that failed for good, on the way."""
 
-    name: ClassVar[str] = "steps.ended"
-    level: ClassVar[str] = "debug"
     workflow: str
     done: int
     failed: int
 
 
-class AlarmWasLost(EngineEvent, frozen=True):
+class AlarmWasLost(EngineEvent, name="alarm.lost", level="error"):
     """An object's alarm has failed for the last time. It is parked: see its dead letter, and set it again."""
 
-    name: ClassVar[str] = "alarm.lost"
-    level: ClassVar[str] = "error"
     object: str
     error: str | None
 
 
-class PaceChanged(EngineEvent, frozen=True):
+class PaceChanged(EngineEvent, name="pace.changed"):
     """A controller goes faster or slower, and why."""
 
-    name: ClassVar[str] = "pace.changed"
     controller: str
     text: str
     rate_per_second: float
 
 
-class LeaseWasLost(EngineEvent, frozen=True):
-    name: ClassVar[str] = "lease.lost"
-    level: ClassVar[str] = "warning"
+class LeaseWasLost(EngineEvent, name="lease.lost", level="warning"):
     queue: str
     id: str
 
 
-class RowsReturned(EngineEvent, frozen=True):
-    name: ClassVar[str] = "rows.returned"
-    level: ClassVar[str] = "warning"
+class RowsReturned(EngineEvent, name="rows.returned", level="warning"):
     worker: int
     released: int
     suspected: int
@@ -244,33 +227,27 @@ class RowsReturned(EngineEvent, frozen=True):
     dead: int
 
 
-class WorkerStarted(EngineEvent, frozen=True):
-    name: ClassVar[str] = "worker.started"
+class WorkerStarted(EngineEvent, name="worker.started"):
     worker: int
     database: str
     queues: list[str]
 
 
-class WorkerStopped(EngineEvent, frozen=True):
-    name: ClassVar[str] = "worker.stopped"
+class WorkerStopped(EngineEvent, name="worker.stopped"):
     worker: int
     handed_back: int
 
 
-class WorkerDied(EngineEvent, frozen=True):
-    name: ClassVar[str] = "worker.died"
-    level: ClassVar[str] = "error"
+class WorkerDied(EngineEvent, name="worker.died", level="error"):
     worker: int
     pid: int
     exit_code: int
 
 
-class HandlerOverran(EngineEvent, frozen=True):
+class HandlerOverran(EngineEvent, name="handler.overran", level="warning"):
     """A handler ended after its time limit: it blocked the event loop, so that it could not be cancelled. What it did is
     kept."""
 
-    name: ClassVar[str] = "handler.overran"
-    level: ClassVar[str] = "warning"
     queue: str
     id: str
     handler: str
@@ -279,78 +256,58 @@ class HandlerOverran(EngineEvent, frozen=True):
     advice: str = "Run blocking code with ps.in_thread, or raise the queue's wall=."
 
 
-class QueuesRedeclared(EngineEvent, frozen=True):
+class QueuesRedeclared(EngineEvent, name="queues.redeclared", level="warning"):
     """An app declared queues with other settings than the database has. The last declaration holds: if two apps share a
     queue, import it from one place."""
 
-    name: ClassVar[str] = "queues.redeclared"
-    level: ClassVar[str] = "warning"
     app: str
     changed: list[str]
 
 
-class WorkerWasKilled(EngineEvent, frozen=True):
-    name: ClassVar[str] = "worker.killed"
-    level: ClassVar[str] = "error"
+class WorkerWasKilled(EngineEvent, name="worker.killed", level="error"):
     worker: int
     pid: int
     reason: str
 
 
-class ClockJumped(EngineEvent, frozen=True):
-    name: ClassVar[str] = "clock.jumped"
-    level: ClassVar[str] = "warning"
+class ClockJumped(EngineEvent, name="clock.jumped", level="warning"):
     by_seconds: float
 
 
-class ClockWasAhead(EngineEvent, frozen=True):
+class ClockWasAhead(EngineEvent, name="clock.differed", level="error"):
     """The database has seen a time far ahead of this clock. Set the clock right; if it is left alone for an hour, what
     waits is due that much sooner."""
 
-    name: ClassVar[str] = "clock.differed"
-    level: ClassVar[str] = "error"
     by_seconds: float
 
 
-class StorageRanFull(EngineEvent, frozen=True):
-    name: ClassVar[str] = "storage.filled"
-    level: ClassVar[str] = "error"
+class StorageRanFull(EngineEvent, name="storage.filled", level="error"):
     database: str
 
 
-class LogGrew(EngineEvent, frozen=True):
-    name: ClassVar[str] = "log.grew"
-    level: ClassVar[str] = "warning"
+class LogGrew(EngineEvent, name="log.grew", level="warning"):
     database: str
     bytes: int
 
 
-class StoreFailed(EngineEvent, frozen=True):
-    name: ClassVar[str] = "store.failed"
-    level: ClassVar[str] = "error"
+class StoreFailed(EngineEvent, name="store.failed", level="error"):
     database: str
     error: str
 
 
-class WakeUpsFailed(EngineEvent, frozen=True):
+class WakeUpsFailed(EngineEvent, name="wakeups.failed", level="warning"):
     """There is no folder for wake-up sockets: processes notice each other's sends by polling, within a second."""
 
-    name: ClassVar[str] = "wakeups.failed"
-    level: ClassVar[str] = "warning"
     error: str
 
 
-class ScanWasSlow(EngineEvent, frozen=True):
-    name: ClassVar[str] = "scan.slowed"
-    level: ClassVar[str] = "warning"
+class ScanWasSlow(EngineEvent, name="scan.slowed", level="warning"):
     task: str
     sql: str
     rows_read: int
 
 
-class SizeWatched(EngineEvent, frozen=True):
-    name: ClassVar[str] = "size.crossed"
-    level: ClassVar[str] = "warning"
+class SizeWatched(EngineEvent, name="size.crossed", level="warning"):
     database: str
     bytes: int
     cap_bytes: int | None

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from operator import itemgetter
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 from zlib import crc32
 
 from penstock.contracts.clock import Clock
@@ -34,27 +34,21 @@ _FACTS = itemgetter(
 )
 
 
-class HistoryFailed(EngineEvent, frozen=True):
+class HistoryFailed(EngineEvent, name="history.failed", level="warning"):
     """The history could not be saved. It is tried again; the work goes on."""
 
-    name: ClassVar[str] = "history.failed"
-    level: ClassVar[str] = "warning"
     error: str
 
 
-class HistoryDropped(EngineEvent, frozen=True):
+class HistoryDropped(EngineEvent, name="history.dropped", level="warning"):
     """So many entries found no room in memory while the history could not be saved."""
 
-    name: ClassVar[str] = "history.dropped"
-    level: ClassVar[str] = "warning"
     dropped: int
 
 
-class HistoryRenewed(EngineEvent, frozen=True):
+class HistoryRenewed(EngineEvent, name="history.renewed", level="warning"):
     """The history was damaged and was begun anew."""
 
-    name: ClassVar[str] = "history.renewed"
-    level: ClassVar[str] = "warning"
     reason: str
 
 

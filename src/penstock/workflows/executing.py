@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,22 +36,18 @@ class Begun(Event, type="workflow.run"):
     child: bool = False
 
 
-class RunFailed(EngineEvent, frozen=True):
+class RunFailed(EngineEvent, name="workflow.failed", level="error"):
     """A run of a workflow has ended with an error."""
 
-    name: ClassVar[str] = "workflow.failed"
-    level: ClassVar[str] = "error"
     workflow: str
     run: str
     error: str
     traceback: str | None = None
 
 
-class RunParked(EngineEvent, frozen=True):
+class RunParked(EngineEvent, name="workflow.parked", level="error"):
     """The code of a workflow differs from what a run has recorded. The run waits for somebody to look at it."""
 
-    name: ClassVar[str] = "workflow.parked"
-    level: ClassVar[str] = "error"
     workflow: str
     run: str
     error: str

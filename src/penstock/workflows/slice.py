@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from penstock.contracts.runs import Progress, RunChange
 from penstock.model.errors import LeaseLost, StoreError
@@ -28,22 +28,18 @@ TURNS = 10  # of the loop, in which branches beside a wait may begin a step
 LOOK_SECONDS = 1.0  # how often a wait beside a long step looks for its signal
 
 
-class SignalRefused(EngineEvent, frozen=True):
+class SignalRefused(EngineEvent, name="signal.refused", level="warning"):
     """A signal that came before its run waited for it does not fit the type. The run waits on: send it again, corrected."""
 
-    name: ClassVar[str] = "signal.refused"
-    level: ClassVar[str] = "warning"
     workflow: str
     run: str
     signal: str
     error: str
 
 
-class StepFailedOnce(EngineEvent, frozen=True):
+class StepFailedOnce(EngineEvent, name="step.failed", level="warning"):
     """A step of a run raised. It is tried again after `wait_seconds`; None: it has failed for good."""
 
-    name: ClassVar[str] = "step.failed"
-    level: ClassVar[str] = "warning"
     workflow: str
     run: str
     step: str
