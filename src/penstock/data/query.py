@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.contracts.ledger import Atomic, Bindable, Transaction
-from penstock.model.allowance import Allowance
+from penstock.model.allowance import ENGINE_VIEWS, Allowance
 from penstock.model.errors import BadParameter, BadStatement
 from penstock.model.limits import Limits
 from penstock.model.parameters import bind_sized
-from penstock.model.statement import ENGINE_PREFIX, ENGINE_VIEWS, Statement, Token, one_line, pieces, scan, tokens
+from penstock.model.statement import Statement, Token, one_line, pieces, scan, tokens
 from penstock.runtime.unit import caller, open_unit
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ SECONDS_MAX = 5.0  # a statement inside a commit holds up every other writer
 TASK = "http:d1"  # what its cost is kept under
 
 _DEFINES = ("create", "alter", "drop")
-_MATERIALIZED = ("not", "materialized")  # `as not materialized (`
-_NAMES = ("word", "quoted", "bracketed", "string")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def question(sql: str, values: Sequence[object], limits: Limits) -> Question:
             given=len(values),
         )
     statement = scan(text, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
-    _refuse_hidden(sql, pieces(text)[0].tokens)
+    _check_names(sql, pieces(text)[0].tokens)
     given = {f"p{number}": values[number - 1] for number in used}
     for name, value in given.items():
         if isinstance(value, list | dict):
@@ -159,20 +157,13 @@ def _number(sql: str, token: Token, highest: int) -> int:
     return int(digits) if digits else highest + 1
 
 
-def _refuse_hidden(sql: str, held: Sequence[Token]) -> None:
-    for token, after, behind in zip(held, [*held[1:], None], [*held[2:], None, None], strict=False):
+def _check_names(sql: str, held: Sequence[Token]) -> None:
+    texts = [token.text.lower() for token in held]
+    for place, token in enumerate(held):
         # SQLite would read what PostgreSQL quotes with dollars as code.
         if token.kind == "string" and not token.text.startswith("'"):
             raise BadStatement(f"`{one_line(sql, 80)}`: strings are written in single quotes here.")
-        name = token.name if token.kind in _NAMES else ""
-        if name.startswith(ENGINE_PREFIX):
-            raise BadStatement(
-                f"`{one_line(sql, 80)}` names {name}, which belongs to the engine. Read dead_messages or "
-                "processed_events; bind a text that only looks like a name as a value.",
-                table=name,
-            )
         # SQLite asks about what a `with` reads in the name of that `with`, as it does for a view.
-        opened = behind if after is not None and after.word == "as" else after
-        opens = opened is not None and (opened.text == "(" or (opened is behind and opened.word in _MATERIALIZED))
-        if token.name in ENGINE_VIEWS and opens:
+        behind = texts[place + 1 + (texts[place + 1 : place + 2] == ["as"]) :][:1]
+        if token.name in ENGINE_VIEWS and behind in (["("], ["not"], ["materialized"]):
             raise BadStatement(f"`{one_line(sql, 80)}` gives another query the name {token.name}, the engine's view.")

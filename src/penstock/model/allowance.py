@@ -1,4 +1,4 @@
-"""How much the statements of one HTTP request may return and take, counted while rows are fetched."""
+"""What the statements of one HTTP request may read of the engine, and how much they may return and take."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from typing import Any
 from penstock.model.errors import TooLarge, TooManyRows
 from penstock.model.statement import one_line
 
+ENGINE_VIEWS = {  # the views of the engine that clients may read; with the tables that they read
+    "dead_messages": ("penstock_dead",),
+    "processed_events": ("penstock_seen",),
+    "pipeline_log": ("penstock_ticks", "penstock_timers"),
+    "api_calls_ledger": ("penstock_calls", "penstock_workers"),
+}
+
 
 @dataclass(slots=True)
 class Allowance:
-    """Rows and seconds are for each statement, bytes for all of them together."""
+    """Rows and seconds are for each statement, bytes for all of them together. Rows are counted while they are fetched."""
 
     rows_max: int
     bytes_max: int

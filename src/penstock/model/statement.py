@@ -12,7 +12,6 @@ from penstock.model.errors import BadStatement
 from penstock.model.limits import LOCAL
 
 ENGINE_PREFIX = "penstock_"
-ENGINE_VIEWS = ("dead_messages", "processed_events", "pipeline_log", "api_calls_ledger")  # anyone may read them
 
 _CACHED_STATEMENTS_MAX = 1_024  # more texts than a program has; a text made anew for each call does not pile up
 _CACHED_CHARACTERS_MAX = 10_000  # longer texts are read again each time, so that the cache stays under 40 MB

@@ -6,15 +6,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import pairwise
 from math import isqrt
 from threading import Event, Thread
 
 import apsw
 
 from penstock.contracts.ledger import Bindable
-from penstock.model.allowance import Allowance
+from penstock.model.allowance import ENGINE_VIEWS, Allowance
 from penstock.model.errors import StatementFailed, TooLarge
-from penstock.model.statement import ENGINE_PREFIX, ENGINE_VIEWS, one_line
+from penstock.model.statement import ENGINE_PREFIX, one_line, pieces
 from penstock.storage.sqlite.connection import Values, query
 
 LENGTH_MAX = 8_000_000  # bytes of one value or row that a client's statement may handle
@@ -49,19 +50,15 @@ _Decides = Callable[[int, str, str, str | None, str | None], bool]
 class Guard:
     """Authorizes what users' statements do. SQLite asks it whenever it prepares a text."""
 
-    def __init__(self, connection: apsw.Connection, views: str) -> None:
-        """`views` is a statement that names each of the engine's views."""
+    def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._views = views
-        self._decide: _Decides = self._as_engine
-        self._exposed: set[tuple[str | None, str, str | None]] = set()  # what the engine's views read: by view
+        self._decide: _Decides = lambda *_: True  # the engine's own statements
         self._begin()
         connection.authorizer = self
 
     def _begin(self) -> None:
         self.denied = ""  # what was refused last
         self.defined: set[int] = set()  # kinds of definitions in this statement
-        self.views: list[str] = []  # that it created
         self._asked = self._slow = 0
         self._behind_views: set[str] = set()
 
@@ -77,13 +74,7 @@ class Guard:
         """Statements of the app's own code: they read everything and write what is not the engine's."""
         return self._on_duty(self._as_user)
 
-    def engine(self) -> AbstractContextManager[None]:
-        """Statements of the engine's own, between those of others."""
-        return self._on_duty(self._as_engine)
-
-    def ask(
-        self, sql: str, bound: dict[str, Bindable], allowance: Allowance, *, read_only: bool
-    ) -> tuple[tuple[str, ...], list[Values]]:
+    def ask(self, sql: str, bound: dict[str, Bindable], allowance: Allowance) -> tuple[tuple[str, ...], list[Values]]:
         """Run one statement of an HTTP client within its rights and its allowance."""
         size_max = max((len(value) for value in bound.values() if isinstance(value, str | bytes)), default=0) * 4
         length = LENGTH_MAX
@@ -93,35 +84,28 @@ class Guard:
             length = self._bound_length(sql)
 
         try:
-            with (
-                self._client(read_only=read_only, size_max=size_max),
-                at_most(self._connection, allowance.seconds_max, sql, memory_max=MEMORY_MAX),
-            ):
+            timed = at_most(self._connection, allowance.seconds_max, sql, memory_max=MEMORY_MAX)
+            with self._client(size_max), timed:
                 collect = partial(allowance.collect, sql)
                 return query(self._connection, sql, bound, can_cache=False, prepared=prepared, collect=collect)
         except apsw.AuthError as error:
             what = f"{self.denied or 'what it does'} is the engine's, or cannot be used over HTTP"
-            raise StatementFailed(
-                f"The database refused a statement: {error}, since {what}: {one_line(sql)}"
-            ) from error
+            raise StatementFailed(f"The database refused it: {error}, since {what}: {one_line(sql)}") from error
         except apsw.TooBigError as error:
             why = "Name fewer values in a statement, or leave out functions such as instr, replace and trim."
             raise TooLarge(f"A value or row has more than {length:,} bytes. {why}", bytes_max=length) from error
 
     @contextmanager
-    def _client(self, *, read_only: bool, size_max: int) -> Iterator[None]:
+    def _client(self, size_max: int) -> Iterator[None]:
         """One statement of an HTTP client, which has to be prepared inside: it must not come from the cache."""
-        if not self._exposed:
-            self._learn()
         limits = {
             apsw.SQLITE_LIMIT_LENGTH: max(isqrt(COMPARISONS_MAX), size_max),  # until the statement is known
             apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: LIKE_BYTES_MAX,
             apsw.SQLITE_LIMIT_FUNCTION_ARG: ARGUMENTS_MAX,
         }
         before = {limit: self._connection.limit(limit, value) for limit, value in limits.items()}
-        decide = self._as_reading_client if read_only else self._as_client
         try:
-            with self._on_duty(decide):
+            with self._on_duty(self._as_client):
                 yield
         finally:
             for limit, value in before.items():
@@ -144,20 +128,7 @@ class Guard:
         finally:
             self._decide = before
 
-    def _learn(self) -> None:
-        """Notes what the engine's views read, so that clients reach it through them and not otherwise."""
-        with self._on_duty(self._as_learner):
-            self._connection.execute(self._views, can_cache=False, explain=1).fetchall()
-
     # -- decisions ----------------------------------------------------------------------------------------
-
-    def _as_engine(self, *_: object) -> bool:
-        return True
-
-    def _as_learner(self, operation: int, one: str, two: str, _: str | None, inside: str | None) -> bool:
-        if operation == apsw.SQLITE_READ:
-            self._exposed.add((inside, one, two))
-        return True
 
     def _as_user(self, operation: int, one: str, two: str, database: str | None, inside: str | None) -> bool:
         if operation in _FORBIDDEN or (database == "temp" and operation in _DEFINES):
@@ -187,20 +158,14 @@ class Guard:
             return self._may_read(one, two, inside)
         if operation == apsw.SQLITE_FUNCTION:
             return self._may_call(two)
-        if operation == apsw.SQLITE_CREATE_VIEW:
-            self.views.append(one)
         if operation == apsw.SQLITE_DROP_TRIGGER and not self.defined:
             return False  # of its own; a table that is dropped takes its triggers along
         known = operation in _PERMITTED | _MODIFIES | _DEFINES or operation == apsw.SQLITE_DROP_TRIGGER
         return known and self._as_user(operation, one, two, database, inside)
 
-    def _as_reading_client(self, operation: int, one: str, two: str, database: str | None, inside: str | None) -> bool:
-        reads = operation in _PERMITTED or operation in (apsw.SQLITE_READ, apsw.SQLITE_FUNCTION)
-        return reads and self._as_client(operation, one, two, database, inside)
-
     def _may_read(self, table: str, column: str, inside: str | None) -> bool:
         if table.startswith(ENGINE_PREFIX):
-            if (inside, table, column) in self._exposed:
+            if table in ENGINE_VIEWS.get(inside or "", ()):
                 self._behind_views.add(table)
                 return True
             # A view that is counted needs no column; a trigger that keeps a count reads the count.
@@ -210,14 +175,20 @@ class Guard:
             return bool(self.defined & _KEEPS_HOUSE) or (bool(self.defined) and column == "rowid")
         return table not in _INTERNALS
 
+    def hides_calls(self, sql: str) -> bool:
+        """Whether a definition makes statements call a function that they do not name, and that may take long."""
+        held = pieces(sql)[0].tokens if self.defined - {apsw.SQLITE_CREATE_VIEW} else ()
+        return any(
+            after.text == "(" and (token.name in _SLOW or token.name.startswith(_UNBOUNDED))
+            for token, after in pairwise(held)
+        )
+
     def _may_call(self, function: str) -> bool:
         if function in _SLOW:
             self._slow += _SLOW[function]
-            # In a definition it would be called by statements that do not name it.
-            return not self.defined
         if function in ("like", "glob"):
             self._asked += LIKE_WEIGHT
-        return self.defined & _KEEPS_HOUSE != set() or not function.startswith(_UNBOUNDED)
+        return not function.startswith(_UNBOUNDED)
 
 
 @contextmanager

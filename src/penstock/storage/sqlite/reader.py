@@ -17,14 +17,14 @@ from penstock.model.usage import Measure
 from penstock.storage.sqlite.connection import Values, connect, countable, disconnect, query, translated
 from penstock.storage.sqlite.guard import Guard, at_most
 from penstock.storage.sqlite.meter import Meter
-from penstock.storage.sqlite.session import BEGIN_READING, ROLLBACK, SQL, Settings
+from penstock.storage.sqlite.session import BEGIN_READING, ROLLBACK, Settings
 
 
 class SqliteReader:
     def __init__(self, settings: Settings) -> None:
         self._path = settings.path
         self._connection = connect(settings.path, synchronous=settings.synchronous, vfs=settings.vfs, read_only=True)
-        self._guard = Guard(self._connection, SQL["upkeep.engine_views"])
+        self._guard = Guard(self._connection)
         self._meter = Meter(self._connection) if settings.metered else None
 
     def read(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float | None = None) -> Rows:
@@ -32,7 +32,7 @@ class SqliteReader:
         return self._measured(sql, bound, rows_max, timed, partial(query, self._connection, rows_max=rows_max + 1))
 
     def ask(self, queries: Sequence[tuple[str, dict[str, Bindable]]], allowance: Allowance) -> list[Rows]:
-        fetch = partial(self._guard.ask, allowance=allowance, read_only=True)
+        fetch = partial(self._guard.ask, allowance=allowance)
         self._connection.execute(BEGIN_READING)
         try:
             with self._guard.users():  # the meter has SQLite compile a text before the client's own rights hold

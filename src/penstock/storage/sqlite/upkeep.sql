@@ -16,24 +16,8 @@ and exists (
   where penstock_counts.name = :name
 );
 
--- Never run: preparing it shows what the views read.
--- name: engine_views
-select
-  (select count(*) from dead_messages),
-  (select count(*) from processed_events),
-  (select count(*) from pipeline_log),
-  (select count(*) from api_calls_ledger);
-
--- What a client's definition must not change: a new name may be the engine's, and so may a table that a key refers to.
--- name: engine_definitions
-select count(*)
+-- What a client's definition must not add to: names of the engine's, and definitions that name its tables.
+-- name: engine_names
+select total((lower(name) glob 'penstock_*') + coalesce(lower(sql) glob '*penstock_*', 0))
 from sqlite_schema
-where type <> 'trigger'
-and (lower(name) glob 'penstock_*' or name in ('dead_messages', 'processed_events', 'pipeline_log', 'api_calls_ledger'))
-union all
-select count(*)
-from sqlite_schema as made
-join pragma_foreign_key_list(made.name) as reference
-where made.type = 'table'
-and lower(made.name) not glob 'penstock_*'
-and lower(reference."table") glob 'penstock_*';
+where type <> 'trigger';
