@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 from pathlib import Path
 
 import msgspec
@@ -40,6 +42,7 @@ PLATFORM: dict[str, object] = {
     "depth_soft": 1_000,
     "loop_max": 100,
     "dedup_seconds": 15 * 86_400,
+    "cpu_seconds_max": 300,
     "crons_max": 3,
     "alarm_retries": 6,
     "alarm_retry_first_seconds": 2,
@@ -50,7 +53,6 @@ PLATFORM: dict[str, object] = {
     "sql_bytes_max": 100_000,
     "unit_calls_max": 1_000,
     "unit_bytes_max": 4_000_000,
-    "text_characters_max": 2_000,
     "insert_rows_max": 500,
     "history_seconds": 90 * 86_400,
     "metric_writes_per_day_max": 100_000,
@@ -112,25 +114,24 @@ def test_the_local_profile_is_the_default_and_only_protects_the_machine() -> Non
 
 @pytest.mark.spec("G7-02", "A15-07")
 @pytest.mark.parametrize(
-    "name, kind, wall, cpu, cpu_max",
+    "name, kind, wall, cpu",
     [
-        ("cloudflare", "queue", 900, 30, 300),
-        ("cloudflare", "cron", 30, 30, None),
-        ("cloudflare", "http", 30, 30, None),
-        ("cloudflare-free", "queue", 900, 30, 300),
-        ("cloudflare-free", "cron", 30, 0.010, None),
-        ("cloudflare-free", "http", 30, 0.010, None),
-        ("cloudflare-bundled", "http", 30, 0.050, None),
-        ("local", "http", 900, None, None),
+        ("cloudflare", "queue", 900, 30),
+        ("cloudflare", "cron", 30, 30),
+        ("cloudflare", "http", 30, 30),
+        ("cloudflare-free", "queue", 900, 30),
+        ("cloudflare-free", "cron", 30, 0.010),
+        ("cloudflare-free", "http", 30, 0.010),
+        ("cloudflare-bundled", "http", 30, 0.050),
+        ("local", "http", 900, None),
     ],
 )
 def test_each_kind_of_handler_has_limits_of_its_own(
-    name: str, kind: HandlerKind, wall: float, cpu: float | None, cpu_max: float | None
+    name: str, kind: HandlerKind, wall: float, cpu: float | None
 ) -> None:
     allowed = profile(name).invocation(kind)
 
-    assert (allowed.wall_seconds, allowed.cpu_seconds, allowed.cpu_seconds_max) == (wall, cpu, cpu_max)
-    assert allowed.memory_bytes_max == (None if name == "local" else 128_000_000)
+    assert (allowed.wall_seconds, allowed.cpu_seconds) == (wall, cpu)
 
 
 @pytest.mark.spec("A15-09")
@@ -211,13 +212,67 @@ def _kinds() -> tuple[HandlerKind, ...]:
 
 
 def test_code_reads_every_limit() -> None:
-    """A setting that no code reads is a promise that no code keeps."""
+    """A setting that no code reads is a promise that no code keeps. The constant `LOCAL` is no setting."""
     source = Path(penstock.__file__).parent
     read = {
         node.attr
         for path in source.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+        if not (isinstance(node.value, ast.Name) and node.value.id == "LOCAL")
     }
 
     assert [name for name in Limits.__struct_fields__ if name not in read] == []
+
+
+# -- docs/operate/limits.md -----------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs/operate/limits.md"
+ROW = re.compile(r"^\| `([\w.]+)` \| ([^|]*) \| ([^|]*) \|", re.MULTILINE)
+FIXED_ROW = re.compile(r"^\| [^`|]+ \| ([\d,.]+) ?([^|]*) \| `penstock\.([\w.]+):(\w+)` \|$", re.MULTILINE)
+UNITS = {
+    "": 1,
+    "s": 1,
+    "bytes": 1,
+    "KB": 1_000,
+    "MB": 1_000_000,
+    "GB": 1_000_000_000,
+    "min": 60,
+    "h": 3_600,
+    "days": 86_400,
+}
+
+
+def shown_number(text: str) -> float | None:
+    """Read `10,000`, `1 MB` or `15 min`; a dash is no limit."""
+    if text == "-":
+        return None
+    number, _, unit = text.partition(" ")
+    return float(number.replace(",", "")) * UNITS[unit]
+
+
+def flat(limits: Limits) -> dict[str, object]:
+    numbers: dict[str, object] = {}
+    for name, value in msgspec.structs.asdict(limits).items():
+        if isinstance(value, msgspec.Struct):
+            numbers |= {f"{name}.{each}": number for each, number in msgspec.structs.asdict(value).items()}
+        else:
+            numbers[name] = value
+    return numbers
+
+
+@pytest.mark.parametrize("name, column", [("local", 1), ("cloudflare", 2)])
+def test_the_page_of_limits_has_every_limit_with_its_number(name: str, column: int) -> None:
+    shown = {row[0]: shown_number(row[column].strip()) for row in ROW.findall(PAGE.read_text("utf-8"))}
+
+    assert shown == flat(profile(name))
+
+
+def test_the_page_of_limits_has_the_numbers_of_the_code_for_what_is_fixed() -> None:
+    rows = FIXED_ROW.findall(PAGE.read_text("utf-8"))
+    shown = {f"{module}:{name}": shown_number(f"{number} {unit}".strip()) for number, unit, module, name in rows}
+
+    assert len(shown) >= 20
+    assert shown == {
+        f"{module}:{name}": getattr(importlib.import_module(f"penstock.{module}"), name) for *_, module, name in rows
+    }

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import product
+from time import thread_time
 from typing import Any
 
 import httpx2
@@ -163,3 +164,37 @@ async def test_an_answer_that_takes_longer_than_a_request_may_is_given_up() -> N
     assert (slow.status_code, slow.json()["errors"][0]["name"]) == (504, "too_slow")
     assert took == 30
     assert failed.status_code == 500, "a time-out of the app's own is its own mistake"
+
+
+@virtual
+async def test_an_answer_that_holds_the_processor_for_longer_than_a_request_may_is_given_up() -> None:
+    app = shop_app("cloudflare", http_invocation={"wall_seconds": 30, "cpu_seconds": 0.05})
+
+    @app.get("/v1/shop/computes")
+    async def computes() -> None:
+        until = thread_time() + 0.06
+        while thread_time() < until:
+            pass
+        await asyncio.sleep(1)
+        ended.append("computes")
+
+    @app.get("/v1/shop/waits")
+    async def waits() -> str:
+        await asyncio.sleep(20)
+        return "done"
+
+    @app.get("/v1/shop/exits")
+    async def exits() -> None:
+        raise SystemExit(3)
+
+    ended: list[str] = []
+    site = make_site(app, tokens=[KnownToken("all", hashed("secret"))])
+    transport = httpx2.ASGITransport(app=site)
+    async with TestApp(app), httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+        greedy = await client.get("/v1/shop/computes", headers=TOKEN)
+        patient = await client.get("/v1/shop/waits", headers=TOKEN)
+        exited = await client.get("/v1/shop/exits", headers=TOKEN)
+
+    assert (greedy.status_code, greedy.json()["errors"][0]["name"], ended) == (504, "too_slow", [])
+    assert patient.json()["result"] == "done"
+    assert exited.status_code == 500

@@ -26,13 +26,10 @@ HandlerKind = Literal["queue", "cron", "http"]
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one run of a handler may use. The sources disagree per handler kind, so each kind has its own numbers. Memory is
-    there to be compared with and bounds nothing: all handlers of a process share its memory."""
+    """What one run of a handler may use. The sources disagree per handler kind, so each kind has its own numbers."""
 
     wall_seconds: Seconds
     cpu_seconds: Seconds | None = None
-    cpu_seconds_max: Seconds | None = None
-    memory_bytes_max: Bytes | None = None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +66,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     # Handlers, cron and alarms.
     queue_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
+    cpu_seconds_max: Seconds | None = None  # that a queue may ask for with `cpu=`
     cron_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
     http_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
     crons_max: Count = 1_000
@@ -83,7 +81,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sql_bytes_max: Bytes = 1 * MB
     unit_calls_max: Count = 1_000
     unit_bytes_max: Bytes = 4 * MB
-    text_characters_max: Count = 2_000
     insert_rows_max: Count = 500
     history_seconds: Seconds = 90 * DAY
     metric_writes_per_day_max: Count | None = None
@@ -135,11 +132,10 @@ CLOUDFLARE = Limits(
     hops_soft=3,
     # 30 s is said of every handler in one source, 15 min of queue consumers in another, and 10 or 50 ms of CPU in a
     # third. The last two are older plans: they are the profiles below.
-    queue_invocation=Invocation(
-        wall_seconds=15 * MINUTE, cpu_seconds=30.0, cpu_seconds_max=5 * MINUTE, memory_bytes_max=128 * MB
-    ),
-    cron_invocation=Invocation(wall_seconds=30.0, cpu_seconds=30.0, memory_bytes_max=128 * MB),
-    http_invocation=Invocation(wall_seconds=30.0, cpu_seconds=30.0, memory_bytes_max=128 * MB),
+    queue_invocation=Invocation(wall_seconds=15 * MINUTE, cpu_seconds=30.0),
+    cpu_seconds_max=5 * MINUTE,
+    cron_invocation=Invocation(wall_seconds=30.0, cpu_seconds=30.0),
+    http_invocation=Invocation(wall_seconds=30.0, cpu_seconds=30.0),
     crons_max=3,
     database_bytes_max=10 * GB,
     row_bytes_max=1 * MB,
@@ -152,7 +148,7 @@ CLOUDFLARE = Limits(
 
 
 def _with_cpu(limits: Limits, cpu_seconds: float, **changes: Any) -> Limits:
-    short = Invocation(wall_seconds=30.0, cpu_seconds=cpu_seconds, memory_bytes_max=128 * MB)
+    short = Invocation(wall_seconds=30.0, cpu_seconds=cpu_seconds)
     return msgspec.structs.replace(limits, cron_invocation=short, http_invocation=short, **changes)
 
 

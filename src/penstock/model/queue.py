@@ -126,7 +126,7 @@ def from_limits(
         ("wait", wait, limits.wait_seconds_max),
         ("parallel", parallel, limits.concurrency_max),
         ("retries", retries, limits.retries_max),
-        ("cpu", cpu, limits.queue_invocation.cpu_seconds_max),
+        ("cpu", cpu, limits.cpu_seconds_max),
         ("retention", retention, limits.retention_seconds_max),
     ):
         check_number(name, field_name, value)

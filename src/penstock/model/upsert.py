@@ -137,10 +137,11 @@ def first_by(rows: Iterable[Item], key: Callable[[Item], Hashable]) -> list[Item
 # -- text -------------------------------------------------------------------------------------------------
 
 _JOINER = "\u200d"  # glues two emoji into one
+TEXT_CHARACTERS_MAX = 2_000  # of a description or a review, unless the caller says otherwise
 _MARKS_MAX = 32  # a longer run of marks is noise, and is cut through
 
 
-def cut(text: str, most: int = LOCAL.text_characters_max) -> str:
+def cut(text: str, most: int = TEXT_CHARACTERS_MAX) -> str:
     """At most so many characters, without tearing an accent from its letter or an emoji apart."""
     if len(text) <= most:
         return text

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,8 +15,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.app import App
-from penstock.model.errors import PenstockError
+from penstock.model.errors import HandlerExit, PenstockError
 from penstock.runtime.clock import HostClock
+from penstock.runtime.slots import Metered, Slot, contained
 from penstock.web.controllers import CONTROLLERS_READ, CONTROLLERS_WRITE, Answering, ControllerRoutes
 from penstock.web.d1 import D1
 from penstock.web.health import Health
@@ -51,7 +53,8 @@ def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[
         scope, method = (CONTROLLERS_READ, "GET") if verb == "status" else (CONTROLLERS_WRITE, "POST")
         routes.append(Route(path, _guarded(app, keyring, [scope], answering), methods=[method]))
     for own in app.routes.known.values():
-        in_time = _in_time(app.limits.http_invocation.wall_seconds, own.answer)
+        allowed = app.limits.http_invocation
+        in_time = _in_time(allowed.wall_seconds, allowed.cpu_seconds, own.answer)
         routes.append(Route(own.path, _guarded(app, keyring, [APP_READ], in_time), methods=["GET"]))
     routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
     site = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
@@ -68,9 +71,9 @@ def _guarded(
             require(request.state.scopes, needed)
             app.metered("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
             return sent(await answering(request))
-        except PenstockError as error:
-            return refused(error)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, PenstockError) and not isinstance(error, HandlerExit):
+                return refused(error)
             # A mistake of ours: its traceback is for the log, not for whoever ran into it.
             _log.exception("an answer failed: %s %s", request.method, request.url.path)
             return problem(500, "internal", "Penstock itself failed, and has logged it.")
@@ -78,13 +81,23 @@ def _guarded(
     return answer
 
 
-def _in_time(seconds: float, answer: Callable[[], Awaitable[object]]) -> Answering:
-    """A route of the app's own, within the wall limit of its profile."""
+def _in_time(seconds: float, cpu_seconds: float | None, answer: Callable[[], Awaitable[object]]) -> Answering:
+    """A route of the app's own, within the wall and the processor time of its profile."""
 
     async def reply(_: Request) -> Reply:
+        slot = Slot(0)
+        slot.task = asyncio.current_task()
         try:
             async with asyncio.timeout(seconds) as limit:
-                return Reply(await answer())
+                work: Any = answer()
+                if cpu_seconds is not None:
+                    work = Metered(work, slot, cpu_seconds)
+                return Reply(await contained(work))
+        except asyncio.CancelledError as error:
+            if slot.overdue != "cpu" or slot.task is None:
+                raise
+            slot.task.uncancel()
+            raise TooSlow(f"The answer held the processor for over {cpu_seconds:g} s, and was given up.") from error
         except TimeoutError as error:
             if not limit.expired():
                 raise
