@@ -20,7 +20,7 @@ import apsw
 
 from bench.appstore_fill import FILE
 from bench.appstore_process import given, tell
-from penstock.readiness.plans import Hot, slow
+from penstock.readiness.autonomy import Hot, slow
 from penstock_systems.appstore import cluster, crawl, daily, enrich, evaluate, opportunity
 from penstock_systems.appstore.stages import app
 

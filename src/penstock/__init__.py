@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.alerts.alert import Alert
 from penstock.alerts.sinks import MailSink, SlackSink, WebhookSink
 from penstock.app import App
-from penstock.blobs.lifecycle import Expiry
+from penstock.blobs.folder import Expiry
 from penstock.control.chunks import in_chunks
 from penstock.control.controller import Controller
 from penstock.cron.task import Tick

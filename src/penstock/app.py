@@ -28,9 +28,8 @@ from penstock.model.limits import Limits
 from penstock.model.migration import Migration
 from penstock.model.queue import QueueSettings, from_limits
 from penstock.model.schedule import CatchUp, Overlap
-from penstock.objects.classes import ObjectClass, introduce, parked
 from penstock.objects.host import Host
-from penstock.objects.namespace import Alarmed, AnyObject, Namespace, Told, settings_of
+from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClass, Told, introduce, parked, settings_of
 from penstock.outside import Outside
 from penstock.queues.addressees import check_addressees
 from penstock.queues.consumer import Consumer

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.blobs.folder import BlobFolder
-from penstock.blobs.lifecycle import Expiry
+from penstock.blobs.folder import BlobFolder, Expiry
 from penstock.gateway.budgets import Budgets
 from penstock.gateway.models import Model
 from penstock.gateway.paid import Gateway

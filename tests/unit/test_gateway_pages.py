@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.blobs.folder import BlobFolder
-from penstock.blobs.lifecycle import Expiry
+from penstock.blobs.folder import BlobFolder, Expiry
 from penstock.gateway.client import Client
 from penstock.gateway.pages import Page, PageCache
 from penstock.model.errors import BadParameter, Gone, PenstockError, Refused, Unparsable

@@ -13,7 +13,7 @@ import pytest
 
 from penstock.gateway.addresses import Rules
 from penstock.gateway.client import Client
-from penstock.gateway.stream import AHEAD_BYTES_MAX, Stream, connected
+from penstock.gateway.network import AHEAD_BYTES_MAX, Stream, connected
 from tests.sockets import server
 
 ONE_RECEIPT_BYTES = 256 * 1024  # that asyncio reads at once

@@ -9,9 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.minutes import Minute, Minutes, added, pruned, window
 from penstock.control.zones import Rules
-from penstock.control.zones_state import ZonesState, changed, fresh, load, measured, save, success_rate
+from penstock.control.zones_state import (
+    Minute,
+    Minutes,
+    ZonesState,
+    added,
+    changed,
+    fresh,
+    load,
+    measured,
+    pruned,
+    save,
+    success_rate,
+    window,
+)
 
 NOON = 1_794_744_000_000
 MINUTE = 60_000

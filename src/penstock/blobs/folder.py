@@ -17,7 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from penstock.blobs.lifecycle import EXPIRED_MAX, Expiry
 from penstock.contracts.clock import Clock
 from penstock.model.errors import BadParameter, StorageFull
 from penstock.model.times import MICROS
@@ -34,6 +33,21 @@ METADATA_BYTES_MAX = 8 * 1024
 BEFORE_MAX = 3  # earlier contents that a note still speaks of: so many puts in a row may crash before one is complete
 
 Attributes = dict[str, Any]
+DAY_SECONDS = 86_400
+EXPIRED_MAX = 1_000  # removed in one go
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """Blobs whose key begins with the prefix go after so many days: `Expiry("app/", days=30)`."""
+
+    prefix: str
+    days: float
+
+    @property
+    def seconds(self) -> float:
+        """How old a blob may become."""
+        return self.days * DAY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

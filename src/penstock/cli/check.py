@@ -23,8 +23,8 @@ from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
 from penstock.cli.reference import load
 from penstock.model.errors import BadStatement, PenstockError
 from penstock.readiness import autonomy
+from penstock.readiness.autonomy import Hot, slow
 from penstock.readiness.lints import Finding, counts, fixed_batches, singletons
-from penstock.readiness.plans import Hot, slow
 from penstock.readiness.topology import loose_ends
 
 if TYPE_CHECKING:

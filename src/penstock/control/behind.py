@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from penstock.contracts.objects import SaveObject
 from penstock.control.controller import Definition
 from penstock.control.flight import Flight, Tally
-from penstock.control.modes import pace_of
 from penstock.control.pace import Pace
 from penstock.control.pilot import Outcome
+from penstock.control.piloting import PilotPace
 from penstock.control.status import Minute, noted, pruned
+from penstock.control.zoning import ZonesPace
 from penstock.model.errors import BadApp
 from penstock.objects.object import Object
 from penstock.runtime.engine import Engine
@@ -27,6 +28,16 @@ SAVE_SECONDS, SAVE_ANSWERS, SAVE_SECONDS_MAX = 5.0, 10, 30.0
 START_SECONDS = 1.0
 GRACE_SECONDS = 60.0  # new code is given time before it works, and begins carefully
 SAID_MAX = 50  # changes of pace that are remembered in words
+MODES = ("pilot", "zones")
+
+
+def pace_of(definition: Definition, saved: dict[str, Any], *, now: float) -> Pace:
+    """The pace as it was saved, within the rails that hold now."""
+    if definition.mode == "pilot":
+        return PilotPace(saved, rate=definition.rate, parallel=definition.parallel)
+    if definition.mode == "zones":
+        return ZonesPace(saved, parallel=definition.parallel, now=now)
+    raise BadApp(f"There is no mode {definition.mode!r}; there are: {', '.join(MODES)}.")
 
 
 class ControllerObject(Object):

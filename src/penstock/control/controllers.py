@@ -11,9 +11,8 @@ import msgspec
 
 from penstock.contracts.ledger import Bindable
 from penstock.contracts.objects import ObjectRow
-from penstock.control.behind import ControllerObject, tuned_pace
+from penstock.control.behind import MODES, ControllerObject, pace_of, tuned_pace
 from penstock.control.controller import Controller, Definition
-from penstock.control.modes import MODES, pace_of
 from penstock.control.status import status
 from penstock.model.errors import BadApp, NoSuchController, PenstockError
 from penstock.objects.host import Elsewhere, Host

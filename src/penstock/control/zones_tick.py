@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from penstock.control.minutes import Minute, added
 from penstock.control.outcomes import Tally
 from penstock.control.zones import Action, Adapted, Rules, adapt, critical, halved
 from penstock.control.zones_state import (
     Cooldown,
+    Minute,
     ZonesState,
+    added,
     changed,
     cooled,
     fresh,

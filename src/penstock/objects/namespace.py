@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from penstock.model.envelope import Event
 from penstock.model.errors import BadApp, BadMessage
@@ -13,7 +14,10 @@ from penstock.model.outcome import Later
 from penstock.model.queue import QueueSettings
 from penstock.objects.host import Elsewhere, Host, Moved, queue_of
 from penstock.objects.object import Object, events_of
-from penstock.runtime.events import AlarmRang
+from penstock.runtime.events import AlarmRang, AlarmWasLost
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
 
 NAME_MAX = 200
 MAIN = "main"  # the one name of a singleton
@@ -22,6 +26,7 @@ HINTS = ("wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me")
 _NAME = re.compile(r"[^/\x00-\x1f]+")
 
 AnyObject = TypeVar("AnyObject", bound=Object)
+_TAG = re.compile(r"v([1-9][0-9]{0,5})")
 
 
 class Told(Event, type="object.told"):
@@ -160,3 +165,48 @@ def settings_of(cls: type[Object], limits: Limits) -> QueueSettings:
         wall_seconds=limits.queue_invocation.wall_seconds,
         accepts=("object.told", "object.alarm"),
     )
+
+
+class ObjectClass(NamedTuple):
+    cls: type[Object]
+    tag: str | None
+
+
+class Home(Protocol):
+    async def opened(self) -> Engine: ...
+    @property
+    def dead(self) -> Any: ...
+
+
+async def introduce(engine: Engine, classes: Iterable[ObjectClass]) -> None:
+    """Notes each class under its tag. A tag that comes after one that was never there is refused, as is a class that was
+    introduced under another."""
+    tagged = sorted((_number(each), each) for each in classes if each.tag is not None)
+    expected = {number for number, _ in tagged}
+    missing = [number for number in range(1, max(expected, default=0) + 1) if number not in expected]
+    if missing:
+        raise BadApp(f"Objects are tagged up to v{max(expected)}, and v{missing[0]} is missing. Tags leave no gap.")
+    now = engine.clock.now()
+    for _, each in tagged:
+        assert each.tag is not None
+        before = await engine.in_writer(partial(engine.writer.objects.introduce, each.cls.__name__, each.tag, now=now))
+        if before is not None and before != each.tag:
+            raise BadApp(f"{each.cls.__name__} was introduced as {before} and is tagged {each.tag} now. Keep its tag.")
+
+
+def _number(each: ObjectClass) -> int:
+    found = _TAG.fullmatch(each.tag or "")
+    if found is None:
+        raise BadApp(f"{each.cls.__name__} has the tag {each.tag!r}; tags are v1, v2 and so on.")
+    return int(found[1])
+
+
+async def parked(home: Home, letter: Any) -> None:
+    """An event of an object has failed for the last time: a lost alarm is flagged on its object."""
+    payload = home.dead.payload(letter)
+    if letter.type != "object.alarm":
+        return
+    engine = await home.opened()
+    class_name, _, name = payload.name.partition("/")
+    await engine.in_writer(partial(engine.writer.objects.lost_alarm, class_name, name, lost=True))
+    engine.events.emit(AlarmWasLost(payload.name, letter.error_message))
