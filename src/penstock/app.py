@@ -350,6 +350,7 @@ class App(Outside):
             await engine.close()
             raise
         self._engine = engine
+        self.routes.forget()
         self.metrics.begin(engine)
         return engine
 

@@ -26,6 +26,7 @@ class Routes:
         self.known: dict[str, Route] = {}
         self.aliases: dict[str, str] = {}  # further paths of controllers: `/v1/prices/status` and its controller's name
         self._clock = clock
+        self._kept: dict[str, tuple[float, Any]] = {}  # cached answers by path, with the time of each
 
     def add(self, path: str, *, cache: float = 0.0) -> Callable[[AnyQuestion], AnyQuestion]:
         """Answers GET requests whose token has the scope app:read. With `cache` an answer is given again for so many seconds,
@@ -37,7 +38,7 @@ class Routes:
             if not inspect.iscoroutinefunction(given):
                 raise BadApp(f"The route {path} is answered by {question!r}, which is not async.", path=path)
             asked: Question = question
-            self.known[path] = Route(path, self._cached(asked, cache) if cache else asked)
+            self.known[path] = Route(path, self._cached(path, asked, cache) if cache else asked)
             return question
 
         return register
@@ -57,13 +58,15 @@ class Routes:
                 path=given,
             )
 
-    def _cached(self, question: Question, seconds: float) -> Question:
-        kept: list[tuple[float, Any]] = []
+    def forget(self) -> None:
+        """Drop cached answers: they are of the database that was open before, by its clock."""
+        self._kept.clear()
 
+    def _cached(self, path: str, question: Question, seconds: float) -> Question:
         async def answer() -> Any:
             now = self._clock.monotonic()
-            if not kept or now - kept[0][0] > seconds:
-                kept[:] = [(now, await question())]
-            return kept[0][1]
+            if path not in self._kept or now - self._kept[path][0] > seconds:
+                self._kept[path] = (now, await question())
+            return self._kept[path][1]
 
         return answer

@@ -198,3 +198,20 @@ async def test_an_answer_that_holds_the_processor_for_longer_than_a_request_may_
     assert (greedy.status_code, greedy.json()["errors"][0]["name"], ended) == (504, "too_slow", [])
     assert patient.json()["result"] == "done"
     assert exited.status_code == 500
+
+
+@virtual
+async def test_a_cached_answer_is_not_given_for_another_database() -> None:
+    app = shop_app()
+
+    @app.get("/v1/shop/size", cache=60)
+    async def size() -> int:
+        count: int = await app.db.value("select count(*) from items")
+        return count
+
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            app.db.write("insert into items (name) values ('lamp')")
+        assert await app.routes.known["/v1/shop/size"].answer() == 1
+    async with TestApp(app):
+        assert await app.routes.known["/v1/shop/size"].answer() == 0

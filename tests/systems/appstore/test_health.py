@@ -62,7 +62,6 @@ async def test_a_pipeline_that_has_made_nothing_is_not_healthy_and_can_be_asked(
         assert await health.crawl_status() == {"apps": 0, "keywords": 0, "rankings": 0, "last_cycle": None}
 
 
-@pytest.mark.only_on("sqlite")  # on PostgreSQL the pipeline is not yet healthy in its first minute
 @pytest.mark.spec("A14-08", "G7-05")
 async def test_status_and_pipeline_test_are_routes_that_need_a_token_and_cache_their_answer(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
