@@ -69,6 +69,10 @@ simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories, and o
 	@$(RUN) -m tests.simulation --seeds $(SEEDS)
 	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest -q tests/simulation/test_mutants.py
 
+.PHONY: mutate
+mutate: .venv/.mutate ## Change the source in 150 places drawn from SEED=1 and count the changes that the tests catch, in half an hour
+	@$(RUN) -m tools.mutate --seed $(or $(SEED),1)
+
 ##@ Measure
 
 .PHONY: bench
@@ -148,13 +152,16 @@ format: $(READY) ## Put imports and layout right
 	@$(RUN) -m ruff format .
 
 .PHONY: lock
-lock: ## Remake requirements/dev.lock from pyproject.toml (UPGRADE=1 also takes newer versions)
+lock: ## Remake requirements/*.lock from pyproject.toml and requirements/mutate.in (UPGRADE=1 also takes newer versions)
 	@$(CHECK_PYTHON); "$$python" -m venv build/uv
 	@$(PIP_CACHE); build/uv/bin/$(PIP) install uv==$(UV_VERSION)
 	@build/uv/bin/python -m uv --no-cache pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --exclude-newer "7 days" --custom-compile-command "make lock" \
 		--quiet $(if $(UPGRADE),--upgrade) --output-file requirements/dev.lock
-	@echo "requirements/dev.lock is up to date."
+	@build/uv/bin/python -m uv --no-cache pip compile requirements/mutate.in --no-deps --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --exclude-newer "7 days" --custom-compile-command "make lock" \
+		--quiet $(if $(UPGRADE),--upgrade) --output-file requirements/mutate.lock
+	@echo "requirements/dev.lock and requirements/mutate.lock are up to date."
 
 .PHONY: dist
 dist: $(READY) ## Build the wheel and the source archive into dist/
@@ -193,3 +200,7 @@ $(READY): pyproject.toml requirements/dev.lock
 	@$(PIP_CACHE); .venv/bin/$(PIP) install --require-hashes -r requirements/dev.lock
 	@$(PIP_CACHE); .venv/bin/$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $(READY)
+
+.venv/.mutate: $(READY) requirements/mutate.lock
+	@$(PIP_CACHE); .venv/bin/$(PIP) install --require-hashes --no-deps -r requirements/mutate.lock
+	@touch .venv/.mutate

@@ -1,0 +1,110 @@
+"""Applies the operators of Cosmic Ray to a file, at every place where the change can alter what the program does."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.provider import OperatorProvider
+
+from tools.mutate.drawing import Mutant
+
+NEEDS_ARGUMENTS = {"VariableReplacer", "VariableInserter"}
+# Comparisons with None, decorators for the type checker and slots: the changed program does the same by the rules of Python.
+SAME_FOR_NONE = {f"ReplaceComparisonOperator_{pair}" for pair in ("Is_Eq", "IsNot_NotEq")}
+FOR_THE_TYPE_CHECKER = ("@overload", "@override", "@final", "@runtime_checkable")
+LEFT_ALONE = {"name", "string", "fstring_string", "newline"}  # no operator changes these nodes of the syntax tree
+
+Place = tuple[int, int]  # line and column
+
+
+@cache
+def candidates(root: Path, path: Path) -> dict[int, list[Mutant]]:
+    """Return the mutants of a file by line, without those in code that never runs, such as annotations."""
+    source = path.read_text("utf-8")
+    text = source.splitlines()
+    never_run = list(_never_run(ast.parse(source)))
+    nodes = [node for node in ast_nodes(get_ast(source)) if node.type not in LEFT_ALONE]
+    found: dict[int, list[Mutant]] = {}
+    for name, operator in _operators().items():
+        occurrence = 0
+        for node in nodes:
+            for start, _ in operator.mutation_positions(node):
+                line, column = start
+                mutant = Mutant(str(path.relative_to(root)), line, text[line - 1].strip(), name, occurrence)
+                changes = not _does_the_same(mutant, text[line - 1][:column])
+                if changes and not any(first <= start < last for first, last in never_run):
+                    found.setdefault(line, []).append(mutant)
+                occurrence += 1
+    return found
+
+
+def mutated(source: str, mutant: Mutant) -> str:
+    """Return the text of the file with the change in it."""
+    code = mutate_code(source, _operators()[mutant.operator], mutant.occurrence)
+    assert isinstance(code, str), mutant
+    return code
+
+
+def compiles(root: Path, mutant: Mutant) -> bool:
+    """Whether Python takes the changed file without a warning, since every warning fails the tests."""
+    try:
+        with warnings.catch_warnings(action="error"):
+            compile(mutated((root / mutant.file).read_text("utf-8"), mutant), mutant.file, "exec")
+    except (
+        AttributeError,
+        SyntaxError,
+        SyntaxWarning,
+        TypeError,
+    ):  # AttributeError: not every operator knows every form
+        return False
+    return True
+
+
+def difference(source: str, mutant: Mutant) -> str:
+    """Return the lines that the mutant changes, before and after."""
+    lines = difflib.unified_diff(source.splitlines(), mutated(source, mutant).splitlines(), n=0, lineterm="")
+    return "\n".join(f"    {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+@cache
+def _operators() -> dict[str, Any]:
+    provider = OperatorProvider()
+    return {name: provider[name]() for name in provider if name not in NEEDS_ARGUMENTS}
+
+
+def _does_the_same(mutant: Mutant, before: str) -> bool:
+    if mutant.operator in SAME_FOR_NONE:
+        return "None" in mutant.text
+    if mutant.operator == "RemoveDecorator":
+        return mutant.text in FOR_THE_TYPE_CHECKER
+    return before.endswith("slots=")
+
+
+def _never_run(tree: ast.AST) -> Iterator[tuple[Place, Place]]:
+    """Yield annotations, the imports for the type checker and the functions without a body, those of protocols."""
+    for node in ast.walk(tree):
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(annotation, ast.expr):
+                yield _extent(annotation)
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield _extent(node)
+            case (
+                ast.FunctionDef(body=[*_, ast.Expr(value=ast.Constant(value=value))])
+                | ast.AsyncFunctionDef(body=[*_, ast.Expr(value=ast.Constant(value=value))])
+            ) if value is ... or len(node.body) == 1:
+                yield _extent(node)
+
+
+def _extent(node: ast.stmt | ast.expr) -> tuple[Place, Place]:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)

@@ -1,0 +1,67 @@
+"""A pytest plugin that records which test executes which line and how long it takes, or that runs the listed tests only.
+
+Coverage keeps one context a test. The context is switched for all threads, because the stores write in threads of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = "PENSTOCK_MUTATE_RECORD"  # where each process leaves what it recorded
+LISTED = "PENSTOCK_MUTATE_TESTS"  # the file with the ids of the tests to run, in this order
+FAILED_SECONDS = 1e6  # the duration of a test that failed or was skipped while it was recorded
+
+_running: Any = None
+_seconds: dict[str, float] = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    global _running
+    if FOLDER not in os.environ or (config.option.numprocesses and not hasattr(config, "workerinput")):
+        return
+    import coverage
+
+    _running = coverage.Coverage(
+        data_file=str(Path(os.environ[FOLDER], "part")),
+        data_suffix=True,
+        config_file=False,
+        source=["src"],
+        messages=False,
+    )
+    _running.set_option("run:relative_files", True)
+    _running.start()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if LISTED in os.environ:
+        order = {test: place for place, test in enumerate(Path(os.environ[LISTED]).read_text("utf-8").split("\n"))}
+        items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if _running is not None:
+        _running.switch_context(item.nodeid)
+    return (yield)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    passed = not report.failed and not report.skipped
+    _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + (report.duration if passed else FAILED_SECONDS)
+
+
+def pytest_unconfigure() -> None:
+    if _running is not None:
+        _running.stop()
+        _running.save()
+        name = f"seconds-{uuid.uuid4().hex}.json"
+        Path(os.environ[FOLDER], name).write_text(json.dumps(_seconds), encoding="utf-8")
