@@ -75,6 +75,21 @@ def test_the_reason_names_the_field(payload: object, reason: str) -> None:
     assert misfit(msgspec.json.encode(payload), msgspec.json.schema(Review)) == reason
 
 
+def test_the_reason_shows_at_most_100_characters_of_a_value() -> None:
+    reason = misfit(msgspec.json.encode({"ok": "x" * 500} | {"by": {"name": "Ada"}}), msgspec.json.schema(Review))
+
+    assert reason == f"the field 'ok' of the payload is \"{'x' * 99}, and must be of type boolean"
+
+
+def test_a_schema_is_recorded_up_to_exactly_16_000_bytes() -> None:
+    assert SCHEMA_BYTES_MAX == 16_000
+    empty = len(expect("", int))
+    fits, too_large = ("s" * (SCHEMA_BYTES_MAX - empty + more) for more in (0, 1))
+
+    assert msgspec.json.decode(expect(fits, int), type=Expectation).schema == {"type": "integer"}
+    assert msgspec.json.decode(expect(too_large, int), type=Expectation).schema is None
+
+
 def test_a_type_without_a_schema_or_with_a_huge_one_is_left_to_the_run() -> None:
     huge = msgspec.defstruct("Huge", [(f"a_rather_long_field_name_{n}", int) for n in range(1_000)])
     for type in (complex, huge):

@@ -25,6 +25,7 @@ VALUES: list[object] = [
     Decimal("1.50"),
     [2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 2**500, 1.5, True],
     {1: "one", b"two": 2, "three": [[], {}, set()]},
+    [[1, [2]], {"a": [3]}, 4],  # members that follow a nested container
 ]
 
 

@@ -192,6 +192,7 @@ def test_a_description_of_5000_characters_is_stored_with_2000(db: apsw.Connectio
         ("abcd\U0001f44d\U0001f3fdf", 5, "abcd"),  # a thumb and its skin
         ("abcd\u2764\ufe0ff", 5, "abcd"),  # a heart and its colour
         ("ab\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 5, "ab\U0001f1e9\U0001f1ea"),  # two flags
+        ("abc" + "\U0001f1e9\U0001f1ea" * 3, 6, "abc\U0001f1e9\U0001f1ea"),  # the cut falls into the second of three
         ("abcd\ud83d\ude00", 5, "abcd"),  # half a character from a broken decoder
         ("e" + "\u0301" * 100, 50, "e" + "\u0301" * 49),  # noise is cut through
         ("\u0301\u0301\u0301", 2, "\u0301\u0301"),

@@ -94,6 +94,7 @@ class Covering:
             cwd=self._copy,
             env=environment(self._copy) | {FOLDER: str(self._folder)},
             stdout=(self._folder / "recording.log").open("w"),
+            stderr=subprocess.STDOUT,
             check=False,  # a test that fails here is never asked about a mutant
         )
         parts = sorted(str(path) for path in self._folder.glob("part.*"))
