@@ -148,6 +148,22 @@ def unchecked(sql: str, values: Any, limits: Any) -> query.Question:
     return query.Question(sql, Statement(sql, sql.split()[0], (), writes), {}, len(sql))
 
 
+HIDDEN = "length(hex(zeroblob(3900000 + a)))"
+
+
+@pytest.mark.parametrize("column", ["c{} as ({})", "c{} check ({} > 0)"])
+async def test_what_a_table_computes_counts_as_part_of_the_statement(shop: TestApp, column: str) -> None:
+    """No interrupt stops the straight-line code that computes it."""
+    columns = ", ".join(column.format(number, HIDDEN) for number in range(100))
+    async with outside(shop) as client:
+        assert (await client.d1(f"create table computes (a, {columns})")).status == 200
+
+        answer = await client.d1("insert into computes (a) values (1)")
+
+        assert (answer.status, answer.error["name"]) == (413, "message_too_large")
+        assert (await client.d1("insert into computes (a) values (-3899999)")).status == 200
+
+
 UNCHECKED = [
     "select body from penstock_messages",
     "select count(*) from penstock_messages",

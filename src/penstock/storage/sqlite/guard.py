@@ -47,12 +47,18 @@ _UNBOUNDED = ("load_extension", "fts3_tokenizer", "json_pretty", "geopoly_", "rt
 _Decides = Callable[[int, str, str, str | None, str | None], bool]
 
 
+def _permit(*_: object) -> bool:
+    return True
+
+
 class Guard:
     """Authorizes what users' statements do. SQLite asks it whenever it prepares a text."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, calls: str) -> None:
+        """`calls` is a query for the most values that the definitions of a table let a statement compute."""
         self._connection = connection
-        self._decide: _Decides = lambda *_: True  # the engine's own statements
+        self._calls = calls
+        self._decide: _Decides = _permit  # the engine's own statements
         self._begin()
         connection.authorizer = self
 
@@ -61,6 +67,7 @@ class Guard:
         self.defined: set[int] = set()  # kinds of definitions in this statement
         self._asked = self._slow = 0
         self._behind_views: set[str] = set()
+        self._tables: set[str] = set()  # that it reads or changes
 
     def __call__(
         self, operation: int, one: str | None, two: str | None, database: str | None, inside: str | None
@@ -72,6 +79,7 @@ class Guard:
 
     def users(self) -> AbstractContextManager[None]:
         """Statements of the app's own code: they read everything and write what is not the engine's."""
+        self._begin()
         return self._on_duty(self._as_user)
 
     def ask(self, sql: str, bound: dict[str, Bindable], allowance: Allowance) -> tuple[tuple[str, ...], list[Values]]:
@@ -103,6 +111,7 @@ class Guard:
             apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: LIKE_BYTES_MAX,
             apsw.SQLITE_LIMIT_FUNCTION_ARG: ARGUMENTS_MAX,
         }
+        self._begin()
         before = {limit: self._connection.limit(limit, value) for limit, value in limits.items()}
         try:
             with self._on_duty(self._as_client):
@@ -113,7 +122,10 @@ class Guard:
 
     def _bound_length(self, sql: str) -> int:
         """Limits values to a length at which no one step of the prepared statement takes long; returns it."""
-        length = min(LENGTH_MAX, WORK_BYTES_MAX // (len(sql) // 4 + self._asked + 1))
+        self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, LENGTH_MAX)
+        with self._on_duty(_permit):
+            hidden = sum(self._connection.execute(self._calls, (table,)).get for table in self._tables)
+        length = min(LENGTH_MAX, WORK_BYTES_MAX // (len(sql) // 4 + self._asked + int(hidden) + 1))
         if self._slow:
             length = min(length, isqrt(COMPARISONS_MAX // self._slow))
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, length)
@@ -121,7 +133,6 @@ class Guard:
 
     @contextmanager
     def _on_duty(self, decide: _Decides) -> Iterator[None]:
-        self._begin()
         before, self._decide = self._decide, decide
         try:
             yield
@@ -154,6 +165,8 @@ class Guard:
 
     def _as_client(self, operation: int, one: str, two: str, database: str | None, inside: str | None) -> bool:
         self._asked += 1
+        if operation == apsw.SQLITE_READ or operation in _MODIFIES:
+            self._tables.add(one)
         if operation == apsw.SQLITE_READ:
             return self._may_read(one, two, inside)
         if operation == apsw.SQLITE_FUNCTION:

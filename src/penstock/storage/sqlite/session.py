@@ -84,7 +84,7 @@ class SqliteSession:
     def _connect(self) -> None:
         settings = self.settings
         self.connection = connect(settings.path, synchronous=settings.synchronous, vfs=settings.vfs)
-        self.guard = Guard(self.connection)
+        self.guard = Guard(self.connection, SQL["upkeep.calls"])
         self.checkpointer = Checkpointer(self.connection, settings.path, self.reserve)
         self.meter = Meter(self.connection) if settings.metered else None
         self.cursor: apsw.Cursor = self.connection.cursor()

@@ -21,3 +21,9 @@ and exists (
 select total((lower(name) glob 'penstock_*') + coalesce(lower(sql) glob '*penstock_*', 0))
 from sqlite_schema
 where type <> 'trigger';
+
+-- SQLite computes checks, generated columns and indexes on expressions without asking the guard about their functions.
+-- name: calls
+select total(length(sql) - length(replace(sql, '(', '')))
+from sqlite_schema
+where lower(tbl_name) = ?;
