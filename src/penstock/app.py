@@ -196,13 +196,13 @@ class App(Outside):
             wall=wall,
         )
 
-    def object(self, cls: type[AnyObject], *, tag: str | None = None) -> Namespace[AnyObject]:
+    def object(self, cls: type[AnyObject], *, tag: str | None = None, hint: str | None = None) -> Namespace[AnyObject]:
         """Objects of a class, by name: `counters = app.object(Counter)`, then `await counters["main"].add(1)`. A `tag` (v1,
-        v2 ...) says in which order classes were introduced."""
+        v2 ...) says in which order classes were introduced. `hint` is the place of those created without one."""
         if cls.__name__ in self._objects:
             raise BadApp(f"App {self.name!r} has two classes of objects called {cls.__name__!r}.")
         queue = self._internal_queue(settings_of(cls, self.limits), [Told, Alarmed])
-        namespace = Namespace(cls, self.host, queue)
+        namespace = Namespace(cls, self.host, queue, hint)
         queue.on(Told, name="told")(namespace.told)
         queue.on(Alarmed, name="alarm")(namespace.alarmed)
         queue.on_dead(partial(parked, self))
@@ -221,6 +221,7 @@ class App(Outside):
         gather: float = GATHER_SECONDS,
         version: str = "1",
         alias: str | None = None,
+        hint: str | None = None,
     ) -> Callable[[AnyController], AnyController]:
         """A loop that finds its own pace: `@app.controller("prices")` above a class derived from `Controller`.
 
@@ -228,10 +229,10 @@ class App(Outside):
         `timeout` seconds counts as unavailable. `mode` is "pilot", which finds a service's limit, or "zones". Where nothing
         is left to pick it looks again after the first `rest`, and after twice as long each time up to the second; finished
         items wait up to `gather` seconds for `after`, which then gets them together. Every look and every `after` costs.
-        `alias` is a further path of its routes over HTTP, such as "/v1/prices"."""
+        `alias` is a further path of its routes over HTTP, such as "/v1/prices"; `hint` is the place saved with it."""
         if alias is not None:
             self.routes.alias(alias, name)
-        defined = partial(Definition, mode=mode, version=version, parallel=parallel, rate=rate)
+        defined = partial(Definition, mode=mode, version=version, parallel=parallel, rate=rate, hint=hint)
         return self.controllers.add(name, partial(defined, timeout_seconds=timeout, rest=rest, gather_seconds=gather))
 
     def pace(

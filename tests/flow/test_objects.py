@@ -522,3 +522,50 @@ async def test_the_first_hint_is_kept_and_an_unknown_one_is_refused() -> None:
         assert await app.db.value("select hint from penstock_objects") == "enam"
         with pytest.raises(BadMessage, match="moon"):
             counters.get("main", hint="moon")
+
+
+@pytest.mark.spec("A5-16")
+@pytest.mark.parametrize(
+    "hint, place", [("sam", "enam"), ("afr", "weur"), ("me", "weur"), ("apac", "apac"), ("oc", "oc")]
+)
+@virtual
+async def test_a_region_without_a_place_of_its_own_falls_back_to_a_near_one(hint: str, place: str) -> None:
+    app, counters, _ = counting()
+    async with TestApp(app):
+        await counters.get("main", hint=hint).add()
+        assert await app.db.value("select hint from penstock_objects") == place
+
+
+@pytest.mark.spec("A5-16", "F-36")
+@virtual
+async def test_the_place_of_a_class_holds_for_objects_that_are_called_told_or_controlled() -> None:
+    class Shelf(ps.Object):
+        count: int = 0
+
+        async def add(self) -> None:
+            self.count += 1
+
+    app = ps.App("shop")
+    shelves = app.object(Shelf, hint="afr")
+
+    @app.controller("prices", hint="sam")
+    class Prices(ps.Controller[int]):
+        async def pick(self, limit: int) -> list[int]:
+            return []
+
+    with pytest.raises(BadApp, match="Controller 'goods': there is no place 'moon'"):
+        app.controller("goods", hint="moon")(Prices)
+    async with TestApp(app) as shop:
+        await shelves["called"].add()
+        await shelves.get("elsewhere", hint="oc").add()
+        async with shop.unit():
+            shelves["told"].tell.add()
+        await shop.advance(seconds=2)
+        rows = await app.db.rows("select name, hint from penstock_objects order by name limit 9")
+
+        assert [tuple(row) for row in rows] == [
+            ("called", "weur"),
+            ("elsewhere", "oc"),
+            ("prices", "enam"),
+            ("told", "weur"),
+        ]

@@ -53,6 +53,7 @@ class Definition(msgspec.Struct, frozen=True):
     timeout_seconds: float = 60.0
     rest: tuple[float, float] = REST
     gather_seconds: float = GATHER_SECONDS
+    hint: str | None = None
 
     def rest_seconds(self, streak: int) -> float:
         """After so many looks in a row that found nothing more."""

@@ -16,7 +16,7 @@ from penstock.control.controller import Controller, Definition
 from penstock.control.status import status
 from penstock.model.errors import BadApp, NoSuchController, PenstockError
 from penstock.objects.host import Elsewhere, Host
-from penstock.objects.namespace import Namespace
+from penstock.objects.namespace import PLACES, Namespace, placed
 from penstock.runtime.unit import open_unit
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Controllers:
                     f"Controller {name!r}: rest={made.rest} and gather={made.gather_seconds} are seconds; "
                     "a rest is (first, longest), longer than 0 and the longest last."
                 )
+            if made.hint is not None and made.hint not in PLACES:
+                raise BadApp(f"Controller {name!r}: there is no place {made.hint!r}: {', '.join(PLACES)}.")
             self._definitions[name] = made
             if self._namespace is None:
                 kept = {"definitions": self._definitions, "opened": staticmethod(self._opened)}
@@ -75,7 +77,7 @@ class Controllers:
             raise NoSuchController(
                 f"There is no controller {name!r}. There are: {', '.join(sorted(self._definitions)) or 'none'}."
             )
-        return self._namespace[name]
+        return self._namespace.get(name, hint=self._definitions[name].hint)
 
     def names(self) -> list[str]:
         return sorted(self._definitions)
@@ -102,7 +104,8 @@ class Controllers:
             await self._check(name, wanted)
         host = await self._host()
         try:
-            await host.call(namespace.cls, name, verb, (), wanted, patient=False)
+            hint = placed(self._definitions[name].hint)
+            await host.call(namespace.cls, name, verb, (), wanted, hint=hint, patient=False)
         except Elsewhere:
             await self._tell(namespace, name, verb, wanted)
         return await self.status(name)

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 NAME_MAX = 200
 MAIN = "main"  # the one name of a singleton
 AGAIN_SECONDS = 0.2  # an object that lives elsewhere is looked for again after so long
-HINTS = ("wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me")
+# Where an object with such a hint is placed: three regions have no place of their own.
+PLACES = {place: place for place in ("wnam", "enam", "weur", "eeur", "apac", "oc")} | {
+    "sam": "enam",
+    "afr": "weur",
+    "me": "weur",
+}
 _NAME = re.compile(r"[^/\x00-\x1f]+")
 
 AnyObject = TypeVar("AnyObject", bound=Object)
@@ -54,8 +59,11 @@ class Sending(Protocol):
 class Namespace(Generic[AnyObject]):
     """All objects of one class. The same name is the same object, in whatever process."""
 
-    def __init__(self, cls: type[AnyObject], host: Callable[[], Awaitable[Host]], queue: Sending) -> None:
+    def __init__(
+        self, cls: type[AnyObject], host: Callable[[], Awaitable[Host]], queue: Sending, hint: str | None = None
+    ) -> None:
         self.cls = cls
+        self._place = placed(hint)
         self._host = host
         self._queue = queue
         self._events = events_of(cls)
@@ -64,14 +72,13 @@ class Namespace(Generic[AnyObject]):
         return self.get(name)
 
     def get(self, name: str, *, hint: str | None = None) -> AnyObject:
-        """A handle; nothing happens before one of its methods is called. `hint` is kept with the object and has no effect."""
+        """A handle; nothing happens before one of its methods is called. The first call saves the place that `hint` names, or
+        that of the class. It is shown and has no effect."""
         if len(name) > NAME_MAX or not _NAME.fullmatch(name):
             raise BadMessage(f"{name!r} cannot name an object: 1 to {NAME_MAX} characters without a slash.")
         if self.cls._singleton and name != MAIN:
             raise BadMessage(f"{self.cls.__name__} is a singleton and has one name, {MAIN!r}, not {name!r}.")
-        if hint is not None and hint not in HINTS:
-            raise BadMessage(f"There is no place {hint!r}: {', '.join(HINTS)}.")
-        return cast(AnyObject, _Handle(self, name, hint))
+        return cast(AnyObject, _Handle(self, name, self._place if hint is None else placed(hint)))
 
     def event(self, method: str) -> Callable[..., Awaitable[object]]:
         if method not in self._events:
@@ -103,10 +110,17 @@ class Namespace(Generic[AnyObject]):
     async def _run(self, name: str, method: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Later | None:
         try:
             host = await self._host()
-            await host.call(self.cls, name, method, arguments, named, patient=False)
+            await host.call(self.cls, name, method, arguments, named, hint=self._place, patient=False)
         except (Elsewhere, Moved):
             return Later(AGAIN_SECONDS)  # its owner will take this message, or let the object go
         return None
+
+
+def placed(hint: str | None) -> str | None:
+    """Return the place that a hint leads to. Raise BadMessage for an unknown one."""
+    if hint is not None and hint not in PLACES:
+        raise BadMessage(f"There is no place {hint!r}: {', '.join(PLACES)}.")
+    return None if hint is None else PLACES[hint]
 
 
 class _Handle:

@@ -65,6 +65,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     page_user_agent: str = "Penstock"
     blobs: str = "."  # the folder that holds the page cache and the archive
     refresh: Refresh = Refresh()
+    location: Literal["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"] = (
+        "enam"  # where the enrichment is placed: the store was seen to refuse less there
+    )
     outbound_max: int = 32  # requests of the enrichment that are under way at once
     review_pages: int = 1
     review_feeds: tuple[ReviewFeed, ...] = (ReviewFeed(form="json"), ReviewFeed(form="xml"))  # tried in this order

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -326,6 +328,38 @@ async def test_an_app_that_we_fail_at_is_charged_and_harms_no_other(
             it.running.jump(9 * 3_600)
             await it.running.advance(minutes=20)
         assert (await row_of(it, bad)).enrichment_source == "failed"
+
+
+@pytest.mark.spec("B3-01", "F-36")
+async def test_the_controller_is_placed_in_the_east_of_north_america(pipeline: Opened) -> None:
+    async with enriching(pipeline) as it:
+        await controllers["main"].status()
+        rows = await it.sql("select class, name, hint from penstock_objects where class like '%Controller' limit 9")
+
+        assert {tuple(row) for row in rows} == {
+            ("Controller", "enrichment", "enam"),
+            ("EnrichmentController", "main", "enam"),
+        }
+
+
+@pytest.mark.only_on("sqlite")
+@pytest.mark.spec("G5-22")
+def test_the_place_of_the_controller_is_a_setting(pipeline: Opened, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('[systems.appstore]\nlocation = "apac"\n')
+    script = """
+import asyncio
+from penstock_systems.appstore.stages import app
+
+async def main():
+    async with app:
+        await app.controllers.operate("enrichment", "stop")
+        print(await app.db.value("select hint from penstock_objects where name = 'enrichment'"))
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.stdout, done.returncode) == ("apac\n", 0), done.stderr
 
 
 @pytest.mark.spec("B3-01", "B1-06", "F-11")

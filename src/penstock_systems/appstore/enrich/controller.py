@@ -25,6 +25,7 @@ GATHER_SECONDS = 60.0
 @app.controller(
     NAME,
     alias="/v1/enrichment",
+    hint=settings.location,
     parallel=PARALLEL,
     rate=(0.01, 200.0),
     timeout=ITEM_SECONDS,
@@ -83,7 +84,7 @@ class EnrichmentController(ps.Object, singleton=True):
         return await app.controllers.status(NAME)
 
 
-controllers = app.object(EnrichmentController, tag="v1")
+controllers = app.object(EnrichmentController, tag="v1", hint=settings.location)
 
 
 async def enrich(track_id: int) -> Verdict:
