@@ -17,7 +17,6 @@ import apsw
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.lookout import is_locked
 from penstock.cli.output import age_shown, bytes_shown
 from penstock.config import FILE, Config
 from penstock.data import overview
@@ -25,6 +24,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.forecast import Level
 from penstock.runtime.clock import BELIEVED_MICROS
 from penstock.runtime.worker import LOG_BYTES_WARNED
+from penstock.storage.presence import is_locked
 from penstock.storage.sqlite.bell import folder_for
 
 PYTHON_LEAST = (3, 11)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import socket
 from pathlib import Path
 from typing import Protocol
 
 from penstock.model.errors import StoreUnavailable
+from penstock.storage.presence import cells_at, is_locked
 from penstock.storage.schema import check
 from penstock.storage.sqlite import connection, presence
 from penstock.stores import is_postgres, store_at
@@ -65,7 +64,7 @@ class FileLookout:
         return None if host != socket.gethostname() else is_locked(presence.path_of(self._path, worker))
 
     def cells(self, worker: int) -> memoryview | None:
-        return presence.cells_of(self._path, worker)
+        return cells_at(presence.path_of(self._path, worker))
 
     def size_bytes(self) -> int:
         """The file and its log."""
@@ -76,18 +75,3 @@ class FileLookout:
 
     def close(self) -> None:
         connection.disconnect(self._connection)
-
-
-def is_locked(path: Path) -> bool:
-    """Asks for the lock of a process without waiting, and lets go of it at once: nobody is disturbed."""
-    try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except OSError:
-        return True
-    finally:
-        os.close(file)

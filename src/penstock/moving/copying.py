@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
-from penstock.contracts import running
 from penstock.contracts.presence import Departed
 from penstock.model.migration import Migration, plan
 from penstock.moving.tables import CannotMove, Destination, Marks, Row, Source, Sum, Table, copied
+from penstock.storage.presence import obituary
 from penstock.stores import store_at
 
 # Claims draw tokens one by one, and somebody outside may still hold one that was drawn after this moment.
@@ -126,12 +126,7 @@ class _Steps:
 
 def departed(cells_of: Callable[[int], memoryview | None], workers: Iterable[int]) -> list[Departed]:
     """What workers that are gone had begun, by their lists of running handlers: what was suspected stays so."""
-    found = []
-    for worker in workers:
-        cells = cells_of(worker)
-        started = None if cells is None else running.may_have_started(cells)
-        found.append(Departed(worker, started, [] if cells is None else running.blamed(cells)))
-    return found
+    return [obituary(worker, cells_of(worker)) for worker in workers]
 
 
 def let_go(address: str, gone: Iterable[Departed], *, now: int) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 
 from penstock.storage.postgres.connection import READING, Settings, connect, failed, statements, translated
-from penstock.storage.postgres.presence import cells_of, is_locked
+from penstock.storage.postgres.presence import path_in
 from penstock.storage.postgres.schema import found_in
+from penstock.storage.presence import cells_at, is_locked
 from penstock.storage.private import runtime_path
 from penstock.storage.schema import check
 
@@ -31,11 +32,11 @@ class PostgresLookout:
         if self._value("workers.is_locked", {"worker": worker}):
             return True
         folder = self._folder()
-        return folder is not None and is_locked(folder / f"worker-{worker}")
+        return folder is not None and is_locked(path_in(folder, worker))
 
     def cells(self, worker: int) -> memoryview | None:
         folder = self._folder()
-        return None if folder is None else cells_of(folder, worker)
+        return None if folder is None else cells_at(path_in(folder, worker))
 
     def _folder(self) -> Path | None:
         identity = self._value("workers.known_identity")

@@ -20,10 +20,11 @@ from penstock.storage.postgres.bell import NotifyBell
 from penstock.storage.postgres.connection import SYNCHRONOUS, Settings, failed, translated
 from penstock.storage.postgres.history import PostgresHistory
 from penstock.storage.postgres.ledger import PostgresLedger
-from penstock.storage.postgres.presence import PostgresPresence, folder_of, started_in
+from penstock.storage.postgres.presence import PostgresPresence, folder_of, path_in
 from penstock.storage.postgres.reader import PostgresReader
 from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.postgres.upkeep import PostgresUpkeep
+from penstock.storage.presence import started_at
 from penstock.storage.running import StoredRuns
 from penstock.storage.timing import StoredTimers
 from penstock.storage.workers import StoredWorkers
@@ -58,7 +59,7 @@ class PostgresWriter:
             raise
 
     def _started_in(self, worker: int) -> list[int] | None:
-        return started_in(self.folder, worker)
+        return started_at(path_in(self.folder, worker))
 
     def close(self) -> None:
         self.session.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import mmap
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from penstock.contracts import running
 from penstock.contracts.presence import Departed
 from penstock.model.errors import StorageFull, StoreUnavailable
+from penstock.storage.presence import StoredPresence, cells_at, obituary
 from penstock.storage.private import open_private
 
 
@@ -19,42 +19,17 @@ def path_of(database: Path, worker: int) -> Path:
     return Path(f"{database}-worker-{worker}")
 
 
-def started_in(database: Path, worker: int) -> list[int] | None:
-    """The rows that a worker, alive or dead, may have begun; None where its list cannot be read."""
-    cells = cells_of(database, worker)
-    return None if cells is None else running.may_have_started(cells)
-
-
-def cells_of(database: Path, worker: int) -> memoryview | None:
-    try:
-        content = path_of(database, worker).read_bytes()
-    except OSError:
-        return None
-    return memoryview(content).cast("q") if len(content) == running.BYTES else None
-
-
-class SqlitePresence:
+class SqlitePresence(StoredPresence):
     def __init__(self, database: Path, worker: int) -> None:
         self._database = database
-        self._path = path_of(database, worker)
         self._held: dict[int, int] = {}
-        self._file = open_private(self._path)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            self._take_space()
-            self._map = mmap.mmap(self._file, running.BYTES)
-        except BaseException:
-            self._path.unlink(missing_ok=True)
-            os.close(self._file)
-            raise
-        self._cells = memoryview(self._map).cast("q")
-        running.clear(self._cells, os.getpid())
+        super().__init__(path_of(database, worker), self._take_space)
 
-    def _take_space(self) -> None:
+    def _take_space(self, file: int) -> None:
         """Every page of the list is written now: on a full disk, noting a handler in a page that has no place there would
         be a fatal signal."""
         try:
-            if os.pwrite(self._file, bytes(running.BYTES), 0) == running.BYTES:
+            if os.pwrite(file, bytes(running.BYTES), 0) == running.BYTES:
                 return
         except OSError as error:
             if error.errno != errno.ENOSPC:
@@ -63,30 +38,16 @@ class SqlitePresence:
             f"The disk that holds {self._database} is full; a worker cannot start on it. Free some space."
         )
 
-    @property
-    def path(self) -> Path:
-        return self._path
-
-    @property
-    def cells(self) -> memoryview:
-        return self._cells
-
     def departed(self) -> list[Departed]:
         found = []
         prefix = f"{self._database.name}-worker-"
         for entry in os.scandir(self._database.parent):
-            if not entry.name.startswith(prefix) or entry.name == self._path.name:
+            if not entry.name.startswith(prefix) or entry.name == self.path.name:
                 continue
             number = entry.name.removeprefix(prefix)
             if number.isdigit() and self._take(Path(entry.path), int(number)):
-                found.append(self._obituary(int(number)))
+                found.append(obituary(int(number), cells_at(Path(entry.path))))
         return found
-
-    def _obituary(self, worker: int) -> Departed:
-        cells = cells_of(self._database, worker)
-        if cells is None:
-            return Departed(worker, None, [])
-        return Departed(worker, running.may_have_started(cells), running.blamed(cells))
 
     def _take(self, path: Path, worker: int) -> bool:
         if worker in self._held:
@@ -115,14 +76,11 @@ class SqlitePresence:
             os.close(self._held.pop(worker))
 
     def leave(self) -> None:
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
         self.vanish()
 
     def vanish(self) -> None:
-        """Lets go as a death would: the file stays behind for others to find."""
-        self._cells.release()
-        self._map.close()
-        os.close(self._file)
+        super().vanish()
         for file in self._held.values():
             os.close(file)
         self._held.clear()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from penstock.contracts.faults import Faults, NoFaults
@@ -13,13 +12,14 @@ from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
 from penstock.storage.operations import StoredOperations
 from penstock.storage.owning import StoredObjects
+from penstock.storage.presence import started_at
 from penstock.storage.running import StoredRuns
 from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
 from penstock.storage.sqlite.connection import SYNCHRONOUS, translated
 from penstock.storage.sqlite.history import SqliteHistory
 from penstock.storage.sqlite.ledger import SqliteLedger
-from penstock.storage.sqlite.presence import SqlitePresence, started_in
+from penstock.storage.sqlite.presence import SqlitePresence, path_of
 from penstock.storage.sqlite.reader import SqliteReader
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, free_on_disk
 from penstock.storage.sqlite.session import Settings, SqliteSession
@@ -32,7 +32,7 @@ CHECKED_AT_OPEN_BYTES = 50_000_000  # a larger file is not read through at every
 
 class SqliteWriter:
     def __init__(self, settings: Settings, faults: Faults, *, now: int) -> None:
-        self._session = SqliteSession(settings, partial(started_in, settings.path))
+        self._session = SqliteSession(settings, lambda worker: started_at(path_of(settings.path, worker)))
         try:
             if settings.path.stat().st_size < CHECKED_AT_OPEN_BYTES:
                 with self._session.errors():
