@@ -7,49 +7,23 @@ from typing import Any
 
 import msgspec
 
-from penstock.control.pilot import Decision, Outcome, Pilot, PilotState
+from penstock.control.pilot import Pilot, PilotState
 from penstock.model.errors import BadMessage
 
 
-class PilotPace:
+class PilotPace(Pilot):
     def __init__(self, saved: dict[str, Any], *, rate: tuple[float, float], parallel: int) -> None:
-        self.pilot = Pilot(_loaded(saved))
-        state = self.pilot.state
-        state.rate_min, state.rate_max = rate
-        state.parallel = parallel
-
-    def next(self, now: float) -> Decision:
-        return self.pilot.next(now)
-
-    def started(self, now: float) -> int:
-        return self.pilot.started(now)
-
-    def finished(
-        self,
-        now: float,
-        ticket: int,
-        outcome: Outcome,
-        *,
-        latency: float,
-        retry_after: float | None = None,
-        item: str | None = None,
-    ) -> bool:
-        return self.pilot.finished(now, ticket, outcome, latency=latency, retry_after=retry_after, item=item)
+        super().__init__(_loaded(saved))
+        self.state.rate_min, self.state.rate_max = rate
+        self.state.parallel = parallel
 
     def none_left(self, now: float) -> None:
         """Nothing to start is no reason to change the pace."""
 
-    def explain(self) -> str:
-        return self.pilot.explain()
-
-    @property
-    def rate_per_second(self) -> float:
-        return self.pilot.rate_per_second
-
     @property
     def batch_size(self) -> int:
         """How many may be under way: what comes nearest to a batch."""
-        return self.pilot.state.parallel
+        return self.state.parallel
 
     @property
     def interval_ms(self) -> int:
@@ -57,25 +31,25 @@ class PilotPace:
 
     @property
     def closed_until(self) -> float:
-        return self.pilot.state.door.hold_until
+        return self.state.door.hold_until
 
     def restarted(self, now: float) -> None:
-        self.pilot.state.door.hold_until = 0.0
-        self.pilot.state.due = now
+        self.state.door.hold_until = 0.0
+        self.state.due = now
 
     def tune(self, now: float, wanted: Mapping[str, object]) -> None:
         unknown = wanted.keys() - {"rate", "parallel"}
         if unknown:
             raise BadMessage(f"A pilot has no {', '.join(sorted(unknown))} to tune; it has rate and parallel.")
-        state = self.pilot.state
+        state = self.state
         if "rate" in wanted:
             state.rate_max = max(state.rate_min, _number("rate", wanted["rate"]))
         if "parallel" in wanted:
             state.parallel = max(1, int(_number("parallel", wanted["parallel"])))
-        self.pilot.state.due = min(self.pilot.state.due, now)
+        self.state.due = min(self.state.due, now)
 
     def saved(self) -> dict[str, Any]:
-        plain: dict[str, Any] = msgspec.to_builtins(self.pilot.state, str_keys=True)
+        plain: dict[str, Any] = msgspec.to_builtins(self.state, str_keys=True)
         return plain
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.control.outcomes import ErrorClass, tally
-from penstock.control.pilot import Decision, Outcome
+from penstock.control.pilot import Decision
 from penstock.control.zones import Rules
 from penstock.control.zones_state import ZonesState, fresh, load
 from penstock.control.zones_tick import Step, Tick, begin, idle, settle, start, tune, wake
@@ -125,42 +125,30 @@ def _ms(now: float) -> int:
     return math.floor(now * 1_000 + 1e-6)  # a due time turned into seconds and back must not come out a little early
 
 
-class ZonesPace:
+class ZonesPace(Zones):
     def __init__(self, saved: dict[str, Any], *, parallel: int, now: float) -> None:
-        self.rules = Rules(parallel=parallel)
-        state = load(saved["state"], self.rules, now_ms=int(now * 1_000)) if saved else None
-        self._zones = Zones(state, self.rules, now=now)
-        self._zones.due_ms = saved.get("due_ms", 0) if saved else 0
-        self._before = (self._zones.state.current_batch_size, self._zones.state.current_interval_ms)
+        rules = Rules(parallel=parallel)
+        super().__init__(load(saved["state"], rules, now_ms=int(now * 1_000)) if saved else None, rules, now=now)
+        self.due_ms = saved.get("due_ms", 0) if saved else 0
+        self._before = (self.batch_size, self.interval_ms)
         self._words = str(saved.get("words", "")) if saved else ""
-
-    def next(self, now: float) -> Decision:
-        decided = self._zones.next(now)
-        return Decision(decided.start, decided.again_at, decided.parallel)
-
-    def started(self, now: float) -> int:
-        return self._zones.started(now)
 
     def finished(
         self,
         now: float,
         ticket: int,
-        outcome: Outcome,
+        outcome: str,
         *,
-        latency: float,
+        latency: float = 0.0,
         retry_after: float | None = None,
         item: str | None = None,
     ) -> None:
-        self._zones.finished(now, ticket, outcome, latency=latency, retry_after=retry_after, item=item)
-        state = self._zones.state
-        after = (state.current_batch_size, state.current_interval_ms)
+        super().finished(now, ticket, outcome, latency=latency, retry_after=retry_after, item=item)
+        after = (self.batch_size, self.interval_ms)
         if after != self._before:
             (batch, interval), (new_batch, new_interval) = self._before, after
             self._words = f"batch {batch} to {new_batch}, every {interval / 1000:g} to {new_interval / 1000:g} s"
             self._before = after
-
-    def none_left(self, now: float) -> None:
-        self._zones.none_left(now)
 
     def explain(self) -> str:
         return self._words
@@ -171,19 +159,19 @@ class ZonesPace:
 
     @property
     def batch_size(self) -> int:
-        return self._zones.state.current_batch_size
+        return self.state.current_batch_size
 
     @property
     def interval_ms(self) -> int:
-        return self._zones.state.current_interval_ms
+        return self.state.current_interval_ms
 
     @property
     def closed_until(self) -> float:
-        return self._zones.state.cooldown_until / 1_000
+        return self.state.cooldown_until / 1_000
 
     def restarted(self, now: float) -> None:
-        step = start(self._zones.state, self.rules, now_ms=int(now * 1_000))
-        self._zones.state, self._zones.due_ms = step.state, step.next_at
+        step = start(self.state, self.rules, now_ms=int(now * 1_000))
+        self.state, self.due_ms = step.state, step.next_at
 
     def tune(self, now: float, wanted: Mapping[str, object]) -> None:
         unknown = wanted.keys() - {"batch_size", "interval_ms"}
@@ -191,11 +179,9 @@ class ZonesPace:
             raise BadMessage(
                 f"Zones have no {', '.join(sorted(unknown))} to tune; they have batch_size and interval_ms."
             )
-        step = tune(
-            self._zones.state, self.rules, now_ms=int(now * 1_000), pending_at=self._zones.due_ms, **dict(wanted)
-        )
-        self._zones.state, self._zones.due_ms = step.state, step.next_at
+        step = tune(self.state, self.rules, now_ms=int(now * 1_000), pending_at=self.due_ms, **dict(wanted))
+        self.state, self.due_ms = step.state, step.next_at
 
     def saved(self) -> dict[str, Any]:
-        plain: dict[str, Any] = msgspec.to_builtins(self._zones.state, str_keys=True)
-        return {"state": plain, "due_ms": self._zones.due_ms, "words": self._words}
+        plain: dict[str, Any] = msgspec.to_builtins(self.state, str_keys=True)
+        return {"state": plain, "due_ms": self.due_ms, "words": self._words}
