@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from penstock.contracts.clock import Clock
 from penstock.model.errors import BadApp
+from penstock.model.stack import function_place
 
 VERBS = ("status", "start", "stop", "reset", "tune")  # of a controller
 PATH = re.compile(r"/v1(/[a-z0-9][a-z0-9_-]*)+")
@@ -36,7 +37,10 @@ class Routes:
         def register(question: AnyQuestion) -> AnyQuestion:
             given: object = question
             if not inspect.iscoroutinefunction(given):
-                raise BadApp(f"The route {path} is answered by {question!r}, which is not async.", path=path)
+                raise BadApp(
+                    f"The route {path} is answered by {function_place(question)}, which is not async. Write `async def`.",
+                    path=path,
+                )
             asked: Question = question
             self.known[path] = Route(path, self._cached(path, asked, cache) if cache else asked)
             return question

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -19,13 +20,14 @@ class Patient:
 
     def __init__(self) -> None:
         self.is_cured = False
+        self.refuse: Callable[[str], Exception] = ps.Permanent
         self.seen: list[ps.Message] = []
         self.app, self.listings = shop_app(self._handle)
 
     async def _handle(self, listing: Listing, message: ps.Message) -> None:
         self.seen.append(message)
         if not self.is_cured:
-            raise ps.Permanent(f"no {listing.name}")
+            raise self.refuse(f"no {listing.name}")
         self.app.db.write(EFFECT, what=listing.name)
 
     async def bury(self, shop: TestApp, *names: str) -> list[str]:
@@ -289,6 +291,17 @@ async def test_a_canary_that_nobody_handles_is_given_up_after_a_minute() -> None
             await app.dead.replay(Which(), canary=True)
 
         assert (await shop.counts(patient.listings)).dead == 4
+
+
+@virtual
+async def test_a_canary_that_fails_and_backs_off_names_its_error() -> None:
+    patient = Patient()
+    app = patient.app
+    async with TestApp(app) as shop:
+        await patient.bury(shop, *names(2))
+        patient.refuse = lambda said: ps.Unavailable(said, retry_after=3_600)
+        with pytest.raises(CanaryDied, match=r"not handled within 60 s.* Its last attempt failed: .* at \S+\.py:\d+"):
+            await app.dead.replay(Which(), canary=True)
 
 
 @pytest.mark.spec("A3-08")

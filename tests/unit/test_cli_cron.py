@@ -85,6 +85,7 @@ def test_runs_that_found_nothing_to_do_are_counted_beside_the_others(clocked: Pa
         "idle": {"idle": 2},
     }
     assert "2 idle" in terminal("cron", "list").words
+    assert {name: each["fired"] for name, each in found.items()} == {"bad": 0, "crawl": 1, "idle": 2}
 
 
 def test_a_task_rests_and_goes_on(clocked: Path, terminal: Terminal) -> None:

@@ -323,7 +323,7 @@ def test_without_a_worker_a_canary_gives_up(terminal: Terminal, three: Path, mon
     said = terminal("dead", "replay", "--all", "--canary")
 
     assert said.code == 1
-    assert "`penstock why " in said.err
+    assert "No process serves queue sales" in said.err
     assert numbers(terminal) == [2, 3]
 
 

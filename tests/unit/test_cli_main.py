@@ -73,6 +73,24 @@ def test_a_wrong_call_ends_with_2_and_says_how_it_goes(terminal: Terminal, argum
     assert said.error["code"] == "usage"
 
 
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["stauts"], "There is no command 'stauts'. Did you mean status"),
+        (["apstore"], "Did you mean appstore"),
+        (["queues", "lst"], "Did you mean 'list'?"),
+        (["run", "a.py", "--untill-idle"], "--until-idle"),
+    ],
+)
+def test_a_word_that_is_misspelt_is_answered_with_the_nearest(
+    terminal: Terminal, arguments: list[str], told: str
+) -> None:
+    said = terminal(*arguments)
+
+    assert said.code == 2
+    assert told in said.err
+
+
 @pytest.mark.parametrize("place", [["--json", "status"], ["status", "--json"]])
 def test_json_may_stand_before_or_behind_the_command(terminal: Terminal, place: list[str]) -> None:
     said = terminal(*place)

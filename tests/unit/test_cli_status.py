@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ import pytest
 
 from penstock.cli.reference import load
 from tests.extent import sampled
-from tests.unit.cli import Terminal, environ, here, kept_elsewhere, penstock
+from tests.unit.cli import PROGRAM, SHOP, Terminal, environ, here, kept_elsewhere, penstock, shop_in
 
 BOTH_STORES = True
 
@@ -83,7 +84,7 @@ def test_status_on_a_terminal_is_a_table(terminal: Terminal, shop: Path) -> None
     said = terminal("status", "shop.py")
 
     assert said.code == 0
-    assert "no processes at work" in said.out
+    assert "no workers" in said.out
     header, _, row = said.out.splitlines()[-3:]
     assert header.split() == ["queue", "ready", "leased", "delayed", "dead", "oldest", "sent", "acked"]
     assert row.split() == ["sales", "0", "0", "0", "1", "-", "2", "1"]
@@ -174,19 +175,61 @@ def another_process_at_work(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 def test_a_process_at_work_is_alive_until_it_is_killed(terminal: Terminal, shop: Path) -> None:
     with another_process_at_work(shop) as process:
-        (worker,) = terminal("status", "shop.db", "--json").told["workers"]
+        (worker,) = terminal("status", "shop.db", "--json").told["other_processes"]
         assert (worker["pid"], worker["alive"]) == (process.pid, True)
-        assert "1 process at work" in terminal("status", "shop.db").out
-        assert "1 at work, none gone" in terminal("doctor", "shop.db").out
+        assert "no workers, 1 other process" in terminal("status", "shop.db").out
+        assert "no process died" in terminal("doctor", "shop.db").out
 
         process.kill()
         process.wait()
 
-        (worker,) = terminal("status", "shop.db", "--json").told["workers"]
+        (worker,) = terminal("status", "shop.db", "--json").told["other_processes"]
         assert worker["alive"] is False
         said = terminal("doctor", "shop.db")
-        assert f"Gone without a word: {worker['id']} (pid {process.pid})" in said.words
+        assert f"Died: {worker['id']} (pid {process.pid})" in said.words
         assert said.code == 0
+
+
+def test_a_supervisor_is_not_counted_as_a_worker(terminal: Terminal, shop: Path) -> None:
+    running = subprocess.Popen(
+        [PROGRAM, "run", "shop.py"], cwd=shop, env=environ(**kept_elsewhere()), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert running.stderr is not None
+        assert any("worker.started" in line for line in running.stderr)
+        for _ in range(300):  # the supervisor enrols once it has heard of its worker
+            told = terminal("status", "shop.db", "--json").told
+            if told["other_processes"]:
+                break
+            time.sleep(0.05)
+
+        assert (len(told["workers"]), len(told["other_processes"])) == (1, 1)
+        assert "1 worker, 1 other process (supervisor, server or producer)" in terminal("status", "shop.db").out
+        assert "1 run handlers, no process died" in terminal("doctor", "shop.db").words
+    finally:
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=60)
+
+
+INTERNALS = """
+
+@app.cron("0 6 * * *", why="charts change overnight")
+async def crawl() -> None: ...
+"""
+
+
+def test_internal_queues_are_drawn_only_where_that_is_asked_for(terminal: Terminal, empty_folder: Path) -> None:
+    shop_in(empty_folder, SHOP + INTERNALS)
+    worked("lamp")
+
+    for command in (["status"], ["queues", "list"]):
+        said = terminal(*command, "shop.db")
+        assert "sales" in said.out
+        assert "cron.crawl" not in said.out
+        assert "without dead letters: --all shows them" in said.out
+        assert "cron.crawl" in terminal(*command, "shop.db", "--all").out
+        told = terminal(*command, "shop.db", "--json").told["queues"]
+        assert "cron.crawl" in [queue["name"] for queue in told]
 
 
 # -- what there is not --------------------------------------------------------------------------------------

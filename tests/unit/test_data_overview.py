@@ -144,7 +144,7 @@ def test_workers_are_those_that_are_enrolled(tmp_path: Path) -> None:
 
     async def work() -> list[int]:
         engine = await app.opened()
-        assert [worker.id for worker in await overview.workers(app.db)] == [engine.writer.workers.me]
-        return [worker.pid for worker in await overview.workers(app.db)]
+        assert [worker.id for worker in await overview.processes(app.db)] == [engine.writer.workers.me]
+        return [worker.pid for worker in await overview.processes(app.db)]
 
     assert len(run(app, work())) == 1

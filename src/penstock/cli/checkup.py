@@ -263,20 +263,20 @@ def _queues(found: list[str]) -> Check:
 
 
 def _processes(reading: targets.OnlyReading) -> Iterator[Check]:
-    listed = asyncio.run(overview.workers(reading))
-    alive = [worker for worker in listed if reading.is_alive(worker) is True]
+    listed = asyncio.run(overview.processes(reading))
+    alive = [worker for worker in listed if reading.is_alive(worker) and worker.runs_handlers]
     gone = [worker for worker in listed if reading.is_alive(worker) is False]
     if gone:
         names = ", ".join(f"{worker.id} (pid {worker.pid})" for worker in gone)
         fix = "Nothing is lost: the next worker that starts returns what they held."
-        yield Check("workers", "warn", f"Gone without a word: {names}.", fix)
+        yield Check("workers", "warn", f"Died: {names}.", fix)
     else:
-        yield Check("workers", "ok", f"{len(alive)} at work, none gone without a word.")
+        yield Check("workers", "ok", f"{len(alive)} run handlers, no process died.")
 
 
 def _locks(path: Path, reading: targets.OnlyReading) -> Iterator[Check]:
     prefix = f"{path.name}-worker-"
-    known = {f"{prefix}{worker.id}" for worker in asyncio.run(overview.workers(reading))}
+    known = {f"{prefix}{worker.id}" for worker in asyncio.run(overview.processes(reading))}
     files = [each for each in path.absolute().parent.glob(f"{prefix}*") if each.name not in known]
     left = " ".join(each.name for each in files if not is_locked(each))
     if left:

@@ -13,7 +13,8 @@ from penstock.cli import target as targets
 from penstock.cli.choice import Chosen, filters, given, matching, numbers, which
 from penstock.cli.operating import confirm, operating, progress, refuse, yes_option
 from penstock.cli.output import Output
-from penstock.queues.letters import LISTED_MAX, REPLAY_LIMIT, REPLAYS_MAX, Which
+from penstock.cli.why import look
+from penstock.queues.letters import LISTED_MAX, REPLAY_LIMIT, REPLAYS_MAX, CanaryDied, Which
 
 NAMED = 10  # letters that a sentence names
 PORTION = 100  # letters dealt with between two moves of the bar
@@ -97,7 +98,12 @@ async def _replay(
         asked, done = len(going), 0
         if canary and going:
             with progress(output, f"waiting for letter {going[0]}, the canary", None):
-                done = await app.dead.replay(going[:1], canary=True, force=force)
+                try:
+                    done = await app.dead.replay(going[:1], canary=True, force=force)
+                except CanaryDied as error:
+                    if waits := error.facts.get("waits"):
+                        raise CanaryDied(str(error), hint=(await look(found, waits))[0][0].finding.reason) from error
+                    raise
             going = going[1:]
         # Those of one call begin at the rate that is asked for; a second call would begin at once, beside them.
         at_once = max(1, len(going)) if rate else PORTION

@@ -15,6 +15,7 @@ import click
 from penstock.cli import systems
 from penstock.cli.output import BAD_ANSWER, FINE, INTERRUPTED, USAGE, Output, exit_code
 from penstock.model.errors import PenstockError
+from penstock.model.limits import near
 
 # Loaded only when they are asked for, so that each starts quickly.
 COMMANDS = {
@@ -65,10 +66,12 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         command = _own(cmd_name) if cmd_name in COMMANDS else systems.load(cmd_name)
-        if command is not None:
-            _speak_json(command)
+        if command is None:
+            known = near(cmd_name, [*COMMANDS, *systems.named()])
+            raise click.UsageError(f"There is no command {cmd_name!r}. {known}", ctx)
+        _speak_json(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -117,7 +117,7 @@ def _nobody_works_there(there: targets.Target) -> None:
 
 
 def _refuse_if_alive(found: targets.Target, reading: targets.OnlyReading) -> list[WorkerRow]:
-    listed = asyncio.run(overview.workers(reading))
+    listed = asyncio.run(overview.processes(reading))
     # A file is on this host whatever name the host had then: its locks can be asked for here.
     alive = [worker for worker in listed if reading.lookout.is_alive(worker.id, socket.gethostname())]
     if alive:

@@ -21,7 +21,6 @@ FINE, BAD_ANSWER, USAGE, UNREACHABLE, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 4, 13
 
 HINTS: tuple[tuple[type[PenstockError], str], ...] = (
     (BadConfig, "`penstock doctor` checks the settings; docs/operate/running.md lists them."),
-    (BadApp, "`penstock run --help` shows how an app is named."),
     (BadMigration, "`penstock migrate APP --check` lists what is wrong with the files."),
     (StoreError, "`penstock doctor` looks at the database and says what is wrong with it."),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,12 +12,9 @@ from penstock.cli.one_queue import draw, look, rate_shown, told, told_state
 from penstock.cli.operating import confirm, operating, progress, refuse, show_help, yes_option
 from penstock.cli.output import Output, plain
 from penstock.cli.sending import send
-from penstock.cli.status import queues_table
+from penstock.cli.status import all_option, draw_queues
 from penstock.data import overview
 from penstock.data.overview import QueueState
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 LOOK_SECONDS = 0.2  # between two looks at how far a purge is
 
@@ -51,8 +48,9 @@ queues.add_command(send)
 @queues.command("list")
 @targets.target_argument
 @targets.database_option
+@all_option
 @click.pass_obj
-def list_queues(output: Output, target: str | None, database: str | None) -> None:
+def list_queues(output: Output, target: str | None, database: str | None, everything: bool) -> None:
     """All queues with what waits, runs, is delayed or dead.
 
     Changes nothing. `oldest` is how long the first message that may run has been due.
@@ -63,14 +61,10 @@ def list_queues(output: Output, target: str | None, database: str | None) -> Non
       penstock queues list market.db --json
     """
     states = asyncio.run(_states(targets.find(target, database)))
-    output.show({"queues": [told_state(state) for state in states]}, lambda console: _draw_all(console, states))
-
-
-def _draw_all(console: Console, states: list[QueueState]) -> None:
-    if states:
-        console.print(queues_table(states, console.width))
-    else:
-        console.print("No queue has been used yet. `penstock run` registers those of an app.")
+    output.show(
+        {"queues": [told_state(state) for state in states]},
+        lambda console: draw_queues(console, states, everything=everything),
+    )
 
 
 async def _states(found: targets.Target) -> list[QueueState]:

@@ -20,7 +20,7 @@ from penstock import logs
 from penstock.cli import launch
 from penstock.cli.output import BAD_ANSWER, FINE, Output, Told, plain
 from penstock.cli.reference import load, try_out
-from penstock.cli.status import queues_table
+from penstock.cli.status import draw_queues
 from penstock.config import Config
 from penstock.data import overview
 from penstock.gateway.standins import VARIABLE as STANDINS
@@ -143,7 +143,7 @@ def _run_virtual(output: Output, reference: str, span: str, seed: int | None, st
 
     def draw(console: Any) -> None:
         console.print(f"[bold]{plain(app.name)}[/]  {plain(span)} of virtual time, seed {chosen}\n")
-        console.print(queues_table(states, console.width) if states else "No queue was used.")
+        draw_queues(console, states, everything=False)
 
     output.show(told, draw)
     return FINE

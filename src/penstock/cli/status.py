@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from penstock.data import overview
 from penstock.data.overview import QueueState
 from penstock.data.usage import MonthUsage, month_usage
 from penstock.model.forecast import Forecast, Level
+from penstock.model.queue import is_internal
 from penstock.model.times import iso_z
 
 if TYPE_CHECKING:
@@ -30,12 +32,15 @@ COLUMNS = {
     0: ("queue", "ready", "delayed", "dead"),
 }
 
+all_option = click.option("--all", "everything", is_flag=True, help="Draw internal queues too; --json has all.")
+
 
 @click.command()
 @targets.target_argument
 @targets.database_option
+@all_option
 @click.pass_obj
-def status(output: Output, target: str | None, database: str | None) -> None:
+def status(output: Output, target: str | None, database: str | None, everything: bool) -> None:
     """Queues, workers, size and cost at a glance.
 
     Reads only, and little: counts come from counters. APP is like market.py or package.module:app.
@@ -46,17 +51,18 @@ def status(output: Output, target: str | None, database: str | None) -> None:
       penstock status --database market.db --json
     """
     found = targets.find(target, database)
-    state = asyncio.run(_look(found))
+    state = asyncio.run(_look(found, everything))
     output.show(state.told(), state.draw)
 
 
 class _State(msgspec.Struct):
     target: targets.Target
     queues: list[QueueState]
-    workers: list[dict[str, Any]]
+    processes: list[dict[str, Any]]
     size: Forecast
     free_bytes: int | None
     usage: MonthUsage
+    everything: bool  # internal queues too
 
     def told(self) -> dict[str, Any]:
         return {
@@ -70,7 +76,8 @@ class _State(msgspec.Struct):
                 "disk_free_bytes": self.free_bytes,
             },
             "queues": [msgspec.to_builtins(queue) for queue in self.queues],
-            "workers": self.workers,
+            "workers": [each for each in self.processes if each["runs_handlers"]],
+            "other_processes": [each for each in self.processes if not each["runs_handlers"]],
             "usage": {
                 "month": self.usage.month,
                 "rows_read": self.usage.total.rows_read,
@@ -82,7 +89,7 @@ class _State(msgspec.Struct):
 
     def draw(self, console: Console) -> None:
         console.print(f"[bold]{plain(self.target.database)}[/]  {size_shown(self.size, self.free_bytes)}")
-        console.print(workers_shown(self.workers))
+        console.print(processes_shown(self.processes))
         total = self.usage.total
         console.print(
             f"{self.usage.month}: {total.rows_read:,} rows read (estimated), {total.rows_written:,} written, "
@@ -94,38 +101,46 @@ class _State(msgspec.Struct):
                     f"[red]ceiling reached[/] by {plain(task)}: {used}. Its cron tasks rest until next month."
                 )
         console.print()
-        if self.queues:
-            console.print(queues_table(self.queues, console.width))
-        else:
-            console.print("No queue has been used yet. `penstock run` registers those of an app.")
+        draw_queues(console, self.queues, everything=self.everything)
 
 
-async def _look(found: targets.Target) -> _State:
+async def _look(found: targets.Target, everything: bool) -> _State:
     cap = found.config.limits.database_bytes_max
     with targets.reading(found) as reading:
         now = reading.now()
-        workers = [
+        processes = [
             {
                 "id": worker.id,
                 "host": worker.host,
                 "pid": worker.pid,
                 "started_at": iso_z(worker.started_at),
                 "alive": reading.is_alive(worker),
+                "runs_handlers": worker.runs_handlers,
             }
-            for worker in await overview.workers(reading)
+            for worker in await overview.processes(reading)
         ]
         return _State(
             found,
             await overview.queues(reading, now=now),
-            workers,
+            processes,
             await overview.size(reading, reading.lookout.size_bytes(), cap_bytes=cap, now=now),
             None if found.file is None else shutil.disk_usage(found.file.absolute().parent).free,
             await month_usage(reading, None, now=now),
+            everything,
         )
 
 
-def queues_table(queues: Sequence[QueueState], width: int) -> Table:
-    """Also what `penstock queues list` draws."""
+def draw_queues(console: Console, queues: Sequence[QueueState], *, everything: bool) -> None:
+    """Draw queues as a table, internal ones only where `everything` asks for them or they hold dead letters."""
+    shown = [queue for queue in queues if everything or queue.dead or not is_internal(queue.name)]
+    console.print(
+        _table(shown, console.width) if shown else "No queue has been used yet. `penstock run` registers them."
+    )
+    if hidden := len(queues) - len(shown):
+        console.print(f"\n{hidden} internal queue{'' if hidden == 1 else 's'} without dead letters: --all shows them.")
+
+
+def _table(queues: Sequence[QueueState], width: int) -> Table:
     titles = next(titles for least, titles in COLUMNS.items() if width >= least)
     drawn = table(*((title, "left" if title == "queue" else "right") for title in titles))
     cells = (_cells(queue) for queue in queues)
@@ -158,15 +173,17 @@ def size_shown(size: Forecast, free_bytes: int | None) -> str:
     return shown if size.level is Level.OK else f"[yellow]{shown}[/]"
 
 
-def workers_shown(workers: Sequence[dict[str, Any]]) -> str:
-    alive = sum(worker["alive"] is True for worker in workers)
-    dead = [str(worker["id"]) for worker in workers if worker["alive"] is False]
-    elsewhere = sum(worker["alive"] is None for worker in workers)
-    parts = [f"{alive or 'no'} process{'' if alive == 1 else 'es'} at work"]
+def processes_shown(processes: Sequence[dict[str, Any]]) -> str:
+    alive = Counter(each["runs_handlers"] for each in processes if each["alive"])
+    dead = [str(each["id"]) for each in processes if each["alive"] is False]
+    elsewhere = sum(each["alive"] is None for each in processes)
+    parts = [f"{alive[True] or 'no'} worker{'' if alive[True] == 1 else 's'}"]
+    if alive[False]:
+        parts.append(
+            f"{alive[False]} other process{'' if alive[False] == 1 else 'es'} (supervisor, server or producer)"
+        )
     if elsewhere:
         parts.append(f"{elsewhere} on other hosts")
     if dead:
-        parts.append(
-            f"[yellow]{len(dead)} gone without a word ({', '.join(dead)}): the next worker returns their work[/]"
-        )
+        parts.append(f"[yellow]{len(dead)} died ({', '.join(dead)}): the next worker returns their work[/]")
     return ", ".join(parts)

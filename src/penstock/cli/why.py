@@ -57,7 +57,7 @@ def why(output: Output, id: str, target: str | None, database: str | None) -> No
       penstock why 019a8c3e7f007abc8def0123456789ab market.db --json
     """
     found = targets.find(target, database)
-    answers, now = asyncio.run(_look(found, id))
+    answers, now = asyncio.run(look(found, id))
     if not answers:
         raise NotFound(
             f"Nothing is known of {as_text(tracing.parsed(id))} in {found.database}.",
@@ -69,7 +69,7 @@ def why(output: Output, id: str, target: str | None, database: str | None) -> No
     output.show(told, lambda console: _draw(console, answers, now))
 
 
-async def _look(found: targets.Target, text: str) -> tuple[list[Answer], int]:
+async def look(found: targets.Target, text: str) -> tuple[list[Answer], int]:
     with targets.reading(found) as reading, closing(found.store().open_history(read_only=True)) as history:
         now = reading.now()
         run = next(iter(await runs.find(reading, text, now=now)), None)

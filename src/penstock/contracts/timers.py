@@ -41,7 +41,7 @@ TimerChange = SetTimer | ClearTimer | TickNote
 
 
 class TimerRow(NamedTuple):
-    """A timer as it stands. `number` is how often it has fired."""
+    """A timer as it stands. `number` is how often it has fired, by hand or by itself."""
 
     kind: str
     name: str

@@ -27,6 +27,7 @@ class WorkerRow:
     host: str
     pid: int
     started_at: int
+    runs_handlers: bool = True  # a supervisor, a server and a producer do not
 
 
 class HandlerRow(NamedTuple):

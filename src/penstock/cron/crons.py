@@ -17,6 +17,7 @@ from penstock.model.limits import Limits
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
 from penstock.model.schedule import CatchUp, Overlap
+from penstock.model.stack import function_place
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -79,7 +80,7 @@ class Crons:
             given: TaskFunction = function
             self._bare.pop(register, None)
             if not inspect.iscoroutinefunction(given):
-                raise BadApp(f"{function!r} is not async. Write `async def`.")
+                raise BadApp(f"The cron task {function_place(function)} is not async. Write `async def`.")
             task = CronTask(
                 name or given.__name__,
                 rule,

@@ -98,7 +98,11 @@ order by named.name
 limit :queues_max
 """
 WORKERS = """
-select id, host, pid, started_at
+select id, host, pid, started_at, exists (
+    select 1
+    from penstock_handlers
+    where worker = penstock_workers.id
+  ) as runs_handlers
 from penstock_workers
 order by id
 limit :most
@@ -144,9 +148,10 @@ async def queues(reading: Reading, *, now: int) -> list[QueueState]:
     return states
 
 
-async def workers(reading: Reading) -> list[WorkerRow]:
-    """Processes that have enrolled and not left; whether they live, their locks tell."""
-    return [WorkerRow(*row) for row in await reading.rows(WORKERS, most=WORKERS_MAX)]
+async def processes(reading: Reading) -> list[WorkerRow]:
+    """Return the processes that have enrolled and not left. Their locks tell whether they live."""
+    rows = await reading.rows(WORKERS, most=WORKERS_MAX)
+    return [WorkerRow(row.id, row.host, row.pid, row.started_at, bool(row.runs_handlers)) for row in rows]
 
 
 async def size(reading: Reading, size_bytes: int, *, cap_bytes: int | None, now: int) -> Forecast:

@@ -174,7 +174,7 @@ _KINDS: Mapping[str, Any] = get_type_hints(Limits, include_extras=True)
 def profile(name: str, /, **overrides: object) -> Limits:
     """The limits called `name`, with some of them set differently: `profile("cloudflare", crons_max=5)`."""
     if name not in PROFILES:
-        raise BadConfig(f"There is no limit profile {name!r}. {_near(name, PROFILES)}", field="profile", value=name)
+        raise BadConfig(f"There is no limit profile {name!r}. {near(name, PROFILES)}", field="profile", value=name)
     checked = {field: _checked(field, value) for field, value in overrides.items()}
     limits = msgspec.structs.replace(PROFILES[name], **checked)
     _check_agreement(limits)
@@ -183,7 +183,7 @@ def profile(name: str, /, **overrides: object) -> Limits:
 
 def _checked(field: str, value: object) -> object:
     if field not in _KINDS:
-        raise BadConfig(f"There is no limit {field!r}. {_near(field, _KINDS)}", field=field, value=value)
+        raise BadConfig(f"There is no limit {field!r}. {near(field, _KINDS)}", field=field, value=value)
     try:
         fit = msgspec.convert(value, _KINDS[field])
     except msgspec.ValidationError as why:
@@ -219,7 +219,7 @@ def check_dedup(limits: Limits, *, retention_seconds: float | None) -> None:
         )
 
 
-def _near(word: str, known: Iterable[str]) -> str:
+def near(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
     return f"Did you mean {', '.join(near)}?" if near else f"There are: {', '.join(names)}."

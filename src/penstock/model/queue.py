@@ -16,6 +16,11 @@ LEASE_SLACK_SECONDS = 30.0  # on top of the wall limit: time to settle after the
 PARALLEL_AUTOMATIC, PARALLEL_AUTOMATIC_MAX = 16, 250  # where automatic concurrency begins and ends
 
 
+def is_internal(queue: str) -> bool:
+    """Tell whether the engine made a queue: for cron tasks, objects, workflows, alerts or handlers of dead letters."""
+    return queue.startswith(("cron.", "object.", "workflow.", "penstock.")) or queue.endswith("-dlq")
+
+
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
     """Settings a queue is registered with. Other processes read them from the database."""

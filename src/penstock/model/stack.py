@@ -40,6 +40,16 @@ def place_of(text: str | None) -> str | None:
     return f"{Path(path).name}:{rest.partition(',')[0]}"
 
 
+def function_place(function: object) -> str:
+    """Return `orders.settle (orders.py:12)`: the module and name of a function, and where it is written."""
+    written = getattr(function, "__wrapped__", getattr(function, "func", function))
+    named = ".".join(str(getattr(written, part, "")) for part in ("__module__", "__qualname__")).strip(".")
+    code = getattr(written, "__code__", None)
+    return (named or type(function).__name__) + (
+        f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else ""
+    )
+
+
 def error_line(error_class: str, message: str | None, text: str | None) -> str:
     """Return an error in one line, with the place it came from."""
     at = place_of(text)

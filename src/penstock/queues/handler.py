@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.model.envelope import decoder
 from penstock.model.errors import BadApp
+from penstock.model.stack import function_place
 
 HandlerFunction = Callable[..., Awaitable[object]]
 
@@ -21,7 +22,9 @@ class Handler:
     def __init__(self, queue: str, payload_class: type, function: HandlerFunction, name: str | None = None) -> None:
         parameters = positional(function, queue)
         if not 1 <= parameters <= 2:
-            raise BadApp(f"{function!r} on queue {queue!r} must take the payload, and the message if it wants to.")
+            raise BadApp(
+                f"{function_place(function)} on queue {queue!r} must take the payload, and the message if it wants to."
+            )
         self.function = function
         self.payload_class = payload_class
         self.takes_message = parameters == 2
@@ -37,7 +40,7 @@ class BatchHandler:
 
     def __init__(self, queue: str, function: HandlerFunction) -> None:
         if positional(function, queue) != 1:
-            raise BadApp(f"{function!r} on queue {queue!r} must take the batch and nothing else.")
+            raise BadApp(f"{function_place(function)} on queue {queue!r} must take the batch and nothing else.")
         self.function = function
         self.name = function_name(function)
         self.task = f"{queue}:{self.name}"
@@ -47,7 +50,7 @@ def positional(function: HandlerFunction, queue: str) -> int:
     """How many arguments it takes by position. Refuses what is not async."""
     if not inspect.iscoroutinefunction(function):
         raise BadApp(
-            f"{function!r} on queue {queue!r} is not async. Write `async def`, and use `await "
+            f"{function_place(function)} on queue {queue!r} is not async. Write `async def`, and use `await "
             "penstock.in_thread(...)` for blocking work.",
             function=function,
         )

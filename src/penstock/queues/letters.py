@@ -14,7 +14,7 @@ from penstock.contracts.ledger import Also, Bindable, Edit, Exhumation, Replay, 
 from penstock.model.envelope import class_named, decoder, encode, replay_id
 from penstock.model.errors import BadMessage, NoSuchLetter, PenstockError, TooLarge
 from penstock.model.ids import as_text, from_text
-from penstock.model.stack import normalised
+from penstock.model.stack import error_line, normalised
 from penstock.model.times import from_micros, to_micros
 from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
@@ -79,7 +79,7 @@ order by letters desc, queue, type, reason, error_class, error_message
 limit :most
 """
 WAITING = """
-select 1
+select error_class, error_message, traceback
 from penstock_messages
 where id = :id
 and queue = :queue
@@ -288,13 +288,17 @@ class DeadLetters:
         sent = replay_id(letter.replay_of or letter.event_id, letter.replay_count + 1, letter.id)
         row: dict[str, Bindable] = {"id": sent, "queue": letter.queue, "handler": letter.handler}
         for _ in range(int(CANARY_SECONDS / CANARY_LOOK_SECONDS)):
-            if not (await engine.read("", WAITING, row, rows_max=1)).values:
+            waiting: list[Any] = (await engine.read("", WAITING, row, rows_max=1)).values
+            if not waiting:
                 break
             await asyncio.sleep(CANARY_LOOK_SECONDS)
         else:
+            failed = f" Its last attempt failed: {error_line(*waiting[0])}." if waiting[0][0] else ""
             raise CanaryDied(
                 f"Letter {letter.id} was sent back as {as_text(sent)} and was not handled within {CANARY_SECONDS:.0f} s; "
-                f"the others were left where they are. `penstock why {as_text(sent)}` says what it waits for."
+                f"the others were left where they are.{failed}",
+                hint=f"`penstock why {as_text(sent)}` says what it waits for.",
+                waits=None if failed else as_text(sent),
             )
         died: list[Any] = (await engine.read("", BY_ID, {"id": sent}, rows_max=1)).values
         if died:

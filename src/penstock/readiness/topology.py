@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Protocol
 
+from penstock.model.queue import is_internal
 from penstock.readiness.lints import Finding, Written, written
-
-INTERNAL = ("cron.", "object.", "workflow.", "penstock.")
 
 
 class Looked(Protocol):
@@ -32,7 +31,7 @@ def loose_ends(queues: Iterable[Looked], modules: Iterable[ModuleType], *, alert
     queues = list(queues)
     sources = [source for module in modules if (source := written(module)) is not None]
     made = {cls for source in sources for cls in _made(source)}
-    for queue in filter(lambda queue: _is_own(queue.name), queues):
+    for queue in filter(lambda queue: not is_internal(queue.name), queues):
         place = _place(queue.name, sources)
         for name, cls in (queue.accepts or {}).items():
             if queue.batch_handler is None and name not in queue.handlers:
@@ -48,11 +47,7 @@ def loose_ends(queues: Iterable[Looked], modules: Iterable[ModuleType], *, alert
 
 def unwatched(queues: Iterable[Looked]) -> list[Looked]:
     """Return the app's own queues whose dead letters no handler takes."""
-    return [queue for queue in queues if _is_own(queue.name) and queue.dead_handler is None]
-
-
-def _is_own(name: str) -> bool:
-    return not name.startswith(INTERNAL) and not name.endswith("-dlq")
+    return [queue for queue in queues if not is_internal(queue.name) and queue.dead_handler is None]
 
 
 def _made(source: Written) -> Collection[type]:

@@ -15,6 +15,7 @@ from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
 from penstock.model.outcome import Again, Dead, Settlement
+from penstock.model.queue import is_internal
 from penstock.model.times import iso_z
 from penstock.runtime.dueloop import Source
 from penstock.runtime.engine import Engine
@@ -141,7 +142,7 @@ class Worker:
                 self.slots.note(delivery.seq, running.KIND_MESSAGE)
 
     def _started(self) -> None:
-        engine, queues = self._engine, [consumer.queue for consumer in self._consumers]
+        engine, queues = self._engine, [each.queue for each in self._consumers if not is_internal(each.queue)]
         engine.events.emit(WorkerStarted(engine.writer.workers.me, engine.store.location, queues))
         self._give_sign()
         engine.due.begin(self._consumers)

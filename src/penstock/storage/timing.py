@@ -146,7 +146,7 @@ class StoredTimers:
 
     def _trigger(self, name: str, now: int) -> bool:
         session = self._session
-        rows: list[Any] = session.rows("timing.schedule", {"name": name})
+        rows: list[Any] = session.rows("timing.fire_by_hand", {"name": name})
         if not rows:
             return False
         ((queue, type_, rule),) = rows

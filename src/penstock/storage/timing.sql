@@ -121,11 +121,12 @@ set paused = :paused,
 where kind = :kind
 and name = :name;
 
--- name: schedule
-select queue, type, rule
-from penstock_timers
+-- name: fire_by_hand
+update penstock_timers
+set number = number + 1
 where kind = 'cron'
-and name = :name;
+and name = :name
+returning queue, type, rule;
 
 -- name: timers
 select kind, name, due, number, queue, rule, paused

@@ -87,7 +87,7 @@ class Health:
             (counted,) = await app.db.rows(COUNTED)
             checks["queues"] = {"status": "ok", **queues.asdict(), **counted.asdict()}
             me = engine.writer.workers.me
-            others = [worker for worker in await overview.workers(app.db) if worker.id != me]
+            others = [each for each in await overview.processes(app.db) if each.id != me]
             checks["workers"] = {"status": "ok", "count": len(others)}
             (runs,) = await app.db.rows(RUNS, late=engine.clock.now() - int(LATE_SECONDS * 1_000_000))
             bad = runs["failed"] or (others and runs["late"])
