@@ -1,4 +1,4 @@
-"""What a statement of a user or an HTTP client may touch, and how much it may take. SQLite enforces both."""
+"""Authorizes statements of the app and of HTTP clients, and limits their time, memory and lengths. SQLite enforces both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIKE_BYTES_MAX = 50  # of a pattern, as on D1: matching takes the text's length 
 LIKE_WEIGHT = 12  # values that one match counts as
 ARGUMENTS_MAX = 32  # of a function, as on D1
 MEMORY_MAX = 256_000_000  # that SQLite may allocate while a client's statement runs: for sorting, most of all
-LOOK_SECONDS = 0.02  # how often memory and time are looked at
+LOOK_SECONDS = 0.02  # between two checks of memory and time
 
 
 def _codes(names: str) -> set[int]:
@@ -37,9 +37,9 @@ _FORBIDDEN = _codes("TRANSACTION SAVEPOINT ATTACH DETACH PRAGMA") | _codes(
     "CREATE_TEMP_INDEX CREATE_TEMP_TABLE CREATE_TEMP_TRIGGER CREATE_TEMP_VIEW"
 )
 _MODIFIES = _codes("INSERT UPDATE DELETE")
-_KEEPS_HOUSE = _codes("ALTER_TABLE DROP_TABLE DROP_INDEX DROP_VIEW")  # SQLite then reads and changes its own tables
-_DEFINES = _codes("CREATE_TABLE CREATE_INDEX CREATE_VIEW") | _KEEPS_HOUSE
-_SCHEMA = {"sqlite_master", "sqlite_temp_master"}  # under these names SQLite asks, and lets nobody else write them
+_REWRITES_SCHEMA = _codes("ALTER_TABLE DROP_TABLE DROP_INDEX DROP_VIEW")  # SQLite then reads and changes its own tables
+_DEFINES = _codes("CREATE_TABLE CREATE_INDEX CREATE_VIEW") | _REWRITES_SCHEMA
+_SCHEMA = {"sqlite_master", "sqlite_temp_master"}  # SQLite's own names; it never lets a statement write them directly
 _INTERNALS = {"dbstat", "bytecode", "tables_used"}  # tables that show the file's pages or other statements' programs
 _SLOW = {"instr": 1, "replace": 1, "trim": 10, "ltrim": 10, "rtrim": 10, "unhex": 10, "json_patch": 10}  # by comparison
 _UNBOUNDED = ("load_extension", "fts3_tokenizer", "json_pretty", "geopoly_", "rtree")
@@ -52,7 +52,7 @@ def _permit(*_: object) -> bool:
 
 
 class Guard:
-    """Authorizes what users' statements do. SQLite asks it whenever it prepares a text."""
+    """The authorizer of one connection. SQLite calls it when it prepares a statement."""
 
     def __init__(self, connection: apsw.Connection, calls: str) -> None:
         """`calls` is a query for the most values that the definitions of a table let a statement compute."""
@@ -78,9 +78,9 @@ class Guard:
         return apsw.SQLITE_DENY
 
     def users(self) -> AbstractContextManager[None]:
-        """Statements of the app's own code: they read everything and write what is not the engine's."""
+        """Authorize the app's statements: they read everything and write what is not the engine's."""
         self._begin()
-        return self._on_duty(self._as_user)
+        return self._deciding(self._as_user)
 
     def ask(self, sql: str, bound: dict[str, Bindable], allowance: Allowance) -> tuple[tuple[str, ...], list[Values]]:
         """Run one statement of an HTTP client within its rights and its allowance."""
@@ -105,7 +105,7 @@ class Guard:
 
     @contextmanager
     def _client(self, size_max: int) -> Iterator[None]:
-        """One statement of an HTTP client, which has to be prepared inside: it must not come from the cache."""
+        """Authorize and limit a client's statement, which is prepared inside: one from the cache was authorized before."""
         limits = {
             apsw.SQLITE_LIMIT_LENGTH: max(isqrt(COMPARISONS_MAX), size_max),  # until the statement is known
             apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: LIKE_BYTES_MAX,
@@ -114,16 +114,16 @@ class Guard:
         self._begin()
         before = {limit: self._connection.limit(limit, value) for limit, value in limits.items()}
         try:
-            with self._on_duty(self._as_client):
+            with self._deciding(self._as_client):
                 yield
         finally:
             for limit, value in before.items():
                 self._connection.limit(limit, value)
 
     def _bound_length(self, sql: str) -> int:
-        """Limits values to a length at which no one step of the prepared statement takes long; returns it."""
+        """Limit values to a length at which no step of the prepared statement takes long, and return it."""
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, LENGTH_MAX)
-        with self._on_duty(_permit):
+        with self._deciding(_permit):
             hidden = sum(self._connection.execute(self._calls, (table,)).get for table in self._tables)
         length = min(LENGTH_MAX, WORK_BYTES_MAX // (len(sql) // 4 + self._asked + int(hidden) + 1))
         if self._slow:
@@ -132,7 +132,7 @@ class Guard:
         return length
 
     @contextmanager
-    def _on_duty(self, decide: _Decides) -> Iterator[None]:
+    def _deciding(self, decide: _Decides) -> Iterator[None]:
         before, self._decide = self._decide, decide
         try:
             yield
@@ -160,7 +160,7 @@ class Guard:
             self.defined.add(operation)
         elif operation in _MODIFIES and one.startswith("sqlite_") and one not in _SCHEMA:
             # `analyze` deletes from its tables by a statement of its own; without them plans are merely the usual ones.
-            return bool(self.defined & _KEEPS_HOUSE) or (operation == apsw.SQLITE_DELETE and "_stat" in one)
+            return bool(self.defined & _REWRITES_SCHEMA) or (operation == apsw.SQLITE_DELETE and "_stat" in one)
         return True
 
     def _as_client(self, operation: int, one: str, two: str, database: str | None, inside: str | None) -> bool:
@@ -185,7 +185,7 @@ class Guard:
             counts = inside is not None and inside.startswith(f"{ENGINE_PREFIX}count_")
             return (not column and table in self._behind_views) or (counts and table == f"{ENGINE_PREFIX}counts")
         if table.startswith("sqlite_"):
-            return bool(self.defined & _KEEPS_HOUSE) or (bool(self.defined) and column == "rowid")
+            return bool(self.defined & _REWRITES_SCHEMA) or (bool(self.defined) and column == "rowid")
         return table not in _INTERNALS
 
     def hides_calls(self, sql: str) -> bool:
@@ -206,7 +206,7 @@ class Guard:
 
 @contextmanager
 def at_most(connection: apsw.Connection, seconds: float, sql: str, *, memory_max: int | None = None) -> Iterator[None]:
-    """Interrupts a statement that takes longer, or more memory. Raises StatementFailed."""
+    """Interrupt a statement that takes longer, or more memory. Raises StatementFailed."""
     ends, done, reason = time.perf_counter() + seconds, Event(), ""
     most = None if memory_max is None else apsw.memory_used() + memory_max
 
