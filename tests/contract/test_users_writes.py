@@ -11,7 +11,7 @@ from penstock.contracts.store import Store
 from penstock.model.errors import BadParameter, BadStatement, LostUpdate, NotYetCommitted, StatementFailed
 from penstock.model.outcome import DONE
 from tests.contract.inspection import Inspect
-from tests.contract.material import ITEMS, NEW_ITEM, Desk, message, migration, read_rows, sheet
+from tests.contract.material import ITEMS, NEW_ITEM, Desk, Sheet, message, migration, read_rows, sheet
 
 STOCK = "select stock from shop where id = 1"
 RENAME = "update shop set name = :name where id = :id"
@@ -314,3 +314,13 @@ def test_the_transaction_ends_with_its_function(shop: Desk, store: Store) -> Non
         kept[0].write(NEW_ITEM, id=1, name="late")
 
     assert read_rows(store, ITEMS) == []
+
+
+def test_the_same_statement_of_two_tasks_is_measured_for_each(shop: Desk) -> None:
+    units = [Sheet(None, task) for task in ("a", "b", "a")]
+    for number, unit in enumerate(units, 1):
+        unit.write(NEW_ITEM, id=number, name="lamp")
+
+    committed = shop.commit(*units)
+
+    assert [task for task, _ in committed.measures if task in ("a", "b")] == ["a", "b", "a"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import datetime
+from itertools import pairwise
 
 import pytest
 
@@ -321,3 +323,21 @@ async def test_an_item_that_was_refused_is_not_tried_again_in_the_same_tick(mode
         assert len(tries) > 1, "they were tried again later"
         for items in tries.values():
             assert len(items) == len(set(items)), "one was asked for twice"
+
+
+@virtual
+async def test_a_failed_item_waits_a_minute_and_twice_as_long_each_time() -> None:
+    tries: list[datetime] = []
+
+    async def work(_item: str) -> None:
+        tries.append(datetime.fromisoformat(await shelf.app.db.now()))
+        raise OSError("poison")
+
+    shelf = Shelf(work)
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, "a")
+        await shop.advance(hours=2)
+
+    waited = [(later - earlier).total_seconds() for earlier, later in pairwise(tries)]
+    assert len(waited) == 4
+    assert all(seconds >= 60 * 2**place - 1 for place, seconds in enumerate(waited)), waited

@@ -429,3 +429,24 @@ async def test_a_run_whose_steps_together_take_longer_than_a_slice_goes_on_in_an
         await test.advance(seconds=20 * 40 + 20)
         assert (await handle.status()).state == "complete"
         assert lab.did == [str(number) for number in range(20)]
+
+
+@virtual
+async def test_a_run_knows_when_it_was_started_whenever_it_goes_on() -> None:
+    lab = Lab()
+    seen: list[datetime] = []
+
+    @lab.app.workflow
+    async def research(run: ps.Run) -> None:
+        seen.append(run.started_at)
+        await run.sleep(seconds=3_600)
+        seen.append(run.started_at)
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            research.start()
+        await test.advance(hours=2)
+
+    assert len(seen) == 3, "before the sleep twice, and after it"
+    assert len(set(seen)) == 1
+    assert seen[0].tzinfo is UTC

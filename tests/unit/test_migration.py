@@ -190,6 +190,7 @@ def test_what_cannot_run_in_a_migration_is_refused(sql: str, message: str) -> No
 
 def test_every_problem_is_listed_with_its_line() -> None:
     assert [problem.line for problem in lint("begin;\ndrop table a;\n\ncommit;")] == [1, 2, 4]
+    assert [problem.line for problem in lint("select 1;\n\0")] == [1]  # a file that cannot be read at all
 
 
 @pytest.mark.spec("A8-11")

@@ -20,7 +20,7 @@ from tools.mutate.choosing import assigned, enclosing, header_end, varied
 from tools.mutate.recording import FAILED_SECONDS, FOLDER
 
 # Killed processes, seeded histories and followed pages take minutes and rarely depend on one line.
-RECORDED = ("tests/unit", "tests/contract", "tests/flow", "tests/systems", "tests/moving", "tests/upgrade", "tests/web")
+RECORDED = tuple(f"tests/{name}" for name in "unit contract flow systems moving upgrade web luck".split())
 LEFT_OUT = ("tests/unit/test_bench_", "tests/web/test_fuzz.py", "tests/systems/appstore/test_demo")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.mutate.recording")
 

@@ -94,6 +94,16 @@ def test_the_blocks_in_which_keywords_are_compared_change_nothing(monkeypatch: p
     assert whole.weight.tolist() == parts.weight.tolist()
 
 
+def test_the_blocks_hold_every_keyword_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    keywords = sparse.csr_matrix(np.ones((7, 3), np.float32))
+    monkeypatch.setattr(graph, "BLOCK_PAIRS", 45)
+
+    blocks = list(graph._blocks(keywords, keywords.T.tocsr()))
+
+    assert [each for start, end in blocks for each in range(start, end)] == list(range(7))
+    assert len(blocks) > 1
+
+
 def test_a_keyword_has_ten_neighbours_of_its_own_at_most() -> None:
     rankings = ranked([[0, 1, 2, 10 + keyword] for keyword in range(40)])
     edges = neighbours(rankings, telling(rankings))

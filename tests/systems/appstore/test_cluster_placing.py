@@ -101,6 +101,12 @@ def told(titles: list[str], developers: list[int]) -> Said:
     return said(titles, np.array(developers, np.int32))
 
 
+def test_an_unknown_developer_is_none_of_the_known_ones() -> None:
+    found = told(["Rain Radar", "Rain Sounds", "Rain Alarm"], [-1, 5, 5])
+
+    assert found.developers[found.words.index("rain")] == 2
+
+
 def test_a_word_of_one_developer_is_a_brand_however_many_apps_have_it() -> None:
     found = told(["Zumba Sleep", "Zumba Budget", "Noka Sleep", "Noka: the Rain"], [1, 1, 2, 2])
     assert found.common == {"sleep"}

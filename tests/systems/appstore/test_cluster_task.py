@@ -13,7 +13,7 @@ import pytest
 import penstock as ps
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
-from penstock_systems.appstore.cluster import libraries, saving, task
+from penstock_systems.appstore.cluster import crawled, libraries, saving, task
 from penstock_systems.appstore.crawl.rankings import CHANGED_AT
 from penstock_systems.appstore.scores import competitiveness
 from tests.systems.appstore.conftest import Opened, Pipeline
@@ -431,6 +431,8 @@ async def test_a_good_market_lends_priority_to_its_apps_and_keywords(pipeline: O
         await write(it, "update app_registry set enrich_priority = 95 where track_id = 1000")
         await write(it, "update crawl_keywords set priority = 48 where keyword = 'snore'")
         await run_task(it, "cluster")
+        [step] = await it.sql("select counts from pipeline_steps where name = 'reprioritise'")
+        assert msgspec.json.decode(step.counts)["apps"] == 12
         apps, words = await priorities(it)
         assert {id: priority for id, priority in apps.items() if id >= 2_000} == dict.fromkeys(range(2_000, 2_012), 0)
         assert apps[1_000] == 100
@@ -469,3 +471,15 @@ async def test_rows_are_saved_in_units_of_bounded_size(pipeline: Opened, monkeyp
         await run_task(it, "cluster")
         assert {len(words) for words in (await keywords_of(it)).values()} == {6}
         assert len(units) > 3
+
+
+async def test_an_app_without_genre_or_developer_is_read_as_one_whose_genre_and_developer_are_unknown(
+    pipeline: Opened,
+) -> None:
+    async with clustering(pipeline) as it:
+        await insert_apps(it, {"track_id": 1}, {"track_id": 2, "primary_genre": "Games", "developer_id": 7})
+
+        registry = (await crawled.crawled()).registry
+
+        assert list(registry.track_id) == [1, 2]
+        assert (list(registry.genre), list(registry.developer)) == ([-1, 0], [-1, 7])

@@ -18,6 +18,7 @@ from tests.extent import sampled
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import THEN, crawling, day, insert_apps, leap, run_task, write
 
+PHASES = "select phase from pipeline_log where task = 'daily' order by created_at"
 STEPS = "select name, status from pipeline_steps order by name"
 
 
@@ -65,6 +66,7 @@ async def test_a_part_that_fails_harms_no_other_and_alone_is_done_again(
         [run] = await it.sql("select status, error from pipelines")
         assert tuple(run) == ("failed", "velocity: ZeroDivisionError: no days")
         assert ("daily-run", "[Pipeline] Daily run failed: 1 parts") in alerts
+        assert [row.phase for row in await it.sql(PHASES)] == ["failed"]
 
         ran.clear()
         broken.clear()
@@ -73,6 +75,7 @@ async def test_a_part_that_fails_harms_no_other_and_alone_is_done_again(
         [run] = await it.sql("select status, error from pipelines")
         assert tuple(run) == ("done", None)
         assert ("daily-run", "recovered") in alerts
+        assert [row.phase for row in await it.sql(PHASES)] == ["failed", "done"]
 
 
 @pytest.mark.spec("B8-T34")

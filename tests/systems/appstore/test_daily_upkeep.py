@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -297,6 +298,25 @@ def test_an_answer_that_is_none_cannot_be_read(body: bytes) -> None:
         volumes.read(body)
 
 
+@pytest.mark.only_on("sqlite")
+@pytest.mark.parametrize(
+    "code, raised",
+    [
+        (19_999, ps.Refused),
+        (20_000, None),
+        (20_099, None),
+        (20_100, ps.Refused),
+        (49_999, ps.Refused),
+        (50_000, ps.Unavailable),
+    ],
+)
+def test_an_answer_holds_if_its_own_code_is_of_the_20_000s(code: int, raised: type[Exception] | None) -> None:
+    body = b'{"status_code": %d, "status_message": "", "cost": 0, "tasks": []}' % code
+
+    with pytest.raises(raised) if raised else nullcontext():
+        assert volumes.read(body).status_code == code
+
+
 # -- costs ------------------------------------------------------------------------------------------------
 
 
@@ -316,6 +336,9 @@ async def test_the_month_so_far_is_told_with_its_dearest_tasks(
 
 
 @pytest.mark.spec("B7-07")
-async def test_records_of_handled_messages_that_nobody_removed_are_told_of(pipeline: Opened) -> None:
+async def test_records_of_handled_messages_that_nobody_removed_are_told_of(
+    pipeline: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
     async with crawling(pipeline):
         assert await costs.check_dedup(await shared.db.now()) == {"stale": 0}
+        assert "dedup.stale" not in caplog.messages

@@ -45,6 +45,22 @@ def test_the_rule_for_what_was_just_found_at_its_edges(title: str, made: list[st
     assert discovered(title, "latin") == made
 
 
+def test_the_first_300_characters_of_a_text_are_read() -> None:
+    assert words(" " * 295 + "maths") == ["maths"]
+    assert words(" " * 296 + "maths") == ["math"]
+
+
+def test_an_app_gives_25_keywords_at_most() -> None:
+    title, subtitle = (" ".join(f"{first}word{n}" for n in "abcdefghijkl") for first in "xy")
+
+    assert len(of_app(title, subtitle)) == 25
+
+
+def test_the_first_letter_decides_how_long_a_word_of_another_script_has_to_be() -> None:
+    assert discovered("\uac00b") == ["\uac00b"]  # Korean: two letters are enough
+    assert discovered("b\uac00") == []
+
+
 @pytest.mark.spec("B2-20", "G2-27")
 def test_an_app_gives_its_title_its_subtitle_their_pairs_words_of_both_and_long_words() -> None:
     assert of_app("Calm Sleep Meditation", "Relax and Breathe") == [
