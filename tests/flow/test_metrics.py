@@ -14,7 +14,7 @@ from penstock.contracts.history import HistoryFile
 from penstock.metrics import book
 from penstock.metrics.asking import named
 from penstock.metrics.book import PointsDropped, PointsFailed, PointsRefused, QuotaSpent
-from penstock.metrics.dataset import Dataset
+from penstock.metrics.standard import Dataset
 from penstock.model.errors import BadApp, BadParameter, StoreUnavailable, TooManyRows
 from penstock.queues.queue import Queue
 from penstock.runtime.events import EngineEvent

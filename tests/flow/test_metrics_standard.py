@@ -12,8 +12,8 @@ import pytest
 import penstock as ps
 from penstock.config import Config
 from penstock.metrics import standard
-from penstock.metrics.dataset import Dataset
 from penstock.metrics.sampling import Fact, look
+from penstock.metrics.standard import Dataset
 from penstock.model.errors import StoreUnavailable
 from penstock.storage.sqlite.store import SqliteStore
 from penstock.testing import TestApp, virtual

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from penstock.storage.sqlite.checkpoint import LOG_BYTES_KEPT
+from penstock.storage.sqlite.session import LOG_BYTES_KEPT
 from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.conftest import at_a_desk
 from tests.contract.inspection import SqliteInspect, check_conservation

@@ -12,7 +12,7 @@ import pytest
 
 import penstock
 from penstock.model.errors import BadConfig
-from penstock.model.limits import CLOUDFLARE, DAY, HandlerKind, Limits, check_dedup, profile
+from penstock.model.limits import CLOUDFLARE, DAY, Limits, check_dedup, profile
 
 # Every row of the platform's table, field by field.
 PLATFORM: dict[str, object] = {
@@ -109,7 +109,7 @@ def test_the_local_profile_is_the_default_and_only_protects_the_machine() -> Non
 
     assert profile("local") == Limits()
     assert {name: limits[name] for name in MACHINE} == MACHINE
-    assert {profile("local").invocation(kind).wall_seconds for kind in _kinds()} == {900}
+    assert {getattr(profile("local"), name).wall_seconds for name in INVOCATIONS} == {900}
 
 
 @pytest.mark.spec("G7-02", "A15-07")
@@ -126,10 +126,8 @@ def test_the_local_profile_is_the_default_and_only_protects_the_machine() -> Non
         ("local", "http", 900, None),
     ],
 )
-def test_each_kind_of_handler_has_limits_of_its_own(
-    name: str, kind: HandlerKind, wall: float, cpu: float | None
-) -> None:
-    allowed = profile(name).invocation(kind)
+def test_each_kind_of_handler_has_limits_of_its_own(name: str, kind: str, wall: float, cpu: float | None) -> None:
+    allowed = getattr(profile(name), f"{kind}_invocation")
 
     assert (allowed.wall_seconds, allowed.cpu_seconds) == (wall, cpu)
 
@@ -154,8 +152,8 @@ def test_every_number_can_be_overridden_and_leaves_the_profile_as_it_was() -> No
 def test_what_a_handler_may_use_can_be_overridden_from_a_file() -> None:
     changed = profile("cloudflare", cron_invocation={"wall_seconds": 60})
 
-    assert changed.invocation("cron").wall_seconds == 60
-    assert changed.invocation("http").wall_seconds == 30
+    assert changed.cron_invocation.wall_seconds == 60
+    assert changed.http_invocation.wall_seconds == 30
 
 
 @pytest.mark.parametrize(
@@ -205,10 +203,6 @@ def test_dedup_records_may_not_go_before_a_message_can_still_arrive() -> None:
 
     assert profile("cloudflare", dedup_seconds=7 * DAY).dedup_seconds == 7 * DAY  # the default retention is 4 days
     check_dedup(CLOUDFLARE, retention_seconds=14 * DAY)
-
-
-def _kinds() -> tuple[HandlerKind, ...]:
-    return ("queue", "cron", "http")
 
 
 def test_code_reads_every_limit() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.zones import Rules, adapt
+from penstock.control.zones_state import Rules, adapt
 from penstock.model.errors import BadConfig
 
 RULES = Rules()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.control.outcomes import ErrorClass, Tally, tally
 from penstock.control.pace import outcome_of
+from penstock.control.zones_tick import ErrorClass, Tally, tally
 from penstock.model.errors import Gone, Permanent, Refused, Throttled, Unavailable, Unparsable
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.control.pilot import Outcome
-from penstock.control.zones import Rules
+from penstock.control.zones_state import Rules
 from penstock.control.zones_tick import reset, start, stop
 from penstock.control.zoning import Zones
 

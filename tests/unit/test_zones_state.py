@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.zones import Rules
 from penstock.control.zones_state import (
     Minute,
     Minutes,
+    Rules,
     ZonesState,
     added,
     changed,

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.outcomes import Tally
-from penstock.control.zones import Rules
-from penstock.control.zones_state import ZonesState, changed, fresh, load, measured, success_rate
-from penstock.control.zones_tick import Step, begin, idle, reset, settle, start, stop, tune, wake
+from penstock.control.zones_state import Rules, ZonesState, changed, fresh, load, measured, success_rate
+from penstock.control.zones_tick import Step, Tally, begin, idle, reset, settle, start, stop, tune, wake
 from penstock.model.errors import BadParameter
 
 NOON = 1_794_744_000_000  # a whole minute

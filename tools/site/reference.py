@@ -120,7 +120,7 @@ CONCEPTS = (
         ("penstock.metrics",),
         (
             ("app.metrics", "penstock.metrics.standard:Datasets"),
-            ('app.metrics("name")', "penstock.metrics.dataset:Dataset"),
+            ('app.metrics("name")', "penstock.metrics.standard:Dataset"),
         ),
     ),
     Concept(

@@ -5,18 +5,26 @@ Every function takes a state and gives a new one. Whoever calls it saves that an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from penstock.control.outcomes import Tally
-from penstock.control.zones import Action, Adapted, Rules, adapt, critical, halved
+import msgspec
+
 from penstock.control.zones_state import (
+    Action,
+    Adapted,
     Cooldown,
     Minute,
+    Rules,
     ZonesState,
+    adapt,
     added,
     changed,
     cooled,
+    critical,
     fresh,
+    halved,
     measured,
     remeasured,
     success_rate,
@@ -27,6 +35,51 @@ from penstock.model.errors import BadParameter
 START_AFTER_MS = 1_000
 BLOCKED_PERCENT = 90  # a batch with so many rate limits met a wall; waiting for the window would send more against it
 BLOCKED_MIN = 5
+
+
+class ErrorClass(StrEnum):
+    RATE_LIMIT = "rate_limit"
+    SERVER_ERROR = "server_error"
+    TIMEOUT = "timeout"
+    NOT_FOUND = "not_found"
+    PARSE_ERROR = "parse_error"
+    UNKNOWN = "unknown"
+
+    @property
+    def of_the_item(self) -> bool:
+        """Whether it says nothing about how fast the service may be asked."""
+        return self in (ErrorClass.NOT_FOUND, ErrorClass.PARSE_ERROR)
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """How the items of one tick ended. Skipped ones neither raise nor lower the success rate."""
+
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    rate_limited: int = 0  # of the failed ones
+
+    @property
+    def outcomes(self) -> int:
+        return self.completed + self.failed
+
+    @property
+    def items(self) -> int:
+        return self.completed + self.failed + self.skipped
+
+
+def tally(outcomes: Iterable[ErrorClass | None]) -> Tally:
+    """Counts how items ended; None is a success."""
+    completed = failed = skipped = limited = 0
+    for outcome in outcomes:
+        if outcome is None:
+            completed += 1
+        elif outcome.of_the_item:
+            skipped += 1
+        else:
+            failed += 1
+            limited += outcome is ErrorClass.RATE_LIMIT
+    return Tally(completed, failed, skipped, limited)
 
 
 class Wake(NamedTuple):

@@ -8,11 +8,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.control.outcomes import ErrorClass, tally
 from penstock.control.pilot import Decision
-from penstock.control.zones import Rules
-from penstock.control.zones_state import ZonesState, fresh, load
-from penstock.control.zones_tick import Step, Tick, begin, idle, settle, start, tune, wake
+from penstock.control.zones_state import Rules, ZonesState, fresh, load
+from penstock.control.zones_tick import ErrorClass, Step, Tick, begin, idle, settle, start, tally, tune, wake
 from penstock.model.errors import BadMessage
 
 # The pilot's words for how an item ended, beside the error classes' own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -9,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.contracts.ledger import Atomic, Line, Transaction, Write, WriteMany
+from penstock.contracts.store import PROBE
 from penstock.data import archive, counts, inserts, overview
 from penstock.data.old import Old, TimeUnit, key_columns, old, refuse_other_units
-from penstock.data.probes import Probes
 from penstock.data.usage import MonthUsage, month_usage
 from penstock.model.errors import BadParameter, BadStatement, StatementFailed, TooManyRows
 from penstock.model.forecast import Forecast
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 ROWS_MAX = 10_000  # what one read may bring into memory; `pages` reads more, a page at a time
 PAGE_ROWS_MAX = 10_000
 PORTION_MAX = 10_000  # rows in one commit: others wait for it
+_LIMIT = re.compile(r"\blimit\s+(\d+|:\w+)\s*;?\s*$", re.IGNORECASE)
+_WHERE = re.compile(r"\b(where|order\s+by|group\s+by|distinct)\b", re.IGNORECASE)
+_EXPLAIN = {"sqlite": "explain query plan ", "postgres": "explain (costs off) "}
+_WALKS = {
+    "sqlite": re.compile(r"^(SCAN (?!.*USING (COVERING )?INDEX)|USE TEMP B-TREE|.*AUTOMATIC)"),
+    "postgres": re.compile(r"^[ >-]*((Parallel )?Seq Scan|(Incremental )?Sort|Hash ?Aggregate|Group|Unique)"),
+}
 
 
 class Folder(Protocol):
@@ -300,3 +308,46 @@ def _delete(rows: Old, keys: Sequence[str]) -> str:
         f"delete from {rows.table} where ({names}) in "
         f"(select {names} from {rows.table} where {rows.condition} limit :chunk)"
     )
+
+
+class Reading(Protocol):
+    async def dialect(self) -> str: ...
+    async def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]: ...
+
+
+class Probes:
+    """Knows which texts were proven."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._proven: set[str] = set()
+
+    async def exists(self, sql: str, given: object, named: dict[str, object]) -> bool:
+        await self._prove(sql, given, named)
+        return bool(await self._reading.rows(PROBE + sql, given, **named))
+
+    async def more_than(self, most: int, sql: str, given: object, named: dict[str, object]) -> bool:
+        text = f"{sql.strip().rstrip(';')} limit :at_most"
+        more = dict(given) if isinstance(given, Mapping) else {}
+        bound = {**more, **named, "at_most": most + 1}
+        await self._prove(text, bound, {})
+        return len(await self._reading.rows(PROBE + text, bound)) > most
+
+    async def _prove(self, sql: str, given: object, named: dict[str, object]) -> None:
+        """A probe says how many rows it wants at most, and finds them through an index; a look at any row needs none."""
+        if sql in self._proven:
+            return
+        readable(sql)
+        if not _LIMIT.search(sql):
+            raise BadStatement(f"A probe ends with `limit 1`: {one_line(sql)}", sql=sql)
+        if _WHERE.search(sql):
+            dialect = await self._reading.dialect()
+            plan = await self._reading.rows(PROBE + _EXPLAIN[dialect] + sql, given, **named)
+            walks = [step.strip(" ->") for row in plan if _WALKS[dialect].match(step := str(row[-1]))]
+            if walks:
+                raise BadStatement(
+                    f"This probe reads more than the rows it returns ({walks[0]}): {one_line(sql)}. Give it an index; a "
+                    "partial one with the same condition stays small.",
+                    sql=sql,
+                )
+        self._proven.add(sql)

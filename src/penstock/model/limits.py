@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from math import isinf
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 
@@ -22,7 +22,6 @@ CountFromZero = Annotated[int, msgspec.Meta(ge=0)]
 Rounds = Annotated[int, msgspec.Meta(ge=2, le=ROUNDS_MAX)]
 Bytes = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
-HandlerKind = Literal["queue", "cron", "http"]
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,16 +84,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     history_seconds: Seconds = 90 * DAY
     metric_writes_per_day_max: Count | None = None
     metric_reads_per_day_max: Count | None = None
-
-    def invocation(self, kind: HandlerKind) -> Invocation:
-        """What one run of a handler of this kind may use."""
-        match kind:
-            case "queue":
-                return self.queue_invocation
-            case "cron":
-                return self.cron_invocation
-            case "http":
-                return self.http_invocation
 
     @property
     def retry(self) -> Retry:
