@@ -21,6 +21,7 @@ from penstock.cron.task import Probe
 from penstock.data.database import Database
 from penstock.data.migrations import apply, found_in
 from penstock.model import presets
+from penstock.model.arguments import Count, FromZero, Positive, Range, checked
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import type_name
 from penstock.model.errors import BadApp
@@ -104,6 +105,7 @@ class App(Outside):
 
     # -- putting it together ----------------------------------------------------------------------------
 
+    @checked
     def queue(
         self,
         name: str,
@@ -165,6 +167,7 @@ class App(Outside):
         if f"{queue.name}-dlq" not in self.queues:
             self.queues[f"{queue.name}-dlq"] = dead_letter_queue(self, queue, self.dead)
 
+    @checked
     def cron(
         self,
         expression: str,
@@ -196,6 +199,7 @@ class App(Outside):
             wall=wall,
         )
 
+    @checked
     def object(self, cls: type[AnyObject], *, tag: str | None = None, hint: str | None = None) -> Namespace[AnyObject]:
         """Objects of a class, by name: `counters = app.object(Counter)`, then `await counters["main"].add(1)`. A `tag` (v1,
         v2 ...) says in which order classes were introduced. `hint` is the place of those created without one."""
@@ -209,16 +213,17 @@ class App(Outside):
         self._objects[cls.__name__] = ObjectClass(cls, tag)
         return namespace
 
+    @checked
     def controller(
         self,
         name: str,
         *,
         mode: str = "pilot",
-        parallel: int = 32,
-        rate: tuple[float, float] = (0.001, 1_000.0),
-        timeout: float = 60.0,
-        rest: tuple[float, float] = REST,
-        gather: float = GATHER_SECONDS,
+        parallel: Count = 32,
+        rate: Range = (0.001, 1_000.0),
+        timeout: Positive = 60.0,
+        rest: Range = REST,
+        gather: FromZero = GATHER_SECONDS,
         version: str = "1",
         alias: str | None = None,
         hint: str | None = None,
@@ -235,8 +240,9 @@ class App(Outside):
         defined = partial(Definition, mode=mode, version=version, parallel=parallel, rate=rate, hint=hint)
         return self.controllers.add(name, partial(defined, timeout_seconds=timeout, rest=rest, gather_seconds=gather))
 
+    @checked
     def pace(
-        self, name: str, *, rate: tuple[float, float] = (0.001, 1_000.0), parallel: int = 32, patience: float = 30.0
+        self, name: str, *, rate: Range = (0.001, 1_000.0), parallel: Count = 32, patience: FromZero = 30.0
     ) -> Permits:
         """A pace that handlers share: `store = app.pace("shop.example")`, then `async with store.permit():` around each
         call. Who would have to wait longer than `patience` gets `Throttled`, which sends its message back uncharged."""

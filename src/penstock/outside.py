@@ -14,6 +14,7 @@ from penstock.gateway.models import Model
 from penstock.gateway.paid import Gateway
 from penstock.gateway.standins import StandIn
 from penstock.metrics.standard import Datasets
+from penstock.model.arguments import checked
 from penstock.model.usage import Measure
 from penstock.runtime.clock import ClockOf
 from penstock.runtime.unit import current_unit
@@ -78,6 +79,7 @@ class Outside:
 
         return PageCache(blobs, client, self._clock, **options)
 
+    @checked
     def gateway(self, *, budgets: Budgets | None = None, service: str | None = None) -> Gateway:
         """The way to what costs money: `app.gateway(budgets=ps.Budgets(run=0.50, day=2.0, month=20.0))`, in dollars. Calls
         are filed and added up under `service`, by default the app's name."""

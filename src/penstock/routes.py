@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
 from penstock.contracts.clock import Clock
+from penstock.model.arguments import FromZero, checked
 from penstock.model.errors import BadApp
 from penstock.model.stack import function_place
 
@@ -29,7 +30,8 @@ class Routes:
         self._clock = clock
         self._kept: dict[str, tuple[float, Any]] = {}  # cached answers by path, with the time of each
 
-    def add(self, path: str, *, cache: float = 0.0) -> Callable[[AnyQuestion], AnyQuestion]:
+    @checked
+    def add(self, path: str, *, cache: FromZero = 0.0) -> Callable[[AnyQuestion], AnyQuestion]:
         """Answers GET requests whose token has the scope app:read. With `cache` an answer is given again for so many seconds,
         so that whoever asks often makes nobody count anew."""
         self._check(path, path)
@@ -47,16 +49,15 @@ class Routes:
 
         return register
 
+    @checked
     def alias(self, path: str, controller: str) -> None:
         """Lets `{path}/status` and the other verbs reach a controller as `/v1/controllers/{controller}/status` does."""
         verbs = [f"{path}/{verb}" for verb in VERBS]
         self._check(path, *verbs)
         self.aliases |= dict.fromkeys(verbs, controller)
 
-    def _check(self, given: object, *paths: str) -> None:
-        if not isinstance(given, str) or any(
-            PATH.fullmatch(path) is None or path in self.known or path in self.aliases for path in paths
-        ):
+    def _check(self, given: str, *paths: str) -> None:
+        if any(PATH.fullmatch(path) is None or path in self.known or path in self.aliases for path in paths):
             raise BadApp(
                 f"{given!r} cannot be a route: write /v1/ and small letters, digits and -; each path has one function.",
                 path=given,

@@ -553,7 +553,7 @@ async def test_the_place_of_a_class_holds_for_objects_that_are_called_told_or_co
         async def pick(self, limit: int) -> list[int]:
             return []
 
-    with pytest.raises(BadApp, match="Controller 'goods': there is no place 'moon'"):
+    with pytest.raises(BadApp, match="Controller 'goods': hint is 'moon'"):
         app.controller("goods", hint="moon")(Prices)
     async with TestApp(app) as shop:
         await shelves["called"].add()

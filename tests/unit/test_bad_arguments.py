@@ -51,12 +51,12 @@ def test_a_database_that_is_no_path_and_no_url_is_refused(database: Any) -> None
 def test_a_setting_of_a_queue_that_is_no_number_is_named(settings: dict[str, Any]) -> None:
     (field,) = settings
 
-    with pytest.raises(BadApp, match=f"'jobs': {field} is"):
+    with pytest.raises(BadApp, match=rf"'jobs'\): {field} is"):
         ps.App("shop").queue("jobs", **settings)
 
 
-@pytest.mark.parametrize("name", [5, None, "", "a b", "x" * 300])
-def test_a_queue_needs_a_name(name: Any) -> None:
+@pytest.mark.parametrize("name", ["", "a b", "x" * 300])
+def test_a_queue_needs_a_name(name: str) -> None:
     with pytest.raises(BadApp, match="cannot name a queue"):
         ps.App("shop").queue(name)
 

@@ -14,6 +14,7 @@ from penstock.contracts.objects import ObjectRow
 from penstock.control.behind import MODES, ControllerObject, pace_of, tuned_pace
 from penstock.control.controller import Controller, Definition
 from penstock.control.status import status
+from penstock.model.arguments import check_ranges
 from penstock.model.errors import BadApp, NoSuchController, PenstockError
 from penstock.objects.host import Elsewhere, Host
 from penstock.objects.namespace import PLACES, Namespace, placed
@@ -53,13 +54,9 @@ class Controllers:
             made = definition(controller)
             if made.mode not in MODES:
                 raise BadApp(f"Controller {name!r}: there is no mode {made.mode!r}; there are {', '.join(MODES)}.")
-            if not 0 < made.rest[0] <= made.rest[1] or made.gather_seconds < 0:
-                raise BadApp(
-                    f"Controller {name!r}: rest={made.rest} and gather={made.gather_seconds} are seconds; "
-                    "a rest is (first, longest), longer than 0 and the longest last."
-                )
+            check_ranges(f"Controller {name!r}", rate=made.rate, rest=made.rest)
             if made.hint is not None and made.hint not in PLACES:
-                raise BadApp(f"Controller {name!r}: there is no place {made.hint!r}: {', '.join(PLACES)}.")
+                raise BadApp(f"Controller {name!r}: hint is {made.hint!r}; the places are {', '.join(PLACES)}.")
             self._definitions[name] = made
             if self._namespace is None:
                 kept = {"definitions": self._definitions, "opened": staticmethod(self._opened)}

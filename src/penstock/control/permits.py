@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.control.pace import outcome_of
 from penstock.control.piloting import PilotPace
+from penstock.model.arguments import check_ranges
 from penstock.model.errors import Throttled
 from penstock.objects.object import Object
 
@@ -47,6 +48,7 @@ class Permits:
         parallel: int,
         patience: float,
     ) -> None:
+        check_ranges(f"Pace {name!r}", rate=rate)
         self.name = name
         self._opened = opened
         self._remembered = remembered

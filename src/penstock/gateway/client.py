@@ -26,6 +26,7 @@ from penstock.gateway.failures import Forbidden, excerpt_of, failure_of, redacte
 from penstock.gateway.mounts import Asgi, Forwarded, Mounted
 from penstock.gateway.network import Network, Resolver, system_resolver
 from penstock.gateway.robots import FILE_BYTES_MAX, Robots
+from penstock.model.arguments import checked
 from penstock.model.errors import BadParameter, PenstockError, Unavailable, Unparsable
 from penstock.model.times import from_micros
 from penstock.runtime.clock import HostClock
@@ -156,6 +157,7 @@ class Client:
     JSON calls carry no User-Agent. Pages, and whatever asks robots.txt, carry `user_agent`.
     """
 
+    @checked
     def __init__(
         self,
         *,

@@ -58,7 +58,6 @@ class QueueSettings:
             ("messages_max", self.messages_max, 1),
             ("bytes_max", self.bytes_max, 1),
         ):
-            check_number(self.name, field_name, value, whole=field_name != "wait")
             if value is not None and not value >= least:
                 raise BadApp(f"Queue {self.name!r}: {field_name} is {value}; it must be at least {least}.")
         for field_name, positive in (
@@ -67,7 +66,6 @@ class QueueSettings:
             ("rate", self.rate),
             ("retention", self.retention_seconds),
         ):
-            check_number(self.name, field_name, positive)
             if positive is not None and not 0 < positive < inf:
                 raise BadApp(f"Queue {self.name!r}: {field_name} is {positive}; it must be more than 0.")
 
@@ -106,13 +104,6 @@ def _is_name(name: object) -> bool:
     return isinstance(name, str) and 0 < len(name) <= 100 and all(c.isalnum() or c in "-_." for c in name)
 
 
-def check_number(queue: str, field_name: str, value: object, *, whole: bool = False) -> None:
-    """Raise BadApp unless the value is None or a number."""
-    if value is None or (isinstance(value, int if whole else int | float) and not isinstance(value, bool)):
-        return
-    raise BadApp(f"Queue {queue!r}: {field_name} is {value!r}; give a {'whole number' if whole else 'number'}.")
-
-
 def from_limits(
     limits: Limits,
     name: str,
@@ -134,7 +125,6 @@ def from_limits(
         ("cpu", cpu, limits.cpu_seconds_max),
         ("retention", retention, limits.retention_seconds_max),
     ):
-        check_number(name, field_name, value)
         if value is not None and most is not None and value > most:
             raise BadApp(f"Queue {name!r}: {field_name} is {value:,}; it can be {most:,} at most.")
     kept = limits.retention_seconds if retention is None else retention

@@ -119,7 +119,7 @@ class Namespace(Generic[AnyObject]):
 def placed(hint: str | None) -> str | None:
     """Return the place that a hint leads to. Raise BadMessage for an unknown one."""
     if hint is not None and hint not in PLACES:
-        raise BadMessage(f"There is no place {hint!r}: {', '.join(PLACES)}.")
+        raise BadMessage(f"hint is {hint!r}; the places are {', '.join(PLACES)}.")
     return None if hint is None else PLACES[hint]
 
 

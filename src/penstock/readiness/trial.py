@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
+from penstock.model.arguments import Count, checked
 from penstock.model.errors import BadApp
 from penstock.model.times import parse_span
 from penstock.objects.namespace import MAIN, Namespace
@@ -71,8 +72,9 @@ class Trial:
     def __bool__(self) -> bool:
         return bool(self.stages)
 
+    @checked
     def stage(
-        self, name: str, *, within: str, push: Push | None = None, least: int | None = None
+        self, name: str, *, within: str, push: Push | None = None, least: Count | None = None
     ) -> Callable[[Question], Question]:
         """The next stage that the items go through. The first one is asked with no items: what it answers with are the
         items that are followed. It has passed when `least` of the items have, all of them unless told otherwise."""

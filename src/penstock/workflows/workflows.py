@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
+from penstock.model.arguments import FromZero, Positive, checked
 from penstock.model.errors import BadApp, NoSuchRun
 from penstock.model.limits import Limits
 from penstock.model.message import PRIORITIES, PRIORITY_NORMAL
@@ -53,6 +54,7 @@ class Workflows:
         wall: float = WALL_SECONDS,
         keep_days: float = KEPT_DAYS,
     ) -> Callable[[Callable[Concatenate[Run, P], Awaitable[R]]], Workflow[P, R]]: ...
+    @checked
     def add(
         self,
         function: Any = None,
@@ -61,8 +63,8 @@ class Workflows:
         parallel: int | None = None,
         priority: int = PRIORITY_NORMAL,
         retries: int | Retry | None = None,
-        wall: float = WALL_SECONDS,
-        keep_days: float = KEPT_DAYS,
+        wall: Positive = WALL_SECONDS,
+        keep_days: FromZero = KEPT_DAYS,
     ) -> Any:
         """Durable work in several steps: `@app.workflow` above `async def research(run: Run, cluster_id: int)`.
 
@@ -86,8 +88,6 @@ class Workflows:
         most = self._limits.concurrency_max
         if parallel is not None and parallel > most:
             raise BadApp(f"Workflow {name!r}: parallel is {parallel:,}; it can be {most:,} at most.")
-        if not keep_days >= 0:
-            raise BadApp(f"Workflow {name!r}: keep_days is {keep_days}; it must be at least 0.")
         settings = QueueSettings(
             queue_of(name),
             parallel=parallel,
