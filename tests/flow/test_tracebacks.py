@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.logs import JsonFormatter, TextFormatter, subscribe
 from penstock.model.stack import TRACEBACK_MAX, normalised, place_of, rendered
 from penstock.queues.queue import Queue
-from penstock.runtime.events import MessageFailed
+from penstock.runtime.events import ItemFailed, MessageFailed
 from penstock.testing import TestApp, virtual
 from tests.flow.research import Lab
 from tests.flow.shop import Listing
@@ -92,6 +92,55 @@ async def test_a_step_and_a_run_keep_their_tracebacks() -> None:
         for table in ("penstock_steps", "penstock_runs"):
             texts = [text for text in await lab.app.db.column(f"select traceback from {table}") if text]
             assert f"test_tracebacks.py:{failing_line()}" in [place_of(text) for text in texts]
+
+
+@virtual
+async def test_an_item_of_a_controller_reports_and_keeps_its_traceback() -> None:
+    app = ps.App("shop")
+    failed: list[ItemFailed] = []
+    app.events.subscribe(failed.append, to=ItemFailed)
+
+    @app.controller("prices")
+    class Prices(ps.Controller[str]):
+        async def pick(self, limit: int) -> list[str]:
+            return ["SEK"]
+
+        async def work(self, item: str) -> None:
+            converted(item)
+
+    async with TestApp(app) as test:
+        await test.advance(seconds=30)
+        [text] = await app.db.column("select error from penstock_items")
+
+    here = f"test_tracebacks.py:{failing_line()}"
+    assert text.startswith(f"KeyError: 'SEK' at {here}\n")
+    assert "return RATES[currency]" in text
+    assert failed[0].line() == f"controller prices, item \"SEK\": KeyError: 'SEK' at {here} (attempt 1, next in 60 s)"
+    assert failed[0].facts()["place"] == here
+
+
+class Bell(ps.Object):
+    async def ring(self) -> None:
+        self.set_alarm(after=1)
+
+    async def alarm(self) -> None:
+        converted("NOK")
+
+
+@virtual
+async def test_an_alarm_keeps_the_traceback_in_its_event_and_its_dead_letter() -> None:
+    app = ps.App("shop")
+    bells = app.object(Bell)
+    failed: list[MessageFailed] = []
+    app.events.subscribe(failed.append, to=MessageFailed)
+    async with TestApp(app) as test:
+        await bells["tower"].ring()
+        await test.advance(hours=1)
+        [letter] = await app.dead.list()
+
+    here = f"test_tracebacks.py:{failing_line()}"
+    assert {event.facts()["place"] for event in failed} == {here}
+    assert place_of(letter.traceback) == here
 
 
 def test_causes_are_chained_bounded_and_without_secrets() -> None:

@@ -122,6 +122,7 @@ def test_there_and_back_is_where_it_was(terminal: Terminal, new_database: NewDat
 
     assert said.code == 0, said.err
     assert content(back) == on_server
+    assert all("estate.py" in text for (text,) in rows(back, "select traceback from penstock_dead"))
     assert rows(back, "select name, seq from sqlite_sequence where name = 'shops'") == [("shops", 3)]
     assert terminal("doctor", back, "--deep").code == 0
 

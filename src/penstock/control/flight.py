@@ -18,7 +18,9 @@ from penstock.control.pace import Pace, outcome_of
 from penstock.control.pilot import Outcome
 from penstock.model.errors import BudgetSpent, LeaseLost, PenstockError
 from penstock.model.outcome import describe
+from penstock.model.stack import error_line
 from penstock.model.times import to_micros
+from penstock.runtime.events import ItemFailed
 from penstock.runtime.slots import contain, contained
 from penstock.runtime.unit import AwaitedUnit, current_unit
 
@@ -240,7 +242,9 @@ class Flight:
             self._done[key] = item
             self._held.pop(key, None)
         elif isinstance(note, NoteItem):
-            self._held[key] = note
+            self._held[key] = note._replace(error=None)
+            if note.state != GONE:
+                self._report(note, error)
         else:
             due = self._engine.clock.now() + int(THROTTLED_SECONDS * 1_000_000)
             before = self._held.get(key)
@@ -249,6 +253,12 @@ class Flight:
             if len(self._refused) < PICKED_MAX:
                 self._refused[key] = None
         return error
+
+    def _report(self, note: NoteItem, error: BaseException) -> None:
+        told, wait = describe(error), (note.due - self._engine.clock.now()) / 1_000_000
+        said = f"{told.error_class}: {told.message}"
+        again = max(0.0, round(wait, 1)) if note.state == WAITING else None
+        self._engine.events.emit(ItemFailed(self._name, note.item, note.attempts, said, told.traceback, again))
 
     def _fresh(self) -> AwaitedUnit:
         unit = AwaitedUnit(self._engine, None, f"controller.{self._name}", None)
@@ -264,7 +274,7 @@ class Flight:
         if outcome is Outcome.THROTTLED and not charged:
             return None
         told = describe(error)
-        text = f"{told.error_class}: {told.message}"[:500]
+        text = f"{error_line(told.error_class, told.message, told.traceback)[:500]}\n{told.traceback or ''}".strip()
         before = self._held.get(key)
         attempts = (0 if before is None else before.attempts) + 1
         if isinstance(error, BudgetSpent) and error.until is not None:

@@ -107,6 +107,22 @@ class MessageFailed(EngineEvent, name="message.failed", level="warning"):
         return failure_line(self.handler or self.queue, self.error, self.traceback, self.attempt, self.wait_seconds)
 
 
+class ItemFailed(EngineEvent, name="item.failed", level="warning"):
+    controller: str
+    item: str
+    attempt: int
+    error: str
+    traceback: str | None
+    wait_seconds: float | None
+
+    def facts(self) -> dict[str, Any]:
+        return EngineEvent.facts(self) | {"place": place_of(self.traceback)}
+
+    def line(self) -> str:
+        where = f"controller {self.controller}, item {self.item}"
+        return failure_line(where, self.error, self.traceback, self.attempt, self.wait_seconds)
+
+
 def _about_message(event: EngineEvent, action: str, **more: Any) -> dict[str, Any]:
     """What every line about a message has, in the words that dashboards look for."""
     facts = EngineEvent.facts(event)

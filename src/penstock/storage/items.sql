@@ -15,7 +15,7 @@ where controller = :controller
 and item = :item;
 
 -- name: held
-select controller, item, state, attempts, due, error
+select controller, item, state, attempts, due, null
 from penstock_items
 where controller = :controller
 limit :limit;
