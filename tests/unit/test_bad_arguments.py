@@ -71,6 +71,21 @@ async def test_an_option_of_a_send_of_the_wrong_type_is_named(field: str, value:
             jobs.send({"n": 1}, **{field: value})
 
 
+@virtual
+@pytest.mark.parametrize("key", [5, b"a", ("a",), True])
+async def test_a_key_that_is_no_text_is_named(key: Any) -> None:
+    async def charge() -> int:
+        return 1
+
+    app = ps.App("shop")
+    async with TestApp(app):
+        with pytest.raises(BadMessage, match="key is"):
+            await app.once(key, charge)
+        with pytest.raises(BadMessage, match="key is"):
+            async with app.unit(key):
+                pass
+
+
 @pytest.mark.parametrize("name", ["x" * 250, "x" * 300, "a/" * 3_000])
 def test_a_path_that_is_too_long_is_an_error_of_the_store(name: str) -> None:
     run = "import asyncio, sys, penstock; asyncio.run(penstock.App('shop', database=sys.argv[1]).open())"

@@ -196,8 +196,10 @@ def open_unit(engine: Engine, key: str | None) -> OpenUnit:
     return OpenUnit(opened, key)
 
 
-def once_key(engine: Engine, key: str) -> OnceKey:
+def once_key(engine: Engine, key: object) -> OnceKey:
     """Keys belong to the message that is being handled; outside one they belong to the database."""
+    if not isinstance(key, str):
+        raise BadMessage(f"key is {key!r}; give text.", key=key)
     unit = current_unit.get()
     if unit is not None and unit.engine is not engine:
         unit = None
