@@ -25,6 +25,7 @@ from penstock.model.arguments import Count, FromZero, Positive, Range, checked
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import type_name
 from penstock.model.errors import BadApp
+from penstock.model.firing import Rule
 from penstock.model.limits import Limits
 from penstock.model.migration import Migration
 from penstock.model.queue import QueueSettings, from_limits
@@ -186,18 +187,8 @@ class App(Outside):
 
         `unless` is a cheap look that says that there is nothing to do. `ceiling` is what it may use in a month. `catch_up`
         says what becomes of fires that passed while nothing ran, `overlap` of one that finds the last still running."""
-        return self.crons.add(
-            expression,
-            why=why,
-            name=name,
-            unless=unless,
-            ceiling=ceiling,
-            zone=zone,
-            jitter=jitter,
-            catch_up=catch_up,
-            overlap=overlap,
-            wall=wall,
-        )
+        rule = Rule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
+        return self.crons.add(rule, why=why, name=name, unless=unless, ceiling=ceiling, wall=wall)
 
     @checked
     def object(self, cls: type[AnyObject], *, tag: str | None = None, hint: str | None = None) -> Namespace[AnyObject]:

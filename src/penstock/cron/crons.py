@@ -16,7 +16,6 @@ from penstock.model.firing import Rule
 from penstock.model.limits import Limits
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
-from penstock.model.schedule import CatchUp, Overlap
 from penstock.model.stack import function_place
 
 if TYPE_CHECKING:
@@ -62,20 +61,14 @@ class Crons:
 
     def add(
         self,
-        expression: str,
+        rule: Rule,
         *,
         why: str,
         name: str | None,
         unless: Probe | None,
         ceiling: Ceiling | None,
-        zone: str,
-        jitter: int,
-        catch_up: CatchUp,
-        overlap: Overlap,
         wall: float | None,
     ) -> Callable[[AnyTask], AnyTask]:
-        rule = Rule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
-
         def register(function: AnyTask) -> AnyTask:
             given: TaskFunction = function
             self._bare.pop(register, None)
@@ -94,7 +87,7 @@ class Crons:
             self._add(task)
             return function
 
-        self._bare[register] = expression
+        self._bare[register] = rule.expression
         return register
 
     def _add(self, task: CronTask) -> None:
