@@ -100,6 +100,8 @@ class Covering:
         parts = sorted(str(path) for path in self._folder.glob("part.*"))
         combined = coverage.Coverage(data_file=str(self._folder / "coverage"), config_file=False, messages=False)
         combined.set_option("run:relative_files", True)
+        if (self._folder / "coverage").exists():
+            combined.load()  # otherwise combining begins anew
         combined.combine(parts, keep=False)
         combined.save()
         found: dict[str, float] = {}
