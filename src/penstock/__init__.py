@@ -41,9 +41,9 @@ from penstock.model.outcome import Discard, Later
 from penstock.model.retry import Retry
 from penstock.objects.object import Object
 from penstock.queues.batch import Batch
-from penstock.queues.draft import Draft
 from penstock.queues.letters import DeadLetter, Which
 from penstock.queues.message import Message
+from penstock.queues.parcel import Draft
 from penstock.runtime.lanes import in_thread
 from penstock.workflows.run import Run
 from penstock.workflows.steps import ChildFailed, Step, StepFailed, TimedOut, step

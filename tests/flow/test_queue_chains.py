@@ -8,8 +8,7 @@ import penstock as ps
 from penstock.data import tracing
 from penstock.model.errors import BadMessage
 from penstock.model.ids import as_text, correlation_of
-from penstock.queues.draft import Draft
-from penstock.queues.parcel import Parcel
+from penstock.queues.parcel import Draft, Parcel
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual
 from tests.flow.shop import Listing, Photo, shop_app

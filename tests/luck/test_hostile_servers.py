@@ -20,9 +20,9 @@ import pytest
 
 from penstock.gateway import network
 from penstock.gateway.addresses import Rules
+from penstock.gateway.answers import Forbidden
 from penstock.gateway.bodies import Bounds
 from penstock.gateway.client import Client
-from penstock.gateway.failures import Forbidden
 from penstock.model.errors import PenstockError, Unavailable, Unparsable
 from tests import sockets
 from tests.sockets import Talk

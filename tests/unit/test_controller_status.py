@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from penstock.control.pace import PilotPace
 from penstock.control.pilot import Outcome
-from penstock.control.piloting import PilotPace
 from penstock.control.status import MINUTE, Minute, confidence, human, noted, pruned, status
 
 NOON = 1_772_366_400_000_000 // MINUTE * MINUTE

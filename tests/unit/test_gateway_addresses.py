@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.gateway.addresses import Rules, is_public, origin_of
-from penstock.gateway.failures import Forbidden, redacted_url
+from penstock.gateway.answers import Forbidden, redacted_url
 from penstock.model.errors import BadConfig
 
 ADDRESSES = """

@@ -12,9 +12,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from penstock.gateway.answers import Forbidden
 from penstock.gateway.bodies import Bounds
 from penstock.gateway.client import Client
-from penstock.gateway.failures import Forbidden
 from penstock.model.errors import (
     BadParameter,
     Gone,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from penstock.gateway.answers import Forbidden
 from penstock.gateway.client import Client
-from penstock.gateway.failures import Forbidden
 from penstock.gateway.robots import FILE_BYTES_MAX, parse_robots, product_token
 from penstock.model.errors import Unavailable
 from penstock.testing.loop import VirtualLoop, VirtualTime, virtual

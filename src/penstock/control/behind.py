@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from penstock.contracts.objects import SaveObject
 from penstock.control.controller import Definition
 from penstock.control.flight import Flight, Tally
-from penstock.control.pace import Pace
+from penstock.control.pace import Pace, PilotPace
 from penstock.control.pilot import Outcome
-from penstock.control.piloting import PilotPace
 from penstock.control.status import Minute, noted, pruned
 from penstock.control.zoning import ZonesPace
 from penstock.model.errors import BadApp

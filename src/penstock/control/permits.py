@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from penstock.control.pace import outcome_of
-from penstock.control.piloting import PilotPace
+from penstock.control.pace import PilotPace, outcome_of
 from penstock.model.arguments import check_ranges
 from penstock.model.errors import Throttled
 from penstock.objects.object import Object

@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from penstock.contracts.timers import CRON, TIMERS, Declared, TimerRow
-from penstock.cron.spending import Spending
-from penstock.cron.task import CronTask, Due, Probe, TaskFunction, TaskRunner
+from penstock.cron.task import CronTask, Due, Probe, Spending, TaskFunction, TaskRunner
 from penstock.model.ceiling import Ceiling
 from penstock.model.errors import BadApp, NoSuchSchedule
 from penstock.model.firing import Rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,17 +19,16 @@ from penstock.contracts.timers import TickNote
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import Event
 from penstock.model.errors import BadApp
-from penstock.model.firing import Rule
+from penstock.model.firing import Rule, idle_phase
 from penstock.model.outcome import describe
-from penstock.model.points import idle_phase
+from penstock.model.prices import Usage, metered
 from penstock.model.schedule import unexplained
-from penstock.model.times import from_micros, to_micros
+from penstock.model.times import from_micros, month_of, to_micros
 from penstock.runtime.events import CeilingReached, TickFailed, TickWasIdle
 from penstock.runtime.slots import contained
 from penstock.runtime.unit import Unit, current_unit
 
 if TYPE_CHECKING:
-    from penstock.cron.spending import Spending
     from penstock.runtime.engine import Engine
 
 _log = logging.getLogger("penstock.cron")
@@ -37,6 +36,34 @@ Probe = Callable[[], Awaitable[bool]]
 TaskFunction = Callable[..., Coroutine[Any, Any, object]]
 Started = WeakSet[asyncio.Task[Any]]
 _started: ContextVar[Started | None] = ContextVar("penstock_started", default=None)
+USED = """
+select kind, sum(executions) as executions, sum(rows_read) as rows_read, sum(rows_written) as rows_written,
+  sum(micros) as micros
+from (
+  select case when statement like 'penstock:%' then statement else '' end as kind, executions, rows_read,
+    rows_written, micros
+  from penstock_usage
+  where month = :month
+) as used
+group by kind
+"""
+USED_BY_TASK = """
+select case when statement like 'penstock:%' then statement else '' end as kind, sum(executions) as executions,
+  sum(rows_read) as rows_read, sum(rows_written) as rows_written, sum(micros) as micros
+from penstock_usage
+where month = :month
+and task = :task
+group by 1
+"""
+KINDS_MAX = 100
+SKIPPED = """
+select finished_at
+from penstock_ticks
+where schedule = :task
+and status = 'ceiling'
+order by due desc
+limit 1
+"""
 
 
 class Due(Event, type="cron.tick"):
@@ -220,3 +247,30 @@ def left(started: Started) -> list[asyncio.Task[Any]]:
 def _is_users(task: asyncio.Task[Any]) -> bool:
     code = getattr(task.get_coro(), "cr_code", None)
     return code is not None and "/penstock/" not in code.co_filename and "asyncio" not in code.co_filename
+
+
+class Spending:
+    def __init__(self, system: Sequence[Ceiling]) -> None:
+        self._system = system
+
+    async def reached(self, engine: Engine, task: CronTask) -> str | None:
+        """Why the task may not run, if it may not."""
+        if task.ceiling is not None and (words := task.ceiling.reached(await self._used(engine, task.metered_as))):
+            return words
+        everything = await self._used(engine, None) if self._system else Usage()
+        reached = (ceiling.reached(everything) for ceiling in self._system)
+        return next((f"{words}, the whole app" for words in reached if words), None)
+
+    async def _used(self, engine: Engine, task: str | None) -> Usage:
+        """What is saved, and what is still in memory."""
+        await engine.meter.flush()
+        bound: dict[str, Any] = {"month": month_of(engine.clock.now())}
+        sql, bound = (USED, bound) if task is None else (USED_BY_TASK, bound | {"task": task})
+        return metered((await engine.read("", sql, bound, rows_max=KINDS_MAX)).values)
+
+    async def tell_once(self, engine: Engine, event: CeilingReached) -> None:
+        """Once a task and month, in whatever process: the run log knows whether it was skipped before."""
+        now = engine.clock.now()
+        found = await engine.read("", SKIPPED, {"task": event.task}, rows_max=1)
+        if not any(month_of(at) == month_of(now) for (at,) in found.values):
+            engine.events.emit(event)

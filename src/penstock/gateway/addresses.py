@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import httpx2
 
-from penstock.gateway.failures import Forbidden, redacted_url
+from penstock.gateway.answers import Forbidden, redacted_url
 from penstock.model.errors import BadConfig
 
 URL_CHARACTERS_MAX = 8_000  # what servers and proxies on the way take

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.gateway.failures import excerpt_of
+from penstock.gateway.answers import excerpt_of
 from penstock.model.errors import PenstockError, Refused, Throttled, Unavailable, Unparsable
 
 MESSAGE_TOKENS = 64  # what a service may add around each message; those known add fewer than ten

@@ -20,9 +20,8 @@ import httpx2
 
 from penstock.contracts.clock import Clock
 from penstock.gateway.addresses import Rules, check_port, origin_of
-from penstock.gateway.answers import Response, text_of
+from penstock.gateway.answers import Forbidden, Response, excerpt_of, failure_of, redacted_url, text_of
 from penstock.gateway.bodies import ACCEPTED, Bounds, check_headers, read_body
-from penstock.gateway.failures import Forbidden, excerpt_of, failure_of, redacted_url
 from penstock.gateway.mounts import Asgi, Forwarded, Mounted
 from penstock.gateway.network import Network, Resolver, system_resolver
 from penstock.gateway.robots import FILE_BYTES_MAX, Robots

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Protocol
 
 from penstock.contracts.clock import Clock
-from penstock.gateway.answers import text_of
+from penstock.gateway.answers import redacted_url, text_of
 from penstock.gateway.client import Client
-from penstock.gateway.failures import redacted_url
 from penstock.model.errors import Unparsable
 from penstock.model.times import MICROS, iso_z, to_micros
 

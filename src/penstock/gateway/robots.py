@@ -11,8 +11,7 @@ import httpx2
 
 from penstock.contracts.clock import Clock
 from penstock.gateway.addresses import origin_of
-from penstock.gateway.answers import Response
-from penstock.gateway.failures import Forbidden, redacted_url
+from penstock.gateway.answers import Forbidden, Response, redacted_url
 from penstock.model.errors import Gone, Refused, Throttled, Unavailable, Unparsable
 from penstock.model.times import MICROS
 

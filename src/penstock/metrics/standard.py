@@ -20,7 +20,7 @@ from penstock.metrics.asking import PLATFORM, ROWS_MAX, SECONDS_MAX, Names, name
 from penstock.metrics.book import PointBook
 from penstock.metrics.sampling import Fact, look
 from penstock.model.errors import BadApp, PenstockError, StatementFailed, TooManyRows
-from penstock.model.points import idle_phase
+from penstock.model.firing import idle_phase
 from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line
 from penstock.runtime.engine import Engine

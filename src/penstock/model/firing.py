@@ -41,3 +41,8 @@ def fired_id(kind: str, name: str, number: int, *, at: int) -> bytes:
     """The id of what a timer sends: it follows from the timer and its number, and sorts by its time."""
     parent = (at // 1000 & 0xFFFFFFFFFFFF).to_bytes(6, "big") + bytes(10)
     return derived(parent, kind, name, str(number))
+
+
+def idle_phase(task: str) -> str:
+    """How far a run of a cron task came that found nothing to do."""
+    return f"{task}_idle"

@@ -22,8 +22,7 @@ from penstock.model.ids import as_text
 from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, Retried, settle
 from penstock.model.queue import QueueSettings
-from penstock.queues.draft import Draft
-from penstock.queues.parcel import Acked, Parcel, Peeked, Pulled, Pushed
+from penstock.queues.parcel import Acked, Draft, Parcel, Peeked, Pulled, Pushed
 from penstock.queues.queue import Home, Queue
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import AwaitedUnit, open_unit

@@ -1,12 +1,40 @@
-"""What goes in and out of a queue by somebody who is not its handler: over HTTP, or at the command line."""
+"""Messages of a batch, and what goes in and out of a queue over HTTP or at the command line."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import msgspec
 
+from penstock.model.errors import BadMessage
 from penstock.model.message import PRIORITY_NORMAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One message of a batch: `Draft(payload=..., delay=60)`. What is None is left to the batch."""
+
+    payload: object
+    delay: float | None = None
+    priority: int = PRIORITY_NORMAL
+    id: str | None = None
+    unique: str | None = None
+    correlation: str | None = None
+
+
+def drafted(item: object) -> Draft:
+    return item if isinstance(item, Draft) else Draft(payload=item)
+
+
+def staggered(items: Iterable[object], *, every: float, delay: float = 0.0, group: int = 1) -> Iterator[Draft]:
+    """Delays that grow by `every` seconds after each `group` of messages: 0, 60, 120 ... A draft's own delay wins."""
+    if group < 1 or every < 0:
+        raise BadMessage(f"Messages cannot be spread {group} at a time every {every} s.", group=group, every=every)
+    for index, item in enumerate(items):
+        draft = drafted(item)
+        yield draft if draft.delay is not None else replace(draft, delay=delay + index // group * every)
 
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from penstock.model.ids import NO_PARENT, as_text, correlation_of, derived
 from penstock.model.limits import Limits
 from penstock.model.message import KEYED, PRIORITIES, PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.queue import QueueSettings
-from penstock.queues.draft import Draft, drafted, staggered
 from penstock.queues.handler import BatchHandler, Handler, HandlerFunction
+from penstock.queues.parcel import Draft, drafted, staggered
 from penstock.runtime.events import ChainGrewLong, MessageWasLarge
 from penstock.runtime.unit import Unit, joined
 
