@@ -173,9 +173,9 @@ class App(Outside):
         self,
         expression: str,
         *,
-        why: str,
+        reason: str = "",
         name: str | None = None,
-        unless: Probe | None = None,
+        when: Probe | None = None,
         ceiling: Ceiling | None = None,
         zone: str = "UTC",
         jitter: int = 0,
@@ -183,12 +183,12 @@ class App(Outside):
         overlap: Overlap = "skip",
         wall: float | None = None,
     ) -> Callable[[AnyTask], AnyTask]:
-        """Runs a task by the clock: `@app.cron("*/5 * * * *", why="charts move slowly")`.
+        """Run a task by the clock: `@app.cron("*/5 * * * *", reason="charts move slowly")`.
 
-        `unless` is a cheap look that says that there is nothing to do. `ceiling` is what it may use in a month. `catch_up`
-        says what becomes of fires that passed while nothing ran, `overlap` of one that finds the last still running."""
+        `reason` says why it runs this often. `when` is a cheap query: the task runs if it returns true. `ceiling` is what
+        it may use in a month. `catch_up` says what becomes of fires that passed while nothing ran, `overlap` of one that finds the last still running."""
         rule = Rule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
-        return self.crons.add(rule, why=why, name=name, unless=unless, ceiling=ceiling, wall=wall)
+        return self.crons.add(rule, reason=reason, name=name, when=when, ceiling=ceiling, wall=wall)
 
     @checked
     def object(self, cls: type[AnyObject], *, tag: str | None = None, hint: str | None = None) -> Namespace[AnyObject]:

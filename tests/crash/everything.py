@@ -165,7 +165,7 @@ def counter_of(number: int) -> Any:
 # -- cron -------------------------------------------------------------------------------------------------
 
 
-@app.cron("*/5 * * * *", why="it is looked at every second", catch_up="all", overlap="queue", wall=wall)
+@app.cron("*/5 * * * *", reason="it is looked at every second", catch_up="all", overlap="queue", wall=wall)
 async def tick(tick: ps.Tick) -> None:
     effect("tick", int(tick.scheduled_at.timestamp()))
     await asyncio.sleep(0.1)

@@ -87,7 +87,7 @@ async def caller(turn: Turn) -> None:
     effect("caller", turn.number)
 
 
-@app.cron("0 * * * *", why="a test fires it", catch_up="all", overlap="queue", wall=TICK_WALL_SECONDS)
+@app.cron("0 * * * *", reason="a test fires it", catch_up="all", overlap="queue", wall=TICK_WALL_SECONDS)
 async def hourly(tick: ps.Tick) -> None:
     await steps("tick", 0)
     effect("tick", int(tick.scheduled_at.timestamp()) // 3_600)

@@ -13,9 +13,9 @@ EVERY_MINUTE = "* * * * *"
 RUNS = "select task, status, phase, missed, error, rows_written from pipeline_log where task = :task order by created_at, id"
 
 
-async def busy() -> bool:
-    """There is always something to do."""
-    return False
+async def always() -> bool:
+    """Return true: there is always something to do."""
+    return True
 
 
 async def statuses(app: ps.App, task: str) -> list[str]:
@@ -26,7 +26,7 @@ def counting_app(expression: str = EVERY_MINUTE, *, seconds: float = 0.0, **sett
     """Its task `crawl` notes each due time once it has worked for so long."""
     app = ps.App("shop")
 
-    @app.cron(expression, why="charts move", unless=busy, **settings)  # type: ignore[arg-type]
+    @app.cron(expression, reason="charts move", when=always, **settings)  # type: ignore[arg-type]
     async def crawl(tick: ps.Tick) -> None:
         await asyncio.sleep(seconds)
         app.db.write(EFFECT, what=tick.scheduled_at.strftime("%d %H:%M"))

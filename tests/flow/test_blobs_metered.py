@@ -20,7 +20,7 @@ async def test_every_blob_that_is_asked_for_is_counted_and_can_reach_a_ceiling(t
     app = ps.App("shop", config=parse("[ceiling]\nblob_reads = 4", "penstock.toml"))
     pages = app.blobs(tmp_path / "pages")
 
-    @app.cron("0 * * * *", why="hourly")
+    @app.cron("0 * * * *", reason="hourly")
     async def read() -> None:
         await pages.get("a")
         await pages.read("not/there")

@@ -34,7 +34,7 @@ class Watched:
 async def test_a_daily_job_that_finds_the_same_twice_tells_it_once() -> None:
     watched = Watched()
 
-    @watched.app.cron("0 6 * * *", why="daily")
+    @watched.app.cron("0 6 * * *", reason="daily")
     async def look() -> None:
         await watched.app.alert("data-quality", DEGRADED, "languages 12 %, similar 30 %")
 

@@ -21,7 +21,7 @@ async def test_a_task_runs_at_each_due_time_and_is_told_which_one_it_is() -> Non
     app = ps.App("shop")
     seen: list[tuple[datetime, str, int]] = []
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def crawl(tick: ps.Tick) -> None:
         seen.append((tick.scheduled_at, tick.expression, tick.missed))
 

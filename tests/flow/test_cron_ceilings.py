@@ -31,11 +31,11 @@ async def test_over_its_ceiling_a_task_is_skipped_with_one_alert_and_runs_again_
     async def page(alert: ps.Alert) -> None:
         alerts.append(alert)
 
-    @app.cron("0 * * * *", why="hourly", ceiling=ps.rows(1_000))
+    @app.cron("0 * * * *", reason="hourly", ceiling=ps.rows(1_000))
     async def costly() -> None:
         await app.db.rows(EVERYTHING)
 
-    @app.cron("0 * * * *", why="hourly", ceiling=ps.rows(1_000_000))
+    @app.cron("0 * * * *", reason="hourly", ceiling=ps.rows(1_000_000))
     async def modest() -> None:
         await app.db.rows("select what from effects limit 1")
 
@@ -63,11 +63,11 @@ async def test_over_its_ceiling_a_task_is_skipped_with_one_alert_and_runs_again_
 async def test_a_ceiling_of_the_whole_app_in_the_settings_skips_every_task() -> None:
     app = ps.App("shop", config=parse("[ceiling]\nrows_read = 500", "penstock.toml"))
 
-    @app.cron("0 * * * *", why="hourly")
+    @app.cron("0 * * * *", reason="hourly")
     async def costly() -> None:
         await app.db.rows(EVERYTHING)
 
-    @app.cron("30 * * * *", why="hourly")
+    @app.cron("30 * * * *", reason="hourly")
     async def modest() -> None: ...
 
     async with TestApp(app, start=START) as shop:
@@ -95,7 +95,7 @@ async def test_whatever_is_metered_can_have_a_ceiling(unit: str, most: float) ->
     @listings.on(Listing)
     async def handle(_listing: Listing) -> None: ...
 
-    @app.cron("0 * * * *", why="hourly")
+    @app.cron("0 * * * *", reason="hourly")
     async def crawl() -> None: ...
 
     async with TestApp(app, start=START) as shop:
@@ -118,7 +118,7 @@ async def test_whatever_is_metered_can_have_a_ceiling(unit: str, most: float) ->
 async def test_a_ceiling_in_usd_is_reached_too() -> None:
     app = ps.App("shop")
 
-    @app.cron("0 * * * *", why="hourly", ceiling=ps.usd(0.000_001))
+    @app.cron("0 * * * *", reason="hourly", ceiling=ps.usd(0.000_001))
     async def costly() -> None:
         for number in range(400):
             app.db.write(EFFECT, what=str(number))

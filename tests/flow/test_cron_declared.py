@@ -11,7 +11,7 @@ from penstock.config import Config
 from penstock.model.errors import BadApp, NoSuchSchedule, PenstockError
 from penstock.testing import TestApp, virtual
 from tests.flow.crew import Crew
-from tests.flow.crons import EVERY_MINUTE, START, busy, counting_app
+from tests.flow.crons import EVERY_MINUTE, START, always, counting_app
 from tests.flow.shop import effects
 
 
@@ -71,18 +71,15 @@ async def test_a_changed_expression_takes_over_and_the_old_one_fires_no_more(tmp
 
 
 @pytest.mark.spec("A4-15", "F-01")
-def test_a_cron_needs_a_reason_and_a_frequent_one_a_look_for_work() -> None:
+def test_a_frequent_cron_needs_a_condition_and_no_cron_needs_a_reason() -> None:
     app = ps.App("shop")
 
     async def task() -> None: ...
 
-    with pytest.raises(TypeError, match="why"):
-        app.cron("0 * * * *")  # type: ignore[call-arg]
-    with pytest.raises(BadApp, match="why="):
-        app.cron("0 * * * *", why=" ")(task)
-    with pytest.raises(BadApp, match="unless="):
-        app.cron(EVERY_MINUTE, why="orders must not wait")(task)
-    app.cron(EVERY_MINUTE, why="orders must not wait", unless=busy)(task)
+    with pytest.raises(BadApp, match="when="):
+        app.cron(EVERY_MINUTE, reason="orders must not wait")(task)
+    app.cron(EVERY_MINUTE, reason="orders must not wait", when=always)(task)
+    app.cron("0 * * * *", name="hourly")(task)
 
 
 @pytest.mark.spec("A4-02", "A15-13")
@@ -92,9 +89,9 @@ def test_the_cloudflare_profile_has_three_crons_and_refuses_a_fourth_by_name() -
     async def task() -> None: ...
 
     for number in range(3):
-        app.cron("0 * * * *", why="hourly", name=f"task{number}")(task)
+        app.cron("0 * * * *", reason="hourly", name=f"task{number}")(task)
     with pytest.raises(BadApp, match="one_more"):
-        app.cron("0 * * * *", why="hourly", name="one_more")(task)
+        app.cron("0 * * * *", reason="hourly", name="one_more")(task)
 
 
 def test_what_cannot_be_a_task_is_refused_where_it_is_declared() -> None:
@@ -103,24 +100,24 @@ def test_what_cannot_be_a_task_is_refused_where_it_is_declared() -> None:
     async def task() -> None: ...
 
     with pytest.raises(PenstockError, match="61"):
-        app.cron("61 * * * *", why="never")(task)
+        app.cron("61 * * * *", reason="never")(task)
     with pytest.raises(BadApp, match="async"):
-        app.cron("0 * * * *", why="hourly")(lambda: None)  # type: ignore[type-var]
-    app.cron("0 * * * *", why="hourly")(task)
+        app.cron("0 * * * *", reason="hourly")(lambda: None)  # type: ignore[type-var]
+    app.cron("0 * * * *", reason="hourly")(task)
     with pytest.raises(BadApp, match="two cron tasks"):
-        app.cron("0 * * * *", why="hourly")(task)
+        app.cron("0 * * * *", reason="hourly")(task)
 
 
 @pytest.mark.spec("A4-03", "G2-41")
 @virtual
 async def test_a_schedule_above_no_task_is_named_before_anything_runs() -> None:
     app = ps.App("shop")
-    hourly = app.cron("0 * * * *", why="hourly")
+    hourly = app.cron("0 * * * *", reason="hourly")
 
     @hourly
     async def crawl() -> None: ...
 
-    app.cron("0 6 * * *", why="nothing follows")
+    app.cron("0 6 * * *", reason="nothing follows")
     with pytest.raises(BadApp, match=r"'0 6 \* \* \*'.*above no task"):
         async with TestApp(app, start=START):
             pass

@@ -29,13 +29,13 @@ async def test_a_task_that_fails_is_logged_leaves_no_effect_and_runs_again_at_th
     failed: list[TickFailed] = []
     app.events.subscribe(failed.append, to=TickFailed)
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def bad(tick: ps.Tick) -> None:
         app.db.write(EFFECT, what="of a run that failed")
         tick.phase = "fetching"
         raise OSError("the store is away")
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def good(tick: ps.Tick) -> None:
         app.db.write(EFFECT, what=f"good {tick.scheduled_at:%H:%M}")
 
@@ -63,9 +63,9 @@ async def test_however_a_run_fails_the_log_says_so_and_the_next_fire_comes(how: 
     async def probe() -> bool:
         if how == "probe":
             raise OSError("no such table")
-        return False
+        return True
 
-    @app.cron("*/5 * * * *", why="charts move slowly", unless=probe, wall=60)
+    @app.cron("*/5 * * * *", reason="charts move slowly", when=probe, wall=60)
     async def bad() -> None:
         nonlocal runs
         runs += 1
@@ -93,7 +93,7 @@ async def test_a_task_that_holds_the_processor_for_longer_than_its_profile_allow
     limits = "[limits]\ncron_invocation = {wall_seconds = 30, cpu_seconds = 0.02}"
     app = ps.App("shop", config=parse(limits, "penstock.toml"))
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def reckon() -> None:
         for _ in range(5):
             until = thread_time() + 0.015
@@ -123,7 +123,7 @@ async def test_a_task_that_fails_has_sent_no_dead_letter_back() -> None:
     async def handle(_listing: Listing) -> None:
         raise OSError("no")
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def sweep() -> None:
         for letter in await app.dead.list():
             await app.dead.fixed(letter, Listing(name="mended"))
@@ -145,7 +145,7 @@ async def test_a_run_waits_for_what_was_registered_and_commits_with_it() -> None
         await asyncio.sleep(20)
         app.db.write(EFFECT, what=name)
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def crawl(tick: ps.Tick) -> None:
         tick.wait_until(beside("a"))
         tick.wait_until(beside("b"))
@@ -173,7 +173,7 @@ async def test_a_failure_in_what_was_registered_is_the_runs_and_nothing_of_it_is
         finally:
             app.db.write(EFFECT, what="on its way out")
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def crawl(tick: ps.Tick) -> None:
         tick.wait_until(fail())
         tick.wait_until(stubborn())
@@ -190,7 +190,7 @@ async def test_a_stray_task_is_told_of(caplog: pytest.LogCaptureFixture) -> None
     app = ps.App("shop")
     strays: list[asyncio.Task[None]] = []
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def crawl() -> None:
         strays.append(asyncio.ensure_future(asyncio.sleep(1_000)))
 
@@ -220,7 +220,7 @@ async def test_what_others_start_meanwhile_is_not_its_stray(caplog: pytest.LogCa
     async def handle(order: Ordered) -> None:
         await asyncio.gather(long(), long())
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def crawl() -> None:
         async with app.unit():
             orders.send(Ordered(number=1))

@@ -19,10 +19,10 @@ async def test_a_task_without_work_is_idle_and_does_not_run() -> None:
     app.events.subscribe(idle.append, to=TickWasIdle)
     ran: list[str] = []
 
-    async def nothing_to_do() -> bool:
-        return await app.db.value("select 1 from effects where what = 'work' limit 1") is None
+    async def something_to_do() -> bool:
+        return await app.db.value("select 1 from effects where what = 'work' limit 1") is not None
 
-    @app.cron(EVERY_MINUTE, why="orders must not wait", unless=nothing_to_do)
+    @app.cron(EVERY_MINUTE, reason="orders must not wait", when=something_to_do)
     async def crawl() -> None:
         ran.append("ran")
 
@@ -43,10 +43,10 @@ async def test_an_idle_run_leaves_one_data_point_with_four_zeros_and_says_so_in_
     app = ps.App("shop")
     points = app.metrics("platform_metrics")
 
-    async def nothing_to_do() -> bool:
-        return True
+    async def something_to_do() -> bool:
+        return False
 
-    @app.cron(EVERY_MINUTE, why="orders must not wait", unless=nothing_to_do)
+    @app.cron(EVERY_MINUTE, reason="orders must not wait", when=something_to_do)
     async def crawl() -> None: ...
 
     async with TestApp(app, start=START) as shop:

@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.model.schedule import CatchUp
 from penstock.testing import TestApp, virtual
 from tests.flow.crew import Crew
-from tests.flow.crons import EVERY_MINUTE, START, busy, counting_app, statuses
+from tests.flow.crons import EVERY_MINUTE, START, always, counting_app, statuses
 from tests.flow.shop import effects
 
 
@@ -22,7 +22,7 @@ async def test_a_run_that_takes_longer_than_its_pace_is_never_overlapped_and_the
     app = ps.App("shop")
     running = most = 0
 
-    @app.cron(EVERY_MINUTE, why="charts move", unless=busy)
+    @app.cron(EVERY_MINUTE, reason="charts move", when=always)
     async def slow() -> None:
         nonlocal running, most
         running += 1
@@ -85,11 +85,11 @@ async def test_two_workers_do_not_run_one_task_beside_itself(how: str, tmp_path:
             ended += 1
 
         if how == "queue":
-            app.cron(EVERY_MINUTE, why="charts move", unless=busy, overlap="queue")(slow)
+            app.cron(EVERY_MINUTE, reason="charts move", when=always, overlap="queue")(slow)
         elif how == "catch up":
-            app.cron("0 * * * *", why="hourly", catch_up="all")(slow)
+            app.cron("0 * * * *", reason="hourly", catch_up="all")(slow)
         else:
-            app.cron("*/5 * * * *", why="charts move slowly")(slow)
+            app.cron("*/5 * * * *", reason="charts move slowly")(slow)
         return app
 
     async with Crew(made, tmp_path, workers=2, start=START) as crew:
@@ -149,7 +149,7 @@ async def test_a_run_that_makes_up_for_others_is_told_how_many(tmp_path: Path) -
     def made() -> ps.App:
         app = ps.App("shop")
 
-        @app.cron("0 * * * *", why="hourly")
+        @app.cron("0 * * * *", reason="hourly")
         async def crawl(tick: ps.Tick) -> None:
             missed.append(tick.missed)
 
@@ -172,7 +172,7 @@ async def test_runs_that_are_made_up_for_do_not_come_all_at_once_nor_beside_each
     def made() -> ps.App:
         app = ps.App("shop")
 
-        @app.cron("0 * * * *", why="hourly", catch_up="all")
+        @app.cron("0 * * * *", reason="hourly", catch_up="all")
         async def crawl() -> None:
             began.append(asyncio.get_running_loop().time())
 

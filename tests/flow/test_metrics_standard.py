@@ -60,25 +60,25 @@ async def test_cron_tasks_tell_of_runs_that_did_something_found_nothing_failed_o
     app = ps.App("shop")
     points = app.metrics("platform_metrics", service="pipeline")
 
-    async def nothing_to_do() -> bool:
-        return True
+    async def something_to_do() -> bool:
+        return False
 
-    @app.cron("*/5 * * * *", why="a test", unless=nothing_to_do)
+    @app.cron("*/5 * * * *", reason="a test", when=something_to_do)
     async def crawl() -> None: ...
 
-    @app.cron("*/5 * * * *", why="a test")
+    @app.cron("*/5 * * * *", reason="a test")
     async def count() -> None:
         await app.db.rows("select what from effects")
 
-    @app.cron("*/5 * * * *", why="a test")
+    @app.cron("*/5 * * * *", reason="a test")
     async def fail() -> None:
         raise ValueError("no")
 
-    @app.cron("*/5 * * * *", why="a test", wall=7_200)
+    @app.cron("*/5 * * * *", reason="a test", wall=7_200)
     async def linger() -> None:
         await asyncio.sleep(700)
 
-    @app.cron("*/5 * * * *", why="a test", ceiling=ps.rows(1))
+    @app.cron("*/5 * * * *", reason="a test", ceiling=ps.rows(1))
     async def spend() -> None:
         await app.db.rows("select count(*) from effects")
 

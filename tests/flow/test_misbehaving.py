@@ -227,7 +227,7 @@ async def test_a_cron_task_that_exits_has_failed_and_runs_at_its_next_fire(misbe
     failed: list[TickFailed] = []
     app.events.subscribe(failed.append, to=TickFailed)
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def bad() -> None:
         app.db.write(EFFECT, what="of a run that failed")
         await misbehave()

@@ -72,7 +72,7 @@ async def test_fetch_and_methods_reach_one_instance_from_wherever_they_are_calle
     async def handle(_listing: Listing) -> None:
         bodies.append((await pages["main"].fetch("POST", "/from-a-queue")).body)
 
-    @app.cron("*/5 * * * *", why="to see it called")
+    @app.cron("*/5 * * * *", reason="to see it called")
     async def crawl() -> None:
         bodies.append((await pages["main"].fetch("GET", "/from-a-cron")).body)
 

@@ -49,7 +49,7 @@ def failing_app() -> ps.App:
     async def take(batch: ps.Batch) -> None:
         raise ps.Permanent(WAYS[1])
 
-    @app.cron("* * * * *", why="a test that looks at failures", unless=nothing)
+    @app.cron("* * * * *", reason="a test that looks at failures", when=always)
     async def crawl() -> None:
         await shelves["main"].fill(WAYS[2])
 
@@ -68,8 +68,8 @@ def failing_app() -> ps.App:
     return app
 
 
-async def nothing() -> bool:
-    return False
+async def always() -> bool:
+    return True
 
 
 async def fails(way: int) -> None:

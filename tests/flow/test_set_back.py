@@ -43,7 +43,7 @@ def made() -> ps.App:
     async def crawl(listing: Listing) -> None:
         app.db.write(EFFECT, what=listing.name)
 
-    @app.cron("*/5 * * * *", why="charts move slowly")
+    @app.cron("*/5 * * * *", reason="charts move slowly")
     async def tick(tick: ps.Tick) -> None:
         app.db.write(EFFECT, what=f"cron {tick.scheduled_at:%H:%M}")
 

@@ -24,10 +24,10 @@ def test_an_idle_minute_cron_reads_at_most_one_row_a_probe(tmp_path: Path) -> No
     app = ps.App("market", migrations=tmp_path)
     ran: list[ps.Tick] = []
 
-    async def nothing_to_do() -> bool:
-        return not await app.db.exists("select 1 from apps where enriched_at is null limit 1")
+    async def something_to_do() -> bool:
+        return await app.db.exists("select 1 from apps where enriched_at is null limit 1")
 
-    @app.cron("* * * * *", why="somebody waits for each new app", unless=nothing_to_do)
+    @app.cron("* * * * *", reason="readers wait for each new app", when=something_to_do)
     async def enrich(tick: ps.Tick) -> None:
         ran.append(tick)
 

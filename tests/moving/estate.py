@@ -73,7 +73,7 @@ class Estate:
                 sale,
             )
 
-        @app.cron("0 4 * * *", why="the shop is swept at night")
+        @app.cron("0 4 * * *", reason="the shop is swept at night")
         async def sweep() -> None:
             pass
 

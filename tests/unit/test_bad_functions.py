@@ -29,7 +29,7 @@ def line_of(function: Callable[..., object]) -> str:
         (lambda app: app.queue("q").on(dict), without_arguments),
         (lambda app: app.queue("q", batch=5).on_batch, blocking),
         (lambda app: app.queue("q", batch=5).on_batch, without_arguments),
-        (lambda app: app.cron("0 6 * * *", why="it is early"), blocking),
+        (lambda app: app.cron("0 6 * * *", reason="it is early"), blocking),
         (lambda app: app.get("/v1/status"), blocking),
     ],
 )

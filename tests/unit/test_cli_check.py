@@ -21,19 +21,19 @@ SHAPE = ["a", "b"]
 """
 LOOPS = {
     "a client in a loop": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     for item in SHAPE:
         await web.get(f"https://store.example/{item}")  # here
 """,
     "a library in a loop": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     while SHAPE:
         urllib.request.urlopen("https://store.example/")  # here
 """,
     "all at once": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     await asyncio.gather(*(web.get(f"https://store.example/{item}") for item in SHAPE))  # here
 """,
@@ -42,13 +42,13 @@ async def fetch(item: str) -> None:
     await web.get(f"https://store.example/{item}")  # here
 
 
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     for item in SHAPE:
         await fetch(item)
 """,
     "a client made on the spot": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     async with app.http() as client:
         for item in SHAPE:
@@ -57,32 +57,32 @@ async def crawl() -> None:
 }
 FINE = {
     "one call whose answer is gone through": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     for item in (await web.get("https://store.example/")).json():
         print(item)
 """,
     "one call": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     await web.get("https://store.example/chart")
 """,
     "a permit around each call": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     for item in SHAPE:
         async with store.permit():
             await web.get(f"https://store.example/{item}")
 """,
     "a loop over the database": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     for item in SHAPE:
         app.db.write("insert into items (name) values (:name)", name=item)
         print(item, {}.get(item))
 """,
     "meant as it is": """
-@app.cron("*/5 * * * *", why="charts move slowly")
+@app.cron("*/5 * * * *", reason="charts move slowly")
 async def crawl() -> None:
     for item in SHAPE:
         await web.get(f"https://store.example/{item}")  # penstock: fixed batch
@@ -158,6 +158,7 @@ def test_what_makes_no_fixed_batch_passes(terminal: Terminal, empty_folder: Path
         "singleton-name",
         "hot-queries",
         "undeclared-queues",
+        "rationale",
     ]
 
 

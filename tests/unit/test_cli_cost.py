@@ -25,18 +25,18 @@ class Counter(ps.Object):
 counters = app.object(Counter)
 
 
-@app.cron("0 * * * *", why="hourly", ceiling=ps.rows(2, written=True))
+@app.cron("0 * * * *", reason="hourly", ceiling=ps.rows(2, written=True))
 async def crawl() -> None:
     app.db.write("insert into sold (item) values ('by cron')")
 
 
-@app.cron("0 * * * *", why="hourly")
+@app.cron("0 * * * *", reason="hourly")
 async def count() -> None:
     await counters["main"].add()
 """
 NOTHING = """
 
-@app.cron("0 * * * *", why="hourly")
+@app.cron("0 * * * *", reason="hourly")
 async def nothing() -> None: ...
 """
 
@@ -110,7 +110,7 @@ PAYING = """
 gateway = app.gateway(budgets=ps.Budgets(run=0.5, day=1.0, month=20.0))
 
 
-@app.cron("0 * * * *", why="hourly")
+@app.cron("0 * * * *", reason="hourly")
 async def pay() -> None:
     async with gateway.paid(provider="brave", operation="web_search", at_most=0.01, run="r1") as call:
         call.settle(units=1, usd=0.005)

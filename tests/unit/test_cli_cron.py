@@ -15,24 +15,24 @@ BOTH_STORES = True
 
 MORE = """
 
-@app.cron("0 6 * * *", why="charts change overnight")
+@app.cron("0 6 * * *", reason="charts change overnight")
 async def crawl() -> None:
     app.db.write("insert into sold (item) values ('by cron')")
 
 
-async def nothing_to_do() -> bool:
-    return True
+async def something_to_do() -> bool:
+    return False
 
 
-@app.cron("0 * * * *", why="to see one rest", unless=nothing_to_do)
+@app.cron("0 * * * *", reason="to see one rest", when=something_to_do)
 async def idle() -> None: ...
 
 
-@app.cron("0 * * * *", why="to see one fail", zone="Europe/Berlin")
+@app.cron("0 * * * *", reason="to see one fail", zone="Europe/Berlin")
 async def bad() -> None:
     raise OSError("away")
 """
-SHAPE = "name expression zone next_at fired paused why last_at last_status last_error last_day".split()
+SHAPE = "name expression zone next_at fired paused reason last_at last_status last_error last_day".split()
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_every_task_is_listed_in_the_agreed_shape(clocked: Path, terminal: Termi
     assert {name: list(each) for name, each in found.items()} == {"bad": SHAPE, "crawl": SHAPE, "idle": SHAPE}
     assert found["crawl"]["expression"] == "0 6 * * *"
     assert found["crawl"]["next_at"].endswith("T06:00:00.000Z")
-    assert (found["crawl"]["why"], found["bad"]["zone"]) == ("", "Europe/Berlin")
-    assert listed(terminal, "shop.py")["crawl"]["why"] == "charts change overnight"
+    assert (found["crawl"]["reason"], found["bad"]["zone"]) == ("", "Europe/Berlin")
+    assert listed(terminal, "shop.py")["crawl"]["reason"] == "charts change overnight"
     assert "0 6 * * * UTC" in terminal("cron", "list").words
 
 

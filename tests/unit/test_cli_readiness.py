@@ -24,11 +24,11 @@ class Found(ps.Event, type="found"):
 found = app.queue("found", accepts=[Found], wait=0)
 
 
-async def nothing_to_do() -> bool:
-    return await db.exists("select 1 from sightings limit 1")
+async def something_to_do() -> bool:
+    return not await db.exists("select 1 from sightings limit 1")
 
 
-@app.cron("*/5 * * * *", why="items come in slowly", unless=nothing_to_do, ceiling=ps.rows(1_000))
+@app.cron("*/5 * * * *", reason="items come in slowly", when=something_to_do, ceiling=ps.rows(1_000))
 async def look() -> None:
     for id in (1, 2, 3):
         db.write("insert into sightings (id) values (:id) on conflict do nothing", id=id)
@@ -109,9 +109,10 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
     "right, wrong, failed, told",
     [
         ("rank desc limit", "id desc limit", "hot-queries", "SCAN items"),
-        (", unless=nothing_to_do", "", "exit-condition", "'look'"),
+        (", when=something_to_do", "", "exit-condition", "'look'"),
         (", ceiling=ps.rows(1_000)", "", "ceiling", "'look'"),
         ("items come in slowly", "slow", "rationale", "'slow'"),
+        ('reason="items come in slowly", ', "", "rationale", "'look' has no reason"),
         ("@found.on_dead", "", "topology", "'found-dlq' has no consumer"),
         ("@found.on_dead", 'app.queue("plain")\n\n\n@found.on_dead', "topology", "'plain-dlq' has no consumer"),
         ('"select 1 from sightings limit 1"', '"select count(*) from sightings"', "counting", "every row"),

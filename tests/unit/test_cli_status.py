@@ -213,7 +213,7 @@ def test_a_supervisor_is_not_counted_as_a_worker(terminal: Terminal, shop: Path)
 
 INTERNALS = """
 
-@app.cron("0 6 * * *", why="charts change overnight")
+@app.cron("0 6 * * *", reason="charts change overnight")
 async def crawl() -> None: ...
 """
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.model import schedule as module
 from penstock.model.errors import BadConfig, BadParameter
-from penstock.model.schedule import Schedule, meet, unexplained
+from penstock.model.schedule import Schedule, meet, refuse_frequent
 from penstock.model.times import from_micros, to_micros
 
 MINUTE = 60_000_000
@@ -243,23 +243,12 @@ def test_the_latest_fire_found_by_halving_is_the_last_of_those_walked(
 
 @pytest.mark.spec("A4-15", "G7-01")
 @pytest.mark.parametrize(
-    "expression, why, looks_first, wanted",
-    [
-        ("*/5 * * * *", "charts move slowly", False, None),
-        ("0 6 * * *", "", False, "why="),
-        ("0 6 * * *", "   ", False, "why="),
-        ("* * * * *", "", True, "why="),
-        ("* * * * *", "reminders are due to the minute", False, "unless="),
-        ("*/4 * * * *", "a reason", False, "unless="),
-        ("0,3 * * * *", "a reason", False, "unless="),
-        ("* * * * *", "reminders are due to the minute", True, None),
-    ],
+    "expression, allowed",
+    [("*/5 * * * *", True), ("0 6 * * *", True), ("* * * * *", False), ("*/4 * * * *", False), ("0,3 * * * *", False)],
 )
-def test_a_pace_needs_its_reason_and_a_fast_one_a_look_for_work(
-    expression: str, why: str, looks_first: bool, wanted: str | None
-) -> None:
-    problem = unexplained(Schedule(expression), why=why, looks_first=looks_first)
-    assert problem is None if wanted is None else problem is not None and wanted in problem
+def test_a_schedule_of_less_than_five_minutes_needs_a_condition(expression: str, allowed: bool) -> None:
+    refused = refuse_frequent(Schedule(expression))
+    assert refused is None if allowed else refused is not None and "when=" in refused
 
 
 def test_a_fire_that_meets_an_earlier_one_runs_waits_or_is_skipped_by_rule() -> None:

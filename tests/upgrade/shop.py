@@ -54,7 +54,7 @@ class Shop:
             self.noted.append(order.item)
             app.db.write("insert into shipped (item) values (:item)", order)
 
-        @app.cron("0 4 * * *", why="the shop is swept at night")
+        @app.cron("0 4 * * *", reason="the shop is swept at night")
         async def sweep() -> None:
             self.noted.append("swept")
 

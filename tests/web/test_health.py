@@ -36,7 +36,7 @@ async def test_a_healthy_service_says_so_with_what_it_looked_at(shop: TestApp) -
 async def test_a_cron_task_whose_last_run_failed_or_that_no_worker_fires_is_found() -> None:
     app, broken = shop_app(), [True]
 
-    @app.cron("*/5 * * * *", why="orders come in all day")
+    @app.cron("*/5 * * * *", reason="orders come in all day")
     async def sweep() -> None:
         if broken:
             raise OSError("no")

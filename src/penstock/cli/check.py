@@ -71,7 +71,7 @@ def _trial(app: App) -> Iterator[Finding]:
 
 
 def _counts(app: App) -> Iterator[Finding]:
-    tasks = ((each.function, each.unless) for each in app.crons.tasks.values())
+    tasks = ((each.function, each.when) for each in app.crons.tasks.values())
     return counts(chain(*tasks, (route.answer for route in app.routes.known.values())))
 
 
@@ -144,10 +144,10 @@ CHECKS: dict[str, Check] = {
     "singleton-name": Check("Singletons are addressed by their one name", _names),
     "hot-queries": Check("Hot queries go by an index, without scan or sort", _plans),
     "undeclared-queues": Check("Every queue that holds messages is declared", _undeclared),
+    "rationale": Check("Every cron task has a reason for its schedule", _reasons),
     "topology": Check("Every message has a sender, a handler and somebody who hears of its death", _queues, loose=True),
     "exit-condition": Check("Every cron task looks before it works", _exits, loose=True),
     "ceiling": Check("Every cron task has a ceiling", _ceilings, loose=True),
-    "rationale": Check("Every cron task says why it fires as often as it does", _reasons, loose=True),
     "trial": Check("A trial is declared: output comes before input", _trial, loose=True),
     "counting": Check("No cron task and no status route counts a whole table", _counts, loose=True),
     "smoke": Check("The app has a status route that `penstock smoke` can ask", _smoke, loose=True),

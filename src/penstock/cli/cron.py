@@ -80,7 +80,7 @@ def list_crons(output: Output, target: str | None, database: str | None) -> None
     """
     found = targets.find(target, database)
     tasks = {} if found.app is None else found.app.crons.tasks
-    crons = [_told(row, tasks[row.name].why if row.name in tasks else "", ended) for row, ended in _rows(found)]
+    crons = [_told(row, tasks[row.name].reason if row.name in tasks else "", ended) for row, ended in _rows(found)]
     output.show({"crons": crons}, lambda console: _draw(console, crons))
 
 
@@ -92,7 +92,7 @@ def _rows(found: targets.Target) -> list[tuple[Any, dict[str, int]]]:
         return [(row, {each.status: each.runs for each in runs}) for row, runs in zip(rows, ended, strict=True)]
 
 
-def _told(row: Any, why: str, ended: dict[str, int]) -> dict[str, Any]:
+def _told(row: Any, reason: str, ended: dict[str, int]) -> dict[str, Any]:
     rule = Rule.parse(row.rule)
     return {
         "name": row.name,
@@ -101,7 +101,7 @@ def _told(row: Any, why: str, ended: dict[str, int]) -> dict[str, Any]:
         "next_at": None if row.paused else iso_z(row.due),
         "fired": row.number,
         "paused": bool(row.paused),
-        "why": why,
+        "reason": reason,
         "last_at": None if row.fired_at is None else iso_z(row.fired_at),
         "last_status": row.status,
         "last_error": row.error,

@@ -39,7 +39,7 @@ class ScheduleState(NamedTuple):
     next_at: int
     fired: int
     paused: bool
-    why: str
+    reason: str
 
 
 class Crons:
@@ -62,9 +62,9 @@ class Crons:
         self,
         rule: Rule,
         *,
-        why: str,
+        reason: str,
         name: str | None,
-        unless: Probe | None,
+        when: Probe | None,
         ceiling: Ceiling | None,
         wall: float | None,
     ) -> Callable[[AnyTask], AnyTask]:
@@ -76,10 +76,10 @@ class Crons:
             task = CronTask(
                 name or given.__name__,
                 rule,
-                why,
+                reason,
                 given,
                 bool(inspect.signature(given).parameters),
-                unless,
+                when,
                 ceiling,
                 self._limits.cron_invocation.wall_seconds if wall is None else wall,
             )
@@ -133,8 +133,8 @@ class Crons:
 
     def _state(self, row: TimerRow) -> ScheduleState:
         rule = Rule.parse(row.rule or "{}")
-        why = self.tasks[row.name].why if row.name in self.tasks else ""
-        return ScheduleState(row.name, rule.expression, rule.zone, row.due, row.number, bool(row.paused), why)
+        reason = self.tasks[row.name].reason if row.name in self.tasks else ""
+        return ScheduleState(row.name, rule.expression, rule.zone, row.due, row.number, bool(row.paused), reason)
 
     async def trigger(self, name: str) -> None:
         """Runs a task once, now, beside its schedule."""

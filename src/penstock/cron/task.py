@@ -22,7 +22,7 @@ from penstock.model.errors import BadApp
 from penstock.model.firing import Rule, idle_phase
 from penstock.model.outcome import describe
 from penstock.model.prices import Usage, metered
-from penstock.model.schedule import unexplained
+from penstock.model.schedule import refuse_frequent
 from penstock.model.times import from_micros, month_of, to_micros
 from penstock.runtime.events import CeilingReached, TickFailed, TickWasIdle
 from penstock.runtime.slots import contained
@@ -129,17 +129,17 @@ class Tick:
 class CronTask:
     name: str
     rule: Rule
-    why: str
+    reason: str
     function: TaskFunction
     takes_tick: bool
-    unless: Probe | None = None
+    when: Probe | None = None
     ceiling: Ceiling | None = None
     wall_seconds: float = 900.0
 
     def __post_init__(self) -> None:
-        missing = unexplained(self.rule.schedule(), why=self.why, looks_first=self.unless is not None)
-        if missing is not None:
-            raise BadApp(f"Cron task {self.name!r}: {missing}", task=self.name)
+        refused = refuse_frequent(self.rule.schedule()) if self.when is None else None
+        if refused is not None:
+            raise BadApp(f"Cron task {self.name!r}: {refused}", task=self.name)
 
     @property
     def queue(self) -> str:
@@ -180,7 +180,7 @@ class TaskRunner:
         if (reached := await self._spending.reached(engine, self._task)) is not None:
             await self._spending.tell_once(engine, CeilingReached(self._task.name, reached))
             return "ceiling", reached
-        if self._task.unless is not None and await self._task.unless():
+        if self._task.when is not None and not await self._task.when():
             tick.phase = idle_phase(self._task.name)
             engine.events.emit(TickWasIdle(self._task.name, engine.meter.read_by(unit.task) - read))
             return "idle", None

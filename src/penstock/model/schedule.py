@@ -256,16 +256,14 @@ def meet(overlap: Overlap, *, running: int, waiting: int) -> Literal["run", "wai
     return "wait" if overlap == "queue" and waiting < WAITING_MAX else "skip"
 
 
-def unexplained(schedule: Schedule, *, why: str, looks_first: bool) -> str | None:
-    """What is missing before a task may run at this pace: its reason, and if it is often, a look for work beforehand."""
-    if not why.strip():
-        return f"`{schedule.expression}` has no reason. Say with `why=` what is lost if it runs half as often."
-    if schedule.shortest_gap_minutes * 60 < EASY_PACE_SECONDS and not looks_first:
-        return (
-            f"`{schedule.expression}` runs more often than every 5 minutes. "
-            "Give it `unless=`, a look of at most one row that says whether there is work, or run it less often."
-        )
-    return None
+def refuse_frequent(schedule: Schedule) -> str | None:
+    """Return why a task without a condition may not run on this schedule, or None if it may."""
+    if schedule.shortest_gap_minutes * 60 >= EASY_PACE_SECONDS:
+        return None
+    return (
+        f"`{schedule.expression}` runs more often than every 5 minutes. "
+        "Give it `when=`, a query of at most one row that returns whether there is work, or run it less often."
+    )
 
 
 @lru_cache(maxsize=1_000)

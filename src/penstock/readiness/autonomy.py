@@ -22,20 +22,20 @@ class Looked(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def why(self) -> str: ...
+    def reason(self) -> str: ...
     @property
     def function(self) -> object: ...
     @property
-    def unless(self) -> object | None: ...
+    def when(self) -> object | None: ...
     @property
     def ceiling(self) -> object | None: ...
 
 
 def exits(tasks: Iterable[Looked]) -> Iterator[Finding]:
     for task in tasks:
-        if task.unless is None:
+        if task.when is None:
             told = f"Cron task {task.name!r} works at every fire, whether there is anything to do or not."
-            yield Finding(*_place(task), told, "Give it `unless=`, a cheap look that says that there is nothing to do.")
+            yield Finding(*_place(task), told, "Give it `when=`, a cheap query that returns whether there is work.")
 
 
 def ceilings(tasks: Iterable[Looked], *, of_the_app: bool) -> Iterator[Finding]:
@@ -47,9 +47,9 @@ def ceilings(tasks: Iterable[Looked], *, of_the_app: bool) -> Iterator[Finding]:
 
 def reasons(tasks: Iterable[Looked]) -> Iterator[Finding]:
     for task in tasks:
-        if len(task.why.split()) < 3:
-            told = f"Cron task {task.name!r} does not say why it fires as often as it does: {task.why!r}."
-            yield Finding(*_place(task), told, "Say in `why=` what changes how fast, in a few words.")
+        if len(task.reason.split()) < 3:
+            told = f"Cron task {task.name!r} has no reason of three words or more for its schedule: {task.reason!r}."
+            yield Finding(*_place(task), told, "Say in `reason=` what changes how fast, in three words or more.")
 
 
 def trials(stages: int) -> Iterator[Finding]:

@@ -7,7 +7,14 @@ from itertools import product
 import pytest
 
 from penstock_systems.appstore import app as shared
-from penstock_systems.appstore.crawl.gaps import Gaps, assess, beside, many_without_purchases, nothing_to_crawl, primary
+from penstock_systems.appstore.crawl.gaps import (
+    Gaps,
+    assess,
+    beside,
+    many_without_purchases,
+    primary,
+    something_to_crawl,
+)
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import (
     NEVER,
@@ -91,15 +98,15 @@ async def test_each_kind_of_work_alone_begins_a_cycle_that_gets_it_done(
 ) -> None:
     async with crawling(pipeline) as it:
         Scripted(monkeypatch, it).usual = [found(5, "Sleep Sounds")]
-        assert await nothing_to_crawl()
+        assert not await something_to_crawl()
         await kind(it)  # type: ignore[operator]
-        assert not await nothing_to_crawl()
+        assert await something_to_crawl()
 
         for _ in range(3):  # what one cycle finds the next one may have to do
             await cycle(it)
             await write(it, "delete from crawl_keywords where depth > 0 or source = 'category_scan'")
 
-        assert await nothing_to_crawl()
+        assert not await something_to_crawl()
 
 
 @pytest.mark.spec("A4-10", "G2-03", "B3-01")
@@ -117,7 +124,7 @@ async def test_the_work_of_others_and_what_is_not_due_yet_begin_no_cycle(pipelin
         await write(it, "update category_scans set priority = 'paused', next_scan_at = '' where priority = 'low'")
 
         assert (await assess()) == Gaps(unenriched=True)
-        assert await nothing_to_crawl()
+        assert not await something_to_crawl()
         assert await cycle(it) == {}
         assert [row.status for row in await it.sql("select status from pipeline_log where task = 'crawl'")] == ["idle"]
 

@@ -70,18 +70,18 @@ class Stats(msgspec.Struct, kw_only=True):
     clusters_told: int = 0
 
 
-async def nothing_changed() -> bool:
-    """Return whether no ranking has changed since the last run that finished began."""
+async def rankings_changed() -> bool:
+    """Return whether a ranking has changed since the last finished run began."""
     changed = await db.first(CHANGED)
     last = await db.first(LAST_DONE)
-    return changed is None or (last is not None and changed.value < last.started_at)
+    return changed is not None and (last is None or changed.value >= last.started_at)
 
 
 @app.cron(
     "0 */6 * * *",
     name=NAME,
-    why="a day's crawl changes a market a little; four times a day is soon enough to see a new one",
-    unless=nothing_changed,
+    reason="a day's crawl changes a market a little; four times a day is soon enough to see a new one",
+    when=rankings_changed,
     ceiling=ps.rows(READS_A_MONTH),
 )
 async def cluster(tick: ps.Tick) -> Stats:

@@ -16,7 +16,7 @@ from penstock_systems.appstore.crawl import convergence, untold
 from penstock_systems.appstore.crawl.budget import Budget
 from penstock_systems.appstore.crawl.charts import scan_charts
 from penstock_systems.appstore.crawl.filling import fill_rankings
-from penstock_systems.appstore.crawl.gaps import Gaps, Phase, assess, beside, nothing_to_crawl, primary
+from penstock_systems.appstore.crawl.gaps import Gaps, Phase, assess, beside, primary, something_to_crawl
 from penstock_systems.appstore.crawl.mapping import KEYWORDS_A_CYCLE, KEYWORDS_BESIDE, map_keywords
 from penstock_systems.appstore.crawl.purchases import backfill_purchases
 from penstock_systems.appstore.crawl.rankings import Results
@@ -42,8 +42,8 @@ _log = logging.getLogger("penstock_systems.appstore")
 @app.cron(
     "*/5 * * * *",
     name="crawl",
-    why="charts move within hours and the store takes some twenty searches a minute: five minutes leave none of them idle",
-    unless=nothing_to_crawl,
+    reason="charts move within hours and the store takes some twenty searches a minute: five minutes leave none of them idle",
+    when=something_to_crawl,
     ceiling=ps.rows(READS_A_MONTH),
 )
 async def crawl(tick: ps.Tick) -> None:

@@ -80,10 +80,10 @@ async def assess() -> Gaps:
     return Gaps(charts=charts, unranked=unranked, keywords=keywords, purchases=purchases, unenriched=unenriched)
 
 
-async def nothing_to_crawl() -> bool:
-    """Whether no cycle need begin: nothing is due that a cycle does, and nothing found is still to be told of."""
+async def something_to_crawl() -> bool:
+    """Return whether a cycle has to begin: some of its work is due, or something it found is not announced yet."""
     gaps, untold = await asyncio.gather(assess(), db.exists(UNANNOUNCED))
-    return not (gaps.any_of_ours or untold)
+    return gaps.any_of_ours or untold
 
 
 async def many_without_purchases() -> bool:

@@ -57,15 +57,15 @@ on conflict (pipeline_id, name) do update set
 _log = logging.getLogger("penstock_systems.appstore")
 
 
-async def ran_today() -> bool:
-    return await db.exists(RAN, id=run_id(await db.now()))
+async def not_done_today() -> bool:
+    return not await db.exists(RAN, id=run_id(await db.now()))
 
 
 @app.cron(
     "0 6 * * *",
     name=NAME,
-    why="a day's facts are taken once a day, before people look at them in the morning",
-    unless=ran_today,
+    reason="a day's facts are taken once a day, before people look at them in the morning",
+    when=not_done_today,
     ceiling=ps.rows(READS_A_MONTH),
     wall=WALL_SECONDS,
 )
