@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from penstock.alerts.telling import Alerts
 from penstock.config import Config
 from penstock.contracts.store import Store
-from penstock.control.controller import GATHER_SECONDS, REST, Definition
+from penstock.control.controller import FLUSH_SECONDS, IDLE_BACKOFF, Definition
 from penstock.control.controllers import AnyController, Controllers
 from penstock.control.permits import Permits, Remembered
 from penstock.cron.crons import AnyTask, Crons
@@ -186,7 +186,8 @@ class App(Outside):
         """Run a task by the clock: `@app.cron("*/5 * * * *", reason="charts move slowly")`.
 
         `reason` says why it runs this often. `when` is a cheap query: the task runs if it returns true. `ceiling` is what
-        it may use in a month. `catch_up` says what becomes of fires that passed while nothing ran, `overlap` of one that finds the last still running."""
+        it may use in a month. `catch_up` says what becomes of fires that passed while nothing ran, `overlap` of one that
+        finds the last still running."""
         rule = Rule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
         return self.crons.add(rule, reason=reason, name=name, when=when, ceiling=ceiling, wall=wall)
 
@@ -213,8 +214,8 @@ class App(Outside):
         parallel: Count = 32,
         rate: Range = (0.001, 1_000.0),
         timeout: Positive = 60.0,
-        rest: Range = REST,
-        gather: FromZero = GATHER_SECONDS,
+        idle_backoff: Range = IDLE_BACKOFF,
+        flush_after: FromZero = FLUSH_SECONDS,
         version: str = "1",
         alias: str | None = None,
         hint: str | None = None,
@@ -222,26 +223,27 @@ class App(Outside):
         """A loop that finds its own pace: `@app.controller("prices")` above a class derived from `Controller`.
 
         At most `parallel` items are under way, at a `rate` between these two a second; an item that takes longer than
-        `timeout` seconds counts as unavailable. `mode` is "pilot", which finds a service's limit, or "zones". Where nothing
-        is left to pick it looks again after the first `rest`, and after twice as long each time up to the second; finished
-        items wait up to `gather` seconds for `after`, which then gets them together. Every look and every `after` costs.
+        `timeout` seconds counts as unavailable. `mode` is "pilot", which finds a service's limit, or "zones". When `pick`
+        returns nothing, it is called again after the first `idle_backoff`, then after twice as long each time up to the
+        second. Finished items wait up to `flush_after` seconds for `after`, which gets them together.
         `alias` is a further path of its routes over HTTP, such as "/v1/prices"; `hint` is the place saved with it."""
         if alias is not None:
             self.routes.alias(alias, name)
         defined = partial(Definition, mode=mode, version=version, parallel=parallel, rate=rate, hint=hint)
-        return self.controllers.add(name, partial(defined, timeout_seconds=timeout, rest=rest, gather_seconds=gather))
+        waits: dict[str, Any] = {"idle_backoff": idle_backoff, "flush_seconds": flush_after}
+        return self.controllers.add(name, partial(defined, timeout_seconds=timeout, **waits))
 
     @checked
     def pace(
-        self, name: str, *, rate: Range = (0.001, 1_000.0), parallel: Count = 32, patience: FromZero = 30.0
+        self, name: str, *, rate: Range = (0.001, 1_000.0), parallel: Count = 32, max_wait: FromZero = 30.0
     ) -> Permits:
         """A pace that handlers share: `store = app.pace("shop.example")`, then `async with store.permit():` around each
-        call. Who would have to wait longer than `patience` gets `Throttled`, which sends its message back uncharged."""
+        call. A call that would wait longer than `max_wait` seconds gets `Throttled`, which releases its message uncharged."""
         if name not in self._paces:
             if self._saved_paces is None:
                 self._saved_paces = self.object(Remembered)
             saved = self._saved_paces[name]
-            self._paces[name] = Permits(name, self.opened, saved, rate=rate, parallel=parallel, patience=patience)
+            self._paces[name] = Permits(name, self.opened, saved, rate=rate, parallel=parallel, max_wait=max_wait)
         return self._paces[name]
 
     def _internal_queue(self, settings: QueueSettings, accepts: list[type]) -> Queue:

@@ -204,7 +204,7 @@ def result_of(number: int) -> int:
 # -- the controller ---------------------------------------------------------------------------------------
 
 
-@app.controller("items", parallel=4, rate=(50.0, 1_000.0), rest=(0.2, 0.2), gather=0.1)
+@app.controller("items", parallel=4, rate=(50.0, 1_000.0), idle_backoff=(0.2, 0.2), flush_after=0.1)
 class Items(ps.Controller[int]):
     async def pick(self, limit: int) -> list[int]:
         return await app.db.column("select number from items where done = 0 order by number limit :limit", limit=limit)

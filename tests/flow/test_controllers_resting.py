@@ -19,7 +19,7 @@ HOUR = 3_600
 @pytest.mark.spec("A6-28", "G2-21")
 @virtual
 async def test_with_nothing_to_do_the_rest_doubles_up_to_the_longest() -> None:
-    shelf = Shelf(mode="pilot", rest=(10.0, 80.0))
+    shelf = Shelf(mode="pilot", idle_backoff=(10.0, 80.0))
     async with TestApp(shelf.app, start=START) as shop:
         await shop.advance(seconds=10 + 20 + 40 + 5)
         assert shelf.picks == 4
@@ -30,7 +30,7 @@ async def test_with_nothing_to_do_the_rest_doubles_up_to_the_longest() -> None:
 @pytest.mark.spec("A6-28")
 @virtual
 async def test_when_all_is_done_it_rests_and_does_not_look_again_at_once() -> None:
-    shelf = Shelf(mode="pilot", rest=(300.0, 300.0))
+    shelf = Shelf(mode="pilot", idle_backoff=(300.0, 300.0))
     async with TestApp(shelf.app, start=START) as shop:
         await shelf.fill(shop, *names(20))
         await shelf.controller.wake()
@@ -52,7 +52,7 @@ async def test_an_item_that_waits_is_picked_when_its_time_has_come_however_long_
         if len(shelf.worked) == 2:
             raise OSError("not yet")
 
-    shelf = Shelf(work, mode="pilot", rest=(HOUR, HOUR))
+    shelf = Shelf(work, mode="pilot", idle_backoff=(HOUR, HOUR))
     async with TestApp(shelf.app, start=START) as shop:
         await shelf.fill(shop, "a")
         await shelf.controller.wake()
@@ -65,7 +65,7 @@ async def test_a_wake_up_while_it_flies_is_heard_when_it_has_landed() -> None:
     app = ps.App("shop")
     pending, worked = [1], list[int]()
 
-    @app.controller("enrichment", rest=(HOUR, HOUR))
+    @app.controller("enrichment", idle_backoff=(HOUR, HOUR))
     class Slow(ps.Controller[int]):
         async def pick(self, limit: int) -> list[int]:
             found = pending[:limit]
@@ -90,7 +90,7 @@ async def test_a_wake_up_while_it_flies_is_heard_when_it_has_landed() -> None:
 async def test_finished_items_are_gathered_for_after() -> None:
     gathered: list[int] = []
     for gather in (0.0, 60.0):
-        shelf = Shelf(mode="pilot", rate=(1.0, 1.0), gather=gather)
+        shelf = Shelf(mode="pilot", rate=(1.0, 1.0), flush_after=gather)
         handed: list[int] = []
 
         async def after(self: object, done: list[str], handed: list[int] = handed) -> None:
@@ -112,7 +112,7 @@ async def test_the_time_of_the_items_is_not_the_time_of_the_object() -> None:
     async def work(_item: str) -> None:
         await asyncio.sleep(30)
 
-    shelf = Shelf(work, mode="pilot", rest=(300.0, 300.0))
+    shelf = Shelf(work, mode="pilot", idle_backoff=(300.0, 300.0))
     async with TestApp(shelf.app, start=START) as shop:
         await shelf.fill(shop, *names(5))
         await shop.advance(minutes=20)

@@ -363,7 +363,7 @@ async def test_an_item_of_a_controller_waits_for_money_and_is_not_given_up() -> 
         async with gateway.paid(provider="p", operation=item, at_most=0.1) as call:
             call.settle(usd=0.1)
 
-    shelf = Shelf(work, rest=(1.0, 1_800.0))
+    shelf = Shelf(work, idle_backoff=(1.0, 1_800.0))
     gateway = shelf.app.gateway(budgets=ps.Budgets(day=0.1))
     async with TestApp(shelf.app, start=NOON) as shop:
         await shelf.fill(shop, "a", "b", "c")

@@ -149,7 +149,7 @@ async def test_a_pace_for_each_key_holds_each_to_its_rate_and_costs_no_attempt()
 
     async def fetch(photo: Photo) -> None:
         host = photo.name.split("/")[0]
-        async with app.pace(host, rate=(2.0, 2.0), patience=2).permit():
+        async with app.pace(host, rate=(2.0, 2.0), max_wait=2).permit():
             starts[host].append(asyncio.get_running_loop().time())
 
     app, listings = shop_app()

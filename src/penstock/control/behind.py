@@ -140,7 +140,7 @@ class ControllerObject(Object):
             tally,
             fence,
             timeout_seconds=definition.timeout_seconds,
-            gather_seconds=definition.gather_seconds,
+            gather_seconds=definition.flush_seconds,
             noted=note,
             refused=self._refused,
         )

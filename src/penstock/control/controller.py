@@ -8,8 +8,8 @@ import msgspec
 
 Item = TypeVar("Item")
 
-REST = (1.0, 120.0)
-GATHER_SECONDS = 2.0
+IDLE_BACKOFF = (1.0, 120.0)
+FLUSH_SECONDS = 2.0
 
 
 class Controller(Generic[Item]):
@@ -42,8 +42,8 @@ class Controller(Generic[Item]):
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A controller as an app registers it. `version` is the code's: a new one is given time and begins carefully. `rest` is
-    its first and its longest rest between looks that find nothing; finished items wait `gather` seconds for `after`."""
+    """A controller as an app registers it. `version` is the code's: a new one is given time and begins carefully.
+    `idle_backoff` is the first and the longest wait after a pick that found nothing; finished items wait `flush_seconds`."""
 
     controller: Controller[Any]
     mode: str = "pilot"
@@ -51,11 +51,11 @@ class Definition(msgspec.Struct, frozen=True):
     parallel: int = 32
     rate: tuple[float, float] = (0.001, 1_000.0)
     timeout_seconds: float = 60.0
-    rest: tuple[float, float] = REST
-    gather_seconds: float = GATHER_SECONDS
+    idle_backoff: tuple[float, float] = IDLE_BACKOFF
+    flush_seconds: float = FLUSH_SECONDS
     hint: str | None = None
 
     def rest_seconds(self, streak: int) -> float:
         """After so many looks in a row that found nothing more."""
-        first, longest = self.rest
+        first, longest = self.idle_backoff
         return min(longest, first * 2.0 ** min(streak - 1, 20))

@@ -54,7 +54,7 @@ class Controllers:
             made = definition(controller)
             if made.mode not in MODES:
                 raise BadApp(f"Controller {name!r}: there is no mode {made.mode!r}; there are {', '.join(MODES)}.")
-            check_ranges(f"Controller {name!r}", rate=made.rate, rest=made.rest)
+            check_ranges(f"Controller {name!r}", rate=made.rate, idle_backoff=made.idle_backoff)
             if made.hint is not None and made.hint not in PLACES:
                 raise BadApp(f"Controller {name!r}: hint is {made.hint!r}; the places are {', '.join(PLACES)}.")
             self._definitions[name] = made

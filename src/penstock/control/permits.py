@@ -45,7 +45,7 @@ class Permits:
         *,
         rate: tuple[float, float],
         parallel: int,
-        patience: float,
+        max_wait: float,
     ) -> None:
         check_ranges(f"Pace {name!r}", rate=rate)
         self.name = name
@@ -53,7 +53,7 @@ class Permits:
         self._remembered = remembered
         self._rate = rate
         self._parallel = parallel
-        self._patience = patience
+        self._max_wait = max_wait
         self._engine: Engine | None = None
         self._pace: PilotPace | None = None
         self._loading: asyncio.Lock | None = None
@@ -61,15 +61,15 @@ class Permits:
         self._saved_at = 0.0
 
     @asynccontextmanager
-    async def permit(self, item: str | None = None, *, patience: float | None = None) -> AsyncIterator[None]:
-        """One permit, for one thing; `item` helps to tell a bad thing from a service that refuses. What can also be left
-        out says how long it waits: `patience=0` takes a permit that is free now, or none."""
+    async def permit(self, item: str | None = None, *, max_wait: float | None = None) -> AsyncIterator[None]:
+        """Take one permit for one call; `item` helps to tell a bad item from a service that refuses. `max_wait` is in
+        seconds: 0 takes a permit that is free now, or raises `Throttled`."""
         engine = await self._opened()
         if engine is not self._engine:
             self._engine, self._pace, self._loading = engine, None, None
             self._waiting.clear()
         pace = await self._loaded()
-        await self._turn(engine, pace, self._patience if patience is None else patience)
+        await self._turn(engine, pace, self._max_wait if max_wait is None else max_wait)
         began = engine.clock.now()
         ticket = pace.started(began / 1_000_000)
         error: BaseException | None = None
@@ -91,14 +91,14 @@ class Permits:
             self._wake()
         await self._remember(engine, pace)
 
-    async def _turn(self, engine: Engine, pace: PilotPace, patience: float) -> None:
+    async def _turn(self, engine: Engine, pace: PilotPace, max_wait: float) -> None:
         """Waits for its turn. A wait that would be too long is refused instead, and costs a message no attempt: while a
         service is down nothing queues up before its door."""
         me = asyncio.Event()  # set when the first in the row has something to look at
         if len(self._waiting) >= WAITING_MAX:
-            raise Throttled(f"{WAITING_MAX:,} wait for {self.name} already.", retry_after=self._patience)
+            raise Throttled(f"{WAITING_MAX:,} wait for {self.name} already.", retry_after=self._max_wait)
         self._waiting.append(me)
-        until = engine.clock.now() / 1_000_000 + patience
+        until = engine.clock.now() / 1_000_000 + max_wait
         try:
             while True:
                 now = engine.clock.now() / 1_000_000

@@ -20,13 +20,13 @@ PART_SECONDS = 50.0  # of one part, with the wait for its turn: less than an ite
 REVIEWS_A_PAGE = 50
 # Charts and reviews share a pace that may be slower than that of pages. An app does not wait for it: without its feed it
 # has the reviews that its page shows.
-REVIEWS_PATIENCE_SECONDS = 0.2
-PORTFOLIO_PATIENCE_SECONDS = 5.0  # then its message goes back, and lets others go first
+REVIEWS_WAIT_SECONDS_MAX = 0.2
+PORTFOLIO_WAIT_SECONDS_MAX = 5.0  # then its message goes back, and lets others go first
 
 
 class Pace(Protocol):
     def permit(
-        self, item: str | None = None, *, patience: float | None = None
+        self, item: str | None = None, *, max_wait: float | None = None
     ) -> AbstractAsyncContextManager[None]: ...
 
 
@@ -38,7 +38,7 @@ class Impatient:
         self._seconds = seconds
 
     def permit(self, item: str | None = None) -> AbstractAsyncContextManager[None]:
-        return self._pace.permit(item, patience=self._seconds)
+        return self._pace.permit(item, max_wait=self._seconds)
 
 
 outbound = Outbound(settings.outbound_max)
@@ -47,8 +47,8 @@ beside = AppStore(
     web,
     app.page_cache(html_cache, web),
     settings,
-    searching=Impatient(searching, PORTFOLIO_PATIENCE_SECONDS),
-    feeding=Impatient(feeding, REVIEWS_PATIENCE_SECONDS),
+    searching=Impatient(searching, PORTFOLIO_WAIT_SECONDS_MAX),
+    feeding=Impatient(feeding, REVIEWS_WAIT_SECONDS_MAX),
 )
 
 

@@ -18,8 +18,8 @@ PARALLEL = 8
 ITEM_SECONDS = 60.0
 # As often as the crawl may find new apps. One that is due again can wait as long; on the whole store one comes due every
 # four seconds, and a look for each would cost more than all the rest.
-REST_SECONDS = 300.0
-GATHER_SECONDS = 60.0
+IDLE_SECONDS = 300.0
+FLUSH_SECONDS = 60.0
 
 
 @app.controller(
@@ -29,8 +29,8 @@ GATHER_SECONDS = 60.0
     parallel=PARALLEL,
     rate=(0.01, 200.0),
     timeout=ITEM_SECONDS,
-    rest=(REST_SECONDS, REST_SECONDS),
-    gather=GATHER_SECONDS,
+    idle_backoff=(IDLE_SECONDS, IDLE_SECONDS),
+    flush_after=FLUSH_SECONDS,
 )
 class Enrichment(ps.Controller[int]):
     sets_aside: ClassVar[bool] = False  # the registry tells when an app that failed is due again
