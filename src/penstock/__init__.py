@@ -14,7 +14,7 @@ from penstock.gateway.budgets import Budgets
 from penstock.gateway.chat import Answer
 from penstock.gateway.models import Model
 from penstock.gateway.paid import Gateway
-from penstock.model.ceiling import rows, usd
+from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import Command, Event, Tagged
 from penstock.model.errors import (
     BadConfig,
@@ -60,6 +60,7 @@ __all__ = [
     "BetweenSteps",
     "BudgetSpent",
     "Budgets",
+    "Ceiling",
     "ChildFailed",
     "Command",
     "Controller",
@@ -106,7 +107,5 @@ __all__ = [
     "first_by",
     "in_chunks",
     "in_thread",
-    "rows",
     "step",
-    "usd",
 ]

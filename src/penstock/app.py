@@ -77,7 +77,7 @@ class App(Outside):
         self.queues: dict[str, Queue] = {}
         self.dead = DeadLetters(self.opened, self.queues)
         super().__init__(ClockOf(lambda: None if self._engine is None else self._engine.clock), self.opened)
-        self.crons = Crons(self.limits, self.opened, self._internal_queue, self.config.ceilings)
+        self.crons = Crons(self.limits, self.opened, self._internal_queue, self.config.ceiling)
         self._objects: dict[str, ObjectClass] = {}
         self._host: Host | None = None
         self._desk: Desk | None = None

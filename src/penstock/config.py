@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.model.ceiling import UNITS, Ceiling
+from penstock.model.ceiling import Ceiling
 from penstock.model.errors import BadApp, BadConfig
 from penstock.model.language_model import ModelConfig
 from penstock.model.limits import Limits, profile
@@ -30,18 +30,6 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: str
     sha256: str
     scopes: tuple[str, ...] = ("*",)
-
-
-class CeilingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the whole app may use in a month before its cron tasks rest."""
-
-    rows_read: float | None = None
-    rows_written: float | None = None
-    requests: float | None = None
-    queue_operations: float | None = None
-    blob_reads: float | None = None
-    object_seconds: float | None = None
-    usd: float | None = None
 
 
 class ReadinessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,7 +53,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     history: bool | float = True  # the share of chains whose messages are recorded in a file beside the database
     log: LogConfig = LogConfig()
     tokens: tuple[Token, ...] = ()
-    ceiling: CeilingConfig = CeilingConfig()
+    ceiling: Ceiling | None = None  # what the whole app may use in a month before its cron tasks stop
     readiness: ReadinessConfig = ReadinessConfig()
     models: dict[str, ModelConfig] = {}  # language models, by the names that code calls them
     systems: dict[str, dict[str, Any]] = {}  # a section for each of the systems, which knows what may stand there
@@ -74,11 +62,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def limits(self) -> Limits:
         return profile(self.profile, **self.overrides)
-
-    @property
-    def ceilings(self) -> tuple[Ceiling, ...]:
-        given = ((unit, getattr(self.ceiling, unit)) for unit in UNITS)
-        return tuple(Ceiling(unit, most) for unit, most in given if most is not None)
 
     @staticmethod
     def load(path: str | Path | None = None) -> Config:
@@ -110,6 +93,8 @@ def parse(text: str, name: str) -> Config:
         config = msgspec.convert(values, Config)
     except msgspec.ValidationError as error:
         raise BadConfig(f"{name}: {_told(values, str(error))}", path=name) from error
+    except BadApp as error:
+        raise BadConfig(f"{name}: {error}", path=name, **error.facts) from error
     for field, least, most in _RANGES:
         value = getattr(config, field)
         if not least <= value <= most:
@@ -117,8 +102,8 @@ def parse(text: str, name: str) -> Config:
                 f"{name}: {field} is {value}; it must be at least {least} and at most {most}.", field=field, value=value
             )
     try:
-        config.limits, config.ceilings  # noqa: B018 (what is wrong with them is refused here, not at first use)
-    except (BadConfig, BadApp) as error:
+        config.limits  # noqa: B018 (what is wrong with them is refused here, not at first use)
+    except BadConfig as error:
         raise BadConfig(f"{name}: {error}", path=name, **error.facts) from error
     return config
 
@@ -144,7 +129,7 @@ def _told(values: dict[str, Any], error: str) -> str:
 def _known() -> list[str]:
     parts: tuple[tuple[str, type[msgspec.Struct]], ...] = (
         ("log", LogConfig),
-        ("ceiling", CeilingConfig),
+        ("ceiling", Ceiling),
         ("readiness", ReadinessConfig),
     )
     nested = [f"{name}.{field}" for name, part in parts for field in part.__struct_fields__]

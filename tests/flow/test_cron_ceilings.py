@@ -31,11 +31,11 @@ async def test_over_its_ceiling_a_task_is_skipped_with_one_alert_and_runs_again_
     async def page(alert: ps.Alert) -> None:
         alerts.append(alert)
 
-    @app.cron("0 * * * *", reason="hourly", ceiling=ps.rows(1_000))
+    @app.cron("0 * * * *", reason="hourly", ceiling=ps.Ceiling(rows_read=1_000))
     async def costly() -> None:
         await app.db.rows(EVERYTHING)
 
-    @app.cron("0 * * * *", reason="hourly", ceiling=ps.rows(1_000_000))
+    @app.cron("0 * * * *", reason="hourly", ceiling=ps.Ceiling(rows_read=1_000_000))
     async def modest() -> None:
         await app.db.rows("select what from effects limit 1")
 
@@ -118,7 +118,7 @@ async def test_whatever_is_metered_can_have_a_ceiling(unit: str, most: float) ->
 async def test_a_ceiling_in_usd_is_reached_too() -> None:
     app = ps.App("shop")
 
-    @app.cron("0 * * * *", reason="hourly", ceiling=ps.usd(0.000_001))
+    @app.cron("0 * * * *", reason="hourly", ceiling=ps.Ceiling(usd=0.000_001))
     async def costly() -> None:
         for number in range(400):
             app.db.write(EFFECT, what=str(number))

@@ -78,7 +78,7 @@ async def test_cron_tasks_tell_of_runs_that_did_something_found_nothing_failed_o
     async def linger() -> None:
         await asyncio.sleep(700)
 
-    @app.cron("*/5 * * * *", reason="a test", ceiling=ps.rows(1))
+    @app.cron("*/5 * * * *", reason="a test", ceiling=ps.Ceiling(rows_read=1))
     async def spend() -> None:
         await app.db.rows("select count(*) from effects")
 

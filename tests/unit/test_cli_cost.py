@@ -25,7 +25,7 @@ class Counter(ps.Object):
 counters = app.object(Counter)
 
 
-@app.cron("0 * * * *", reason="hourly", ceiling=ps.rows(2, written=True))
+@app.cron("0 * * * *", reason="hourly", ceiling=ps.Ceiling(rows_written=2))
 async def crawl() -> None:
     app.db.write("insert into sold (item) values ('by cron')")
 

@@ -28,7 +28,7 @@ async def something_to_do() -> bool:
     return not await db.exists("select 1 from sightings limit 1")
 
 
-@app.cron("*/5 * * * *", reason="items come in slowly", when=something_to_do, ceiling=ps.rows(1_000))
+@app.cron("*/5 * * * *", reason="items come in slowly", when=something_to_do, ceiling=ps.Ceiling(rows_read=1_000))
 async def look() -> None:
     for id in (1, 2, 3):
         db.write("insert into sightings (id) values (:id) on conflict do nothing", id=id)
@@ -110,7 +110,7 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
     [
         ("rank desc limit", "id desc limit", "hot-queries", "SCAN items"),
         (", when=something_to_do", "", "exit-condition", "'look'"),
-        (", ceiling=ps.rows(1_000)", "", "ceiling", "'look'"),
+        (", ceiling=ps.Ceiling(rows_read=1_000)", "", "ceiling", "'look'"),
         ("items come in slowly", "slow", "rationale", "'slow'"),
         ('reason="items come in slowly", ', "", "rationale", "'look' has no reason"),
         ("@found.on_dead", "", "topology", "'found-dlq' has no consumer"),
@@ -190,7 +190,7 @@ def test_a_start_logs_the_crons_their_expected_cost_and_dead_letter_queues_witho
 
 
 def test_an_app_that_is_not_let_loose_is_not_asked_for_a_ceiling(terminal: Terminal, shop: Path) -> None:
-    shop.write_text(LOOSE.replace(", require_trial=True", "").replace(", ceiling=ps.rows(1_000)", ""))
+    shop.write_text(LOOSE.replace(", require_trial=True", "").replace(", ceiling=ps.Ceiling(rows_read=1_000)", ""))
 
     said = terminal("check", "shop.py", "--json")
 

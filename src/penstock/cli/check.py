@@ -59,7 +59,7 @@ def _exits(app: App) -> Iterator[Finding]:
 
 
 def _ceilings(app: App) -> Iterator[Finding]:
-    return autonomy.ceilings(app.crons.tasks.values(), of_the_app=bool(app.config.ceilings))
+    return autonomy.ceilings(app.crons.tasks.values(), of_the_app=app.config.ceiling is not None)
 
 
 def _reasons(app: App) -> Iterator[Finding]:

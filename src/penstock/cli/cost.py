@@ -13,7 +13,7 @@ from penstock.cli import target as targets
 from penstock.cli.output import Output, bytes_shown, fill, money_shown, table
 from penstock.data.spending import Budget, MonthSpending, month_spending
 from penstock.data.usage import MonthUsage, month_usage
-from penstock.model.ceiling import Ceiling
+from penstock.model.ceiling import Ceiling, used_of
 from penstock.model.errors import StatementFailed
 from penstock.model.prices import Usage
 
@@ -90,23 +90,18 @@ def _object(name: str, requests: int, micros: int, saves: int, count: int, size:
 
 def ceilings_of(found: targets.Target, usage: MonthUsage) -> Iterator[dict[str, Any]]:
     """Those of the whole app, then those of its tasks, which only the app itself knows."""
-    for ceiling in found.config.ceilings:
-        yield _ceiling(None, ceiling, usage.total)
+    if found.config.ceiling is not None:
+        yield from _ceiling(None, found.config.ceiling, usage.total)
     spent = {each.task: Usage(rows_read=each.rows_read, rows_written=each.rows_written) for each in usage.tasks}
     for task in () if found.app is None else found.app.crons.tasks.values():
         if task.ceiling is not None:
-            yield _ceiling(task.name, task.ceiling, spent.get(task.metered_as, Usage()))
+            yield from _ceiling(task.name, task.ceiling, spent.get(task.metered_as, Usage()))
 
 
-def _ceiling(task: str | None, ceiling: Ceiling, usage: Usage) -> dict[str, Any]:
-    used = ceiling.used(usage)
-    return {
-        "task": task,
-        "unit": ceiling.unit,
-        "most": ceiling.most,
-        "used": round(used, 9),
-        "reached": used >= ceiling.most,
-    }
+def _ceiling(task: str | None, ceiling: Ceiling, usage: Usage) -> Iterator[dict[str, Any]]:
+    for measure, most in ceiling.limits.items():
+        used = used_of(measure, usage)
+        yield {"task": task, "unit": measure, "most": most, "used": round(used, 9), "reached": used >= most}
 
 
 def _told(usage: MonthUsage, ceilings: list[dict[str, Any]], objects: list[dict[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -48,13 +48,13 @@ class Crons:
         limits: Limits,
         opened: Callable[[], Awaitable[Engine]],
         make_queue: Callable[[QueueSettings, list[type]], Handling],
-        ceilings: Sequence[Ceiling] = (),
+        ceiling: Ceiling | None = None,
     ) -> None:
-        """`ceilings` are those of the whole app; a task may have one of its own."""
+        """`ceiling` is that of the whole app; a task may have one of its own."""
         self._limits = limits
         self._opened = opened
         self._make_queue = make_queue
-        self._spending = Spending(ceilings)
+        self._spending = Spending(ceiling)
         self._bare: dict[object, str] = {}  # expressions above no task, so far
         self.tasks: dict[str, CronTask] = {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -250,16 +250,16 @@ def _is_users(task: asyncio.Task[Any]) -> bool:
 
 
 class Spending:
-    def __init__(self, system: Sequence[Ceiling]) -> None:
-        self._system = system
+    def __init__(self, whole: Ceiling | None) -> None:
+        self._whole = whole
 
     async def reached(self, engine: Engine, task: CronTask) -> str | None:
         """Why the task may not run, if it may not."""
         if task.ceiling is not None and (words := task.ceiling.reached(await self._used(engine, task.metered_as))):
             return words
-        everything = await self._used(engine, None) if self._system else Usage()
-        reached = (ceiling.reached(everything) for ceiling in self._system)
-        return next((f"{words}, the whole app" for words in reached if words), None)
+        if self._whole is not None and (words := self._whole.reached(await self._used(engine, None))):
+            return f"{words}, the whole app"
+        return None
 
     async def _used(self, engine: Engine, task: str | None) -> Usage:
         """What is saved, and what is still in memory."""

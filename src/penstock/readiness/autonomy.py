@@ -42,7 +42,7 @@ def ceilings(tasks: Iterable[Looked], *, of_the_app: bool) -> Iterator[Finding]:
     for task in tasks:
         if task.ceiling is None and not of_the_app:
             told = f"Nothing stops cron task {task.name!r} from using any amount of rows."
-            yield Finding(*_place(task), told, "Give it `ceiling=ps.rows(...)`, or set [ceiling] in penstock.toml.")
+            yield Finding(*_place(task), told, "Give it `ceiling=ps.Ceiling(...)`, or set [ceiling] in penstock.toml.")
 
 
 def reasons(tasks: Iterable[Looked]) -> Iterator[Finding]:

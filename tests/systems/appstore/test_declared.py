@@ -47,7 +47,7 @@ def test_queues_and_crons_have_their_names_and_numbers() -> None:
     assert (wishes.batch, wishes.wait_seconds) == (10, 5.0)
     assert set(shared.events.handlers) == set(shared.events.accepts or ()), "every event has a route"
     assert set(shared.wishes.handlers) == set(shared.wishes.accepts or ())
-    assert shared.app.crons.tasks["cluster"].ceiling == ps.rows(1_000_000_000)
+    assert shared.app.crons.tasks["cluster"].ceiling == ps.Ceiling(rows_read=1_000_000_000)
     assert {name: task.rule.expression for name, task in shared.app.crons.tasks.items()} == {
         "crawl": "*/5 * * * *",
         "cluster": "0 */6 * * *",

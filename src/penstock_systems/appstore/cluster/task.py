@@ -82,7 +82,7 @@ async def rankings_changed() -> bool:
     name=NAME,
     reason="a day's crawl changes a market a little; four times a day is soon enough to see a new one",
     when=rankings_changed,
-    ceiling=ps.rows(READS_A_MONTH),
+    ceiling=ps.Ceiling(rows_read=READS_A_MONTH),
 )
 async def cluster(tick: ps.Tick) -> Stats:
     """A run that is cut off is begun anew, and ends with what it would have ended with."""

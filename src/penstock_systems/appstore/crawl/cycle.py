@@ -44,7 +44,7 @@ _log = logging.getLogger("penstock_systems.appstore")
     name="crawl",
     reason="charts move within hours and the store takes some twenty searches a minute: five minutes leave none of them idle",
     when=something_to_crawl,
-    ceiling=ps.rows(READS_A_MONTH),
+    ceiling=ps.Ceiling(rows_read=READS_A_MONTH),
 )
 async def crawl(tick: ps.Tick) -> None:
     """All tasks of a cycle run side by side. What a cycle cannot finish in its time is there for the next one."""

@@ -66,7 +66,7 @@ async def not_done_today() -> bool:
     name=NAME,
     reason="a day's facts are taken once a day, before people look at them in the morning",
     when=not_done_today,
-    ceiling=ps.rows(READS_A_MONTH),
+    ceiling=ps.Ceiling(rows_read=READS_A_MONTH),
     wall=WALL_SECONDS,
 )
 async def daily(tick: ps.Tick) -> None:
