@@ -101,6 +101,32 @@ async def test_a_sleep_of_an_hour_is_slept_over_a_restart() -> None:
 
 @pytest.mark.spec("A7-07")
 @virtual
+async def test_seconds_a_timedelta_and_units_are_the_same_wait() -> None:
+    lab = Lab()
+
+    @lab.app.workflow
+    async def research(run: ps.Run) -> None:
+        await run.sleep(3_600)
+        await run.sleep(timedelta(minutes=60))
+        await run.sleep(60, minutes=59)
+        await run.step("slept", lab.write, "slept")
+        with pytest.raises(ps.TimedOut):
+            await run.wait_for("word", timeout=timedelta(hours=1))
+        await run.step("waited", lab.write, "waited", timeout=timedelta(seconds=5))
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = research.start()
+        await test.advance(timedelta(hours=2, minutes=59, seconds=59))
+        assert await lab.effects() == []
+        await test.advance(1)
+        assert await lab.effects() == ["slept"]
+        await test.advance(hours=1)
+        assert await handle.result(timeout=timedelta(seconds=1)) is None
+        assert await lab.effects() == ["slept", "waited"]
+
+
+@virtual
 async def test_a_run_sleeps_for_a_month_and_until_a_moment() -> None:
     lab = Lab()
     moment = datetime(2026, 2, 3, tzinfo=UTC)

@@ -17,7 +17,7 @@ def test_the_first_measure_that_is_reached_is_described() -> None:
 
     assert ceiling.reached(Usage(rows_read=999)) is None
     assert ceiling.reached(Usage(rows_read=1_500)) == "1,500 of 1,000 rows read this month"
-    assert str(ceiling.reached(Usage(rows_written=1_000_000))).endswith("of 0.50 USD this month")
+    assert str(ceiling.reached(Usage(rows_written=100_000_000))).endswith("of 0.50 USD this month")
 
 
 @pytest.mark.parametrize("given", [{}, {"usd": 0}, {"rows_read": -1}, {"rows_read": 5, "usd": math.nan}, {"usd": True}])

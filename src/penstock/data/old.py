@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from penstock.model.errors import BadParameter, StatementFailed
-from penstock.model.times import MICROS, older_than, parse_span
+from penstock.model.times import MICROS, in_seconds, older_than
 from penstock.model.upsert import quoted
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ def old(table: str, column: str, span: str | float | timedelta, unit: TimeUnit, 
         raise BadParameter(f"unit={unit!r}: it can be {', '.join(get_args(TimeUnit))}.", unit=unit)
     if unit == "text":
         return Old(quoted(table), quoted(column), unit, _LEAST_TEXT, older_than(span, now=now))
-    seconds = parse_span(span) if isinstance(span, str) else span
-    seconds = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
-    bound = (now - round(seconds * MICROS)) // _MICROS_OF[unit]
+    bound = (now - round(in_seconds(span) * MICROS)) // _MICROS_OF[unit]
     return Old(quoted(table), quoted(column), unit, _LEAST_NUMBER, bound)
 
 

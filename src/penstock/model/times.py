@@ -87,7 +87,7 @@ def older_than(span: str | float | timedelta, *, now: int) -> str:
     `now` is the clock's, in microseconds. The bound is stored text, so that text is compared with text of one form.
     A row is found up to a second late and never early, because stored times are cut to the second.
     """
-    return text_of_micros(now - round(_seconds(span) * MICROS))
+    return text_of_micros(now - round(in_seconds(span) * MICROS))
 
 
 def _require_zone(moment: datetime) -> None:
@@ -97,7 +97,8 @@ def _require_zone(moment: datetime) -> None:
         )
 
 
-def _seconds(span: str | float | timedelta) -> float:
+def in_seconds(span: str | float | timedelta) -> float:
+    """Return a span as seconds; a text has the form of `2h30m`."""
     match span:
         case str():
             return parse_span(span)

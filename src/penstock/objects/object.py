@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Protocol, get_origin, get_type_hints
 
 import msgspec
 
 from penstock.model.errors import BadApp, BadMessage
-from penstock.model.times import from_micros, to_micros
+from penstock.model.times import from_micros, in_seconds, to_micros
 
 KEY_BYTES_MAX = 128_000  # of one field: more belongs into a table
 
@@ -65,12 +65,12 @@ class Object:
         """Called when the object's alarm is due. Override it."""
         raise BadApp(f"{type(self).__qualname__} has an alarm and no `async def alarm(self)`.")
 
-    def set_alarm(self, at: datetime | None = None, *, after: float | None = None) -> None:
+    def set_alarm(self, at: datetime | None = None, *, after: float | timedelta | None = None) -> None:
         """Joins the current event: `alarm` is called at that moment, or so many seconds from now. An object has one alarm;
         setting it again moves it."""
         if (at is None) == (after is None):
             raise BadMessage("Give the alarm a moment, or seconds from now (`after`), one of them.")
-        due = to_micros(at) if at is not None else self._residence.now() + int((after or 0) * 1_000_000)
+        due = to_micros(at) if at is not None else self._residence.now() + int(in_seconds(after or 0) * 1_000_000)
         self._residence.set_alarm(due)
 
     def clear_alarm(self) -> None:

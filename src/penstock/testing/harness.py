@@ -7,7 +7,7 @@ import contextvars
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar, NoReturn
@@ -19,7 +19,7 @@ from penstock.contracts.faults import CRASH_POINTS, NoFaults, known_point
 from penstock.model.errors import BadApp, PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL
-from penstock.model.times import from_micros, to_micros
+from penstock.model.times import from_micros, in_seconds, to_micros
 from penstock.queues.letters import DeadLetter
 from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
@@ -276,9 +276,11 @@ class TestApp:
         """The virtual time."""
         return from_micros(self._time.clock.now())
 
-    async def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
+    async def advance(
+        self, seconds: float | timedelta = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
+    ) -> None:
         """Lets everything due up to then happen in order, and returns at that moment."""
-        passing = round((seconds + 60 * minutes + 3_600 * hours + 86_400 * days) * 1_000_000)
+        passing = round((in_seconds(seconds) + 60 * minutes + 3_600 * hours + 86_400 * days) * 1_000_000)
         await self._until((round(self._host.loop.time() * 1_000_000) + passing) / 1_000_000 + HAIR_SECONDS)
 
     async def drain(self) -> None:

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from penstock.model.errors import PenstockError
-from penstock.model.times import MICROS, to_micros
+from penstock.model.times import MICROS, in_seconds, to_micros
 from penstock.runtime.clock import HostClock, Jump
 
 P = ParamSpec("P")
@@ -94,9 +94,11 @@ class VirtualTime:
         self.loop = loop
         self.clock = HostClock(wall=loop.wall_ns, monotonic=loop.time, on_jump=on_jump)
 
-    async def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
+    async def advance(
+        self, seconds: float | timedelta = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
+    ) -> None:
         """Lets everything due up to then happen in order, and returns at exactly that moment."""
-        await asyncio.sleep(seconds + 60 * minutes + 3_600 * hours + 86_400 * days)
+        await asyncio.sleep(in_seconds(seconds) + 60 * minutes + 3_600 * hours + 86_400 * days)
         await self.loop.settle()
 
     async def settle(self) -> None:

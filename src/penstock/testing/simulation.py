@@ -196,10 +196,12 @@ class Simulation(TestApp):
         self.befallen.append(what)
         return True
 
-    async def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
+    async def advance(
+        self, seconds: float | timedelta = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
+    ) -> None:
         """Lets so much time pass, with what befalls the app on the way, and asks what must always hold."""
         self._turn()
-        await super().advance(seconds=seconds, minutes=minutes, hours=hours, days=days)
+        await super().advance(seconds, minutes=minutes, hours=hours, days=days)
 
     async def drain(self) -> None:
         """Runs until no queue has a message that is ready or under way, whatever befalls the app meanwhile."""

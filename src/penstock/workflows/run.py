@@ -32,7 +32,7 @@ from penstock.model.run import (
     check_name,
     child_signal,
 )
-from penstock.model.times import from_micros, to_micros
+from penstock.model.times import from_micros, in_seconds, to_micros
 from penstock.workflows.inputs import restored
 from penstock.workflows.steps import TimedOut, child_failed, current_step, failed
 
@@ -91,7 +91,7 @@ class Run:
         function: Callable[[*Ts], Awaitable[T]],
         *arguments: *Ts,
         retries: int | Retry | None = None,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
     ) -> T:
         """Does something once. What the function writes and sends is saved with its result; once that is saved the function
         is never called again in this run. One that raises is tried again, up to `retries` times; each try may take
@@ -105,21 +105,28 @@ class Run:
         here = self._slice or self._stop()
         position = self._next_position() if record is None else record.position
         done: T = await here.attempt(
-            self, name, position, record, function, arguments, retries=retries, timeout=timeout
+            self, name, position, record, function, arguments, retries=retries, timeout=_seconds(timeout)
         )
         return done
 
     async def sleep(
         self,
+        seconds: float | timedelta = 0.0,
         *,
-        seconds: float = 0.0,
         minutes: float = 0.0,
         hours: float = 0.0,
         days: float = 0.0,
         name: str | None = None,
     ) -> None:
-        """Waits for as long as it takes; the process may come and go meanwhile."""
-        wanted = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+        """Sleep for seconds, a `timedelta`, or the sum of what is given. Restarts do not lengthen it.
+
+        Example:
+            async def remind(run: ps.Run) -> None:
+                await run.sleep(60)
+                await run.sleep(timedelta(hours=1))
+                await run.sleep(days=2, hours=12)
+        """
+        wanted = timedelta(days=days, hours=hours, minutes=minutes).total_seconds() + in_seconds(seconds)
         if not 0 <= wanted <= NEVER_SECONDS:
             raise BadMessage(f"A run cannot sleep for {wanted:,.0f} s: it can be 0 to {NEVER_SECONDS:,.0f}.")
         await self._sleep(lambda now: now + int(wanted * 1_000_000), name)
@@ -150,14 +157,14 @@ class Run:
 
     @overload
     async def wait_for(
-        self, signal: str, type: type[T], *, timeout: float | None = None, name: str | None = None
+        self, signal: str, type: type[T], *, timeout: float | timedelta | None = None, name: str | None = None
     ) -> T: ...
     @overload
     async def wait_for(
-        self, signal: str, type: None = None, *, timeout: float | None = None, name: str | None = None
+        self, signal: str, type: None = None, *, timeout: float | timedelta | None = None, name: str | None = None
     ) -> Any: ...
     async def wait_for(
-        self, signal: str, type: Any = None, *, timeout: float | None = None, name: str | None = None
+        self, signal: str, type: Any = None, *, timeout: float | timedelta | None = None, name: str | None = None
     ) -> Any:
         """Return what came with the first signal of this name that no wait has taken yet, also one that came earlier. Raise
         `TimedOut` if none comes within `timeout` seconds. A payload that does not fit `type` is refused, to its sender or,
@@ -165,7 +172,9 @@ class Run:
         needs a `name` of its own."""
         check_name(signal, "a signal")
         read = msgspec.json.Decoder(Any if type is None else type).decode
-        return await self._signalled(name or signal, SIGNAL, signal, timeout, read, expected=expect(signal, type))
+        return await self._signalled(
+            name or signal, SIGNAL, signal, _seconds(timeout), read, expected=expect(signal, type)
+        )
 
     async def child(self, name: str, workflow: Workflow[..., T], *arguments: Any, **named: Any) -> T:
         """Runs another workflow and waits for its result. A child ends with its parent; one that fails raises here."""
@@ -295,6 +304,10 @@ class Run:
     def heard(self, signals: list[Signal]) -> None:
         """What was read may be older than what a branch beside has got since."""
         self._signals = [signal for signal in signals if signal.seq not in self._heard]
+
+
+def _seconds(timeout: float | timedelta | None) -> float | None:
+    return None if timeout is None else in_seconds(timeout)
 
 
 def _ending(payload: bytes) -> Ending:

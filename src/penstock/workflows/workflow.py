@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
@@ -16,7 +16,7 @@ from penstock.model.expectation import signal_of
 from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL, NewMessage
 from penstock.model.run import COMPLETE, ENDED, PENDING, SIGNAL, StepRecord, check_name, is_made, key_of, made_id
-from penstock.model.times import from_micros
+from penstock.model.times import from_micros, in_seconds
 from penstock.runtime.unit import Unit, joined
 from penstock.workflows.executing import Begun
 from penstock.workflows.inputs import Inputs, restored, stored
@@ -173,11 +173,11 @@ class Handle(Generic[P, R]):
         waits = [step for step in steps if step.kind == SIGNAL and step.state == PENDING]
         return [signal_of(step.result) if step.result else step.name for step in waits]
 
-    async def result(self, timeout: float | None = None) -> R:
+    async def result(self, timeout: float | timedelta | None = None) -> R:
         """Waits for the run to end. Raises `NotCompleted` if it does not complete."""
         engine = await self._workflow.home.opened()
         pause = LOOK_SECONDS
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(None if timeout is None else in_seconds(timeout)):
             while True:
                 row: RunRow | None = await engine.in_writer(
                     partial(engine.writer.runs.find, self.key, now=engine.clock.now())
