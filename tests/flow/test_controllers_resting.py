@@ -122,7 +122,9 @@ async def test_the_time_of_the_items_is_not_the_time_of_the_object() -> None:
         assert total.object_seconds < 1
 
 
-@pytest.mark.parametrize("settings", [{"rest": (0.0, 10.0)}, {"rest": (20.0, 10.0)}, {"gather": -1.0}])
-def test_a_rest_that_is_none_is_refused(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "settings", [{"idle_backoff": (0.0, 10.0)}, {"idle_backoff": (20.0, 10.0)}, {"flush_after": -1.0}]
+)
+def test_waits_that_are_none_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(BadApp, match=rf"'enrichment'.*: {next(iter(settings))} is .*(above 0|from 0|stands last)"):
         Shelf(mode="pilot", **settings)

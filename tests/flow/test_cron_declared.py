@@ -35,7 +35,7 @@ async def test_a_paused_task_rests_and_what_it_missed_is_not_made_up_for() -> No
         await app.crons.pause("crawl")
         await shop.advance(minutes=10)
         assert await effects(app) == []
-        assert [state.paused for state in await app.crons.listed()] == [True]
+        assert [state.paused for state in await app.crons.list()] == [True]
 
         await app.crons.resume("crawl")
         await shop.advance(minutes=1)

@@ -126,7 +126,7 @@ async def test_a_task_that_fails_has_sent_no_dead_letter_back() -> None:
     @app.cron("*/5 * * * *", reason="charts move slowly")
     async def sweep() -> None:
         for letter in await app.dead.list():
-            await app.dead.fixed(letter, Listing(name="mended"))
+            await app.dead.repair(letter, Listing(name="mended"))
         raise OSError("and then it failed")
 
     async with TestApp(app, start=START) as shop:

@@ -35,7 +35,7 @@ async def test_a_run_that_takes_longer_than_its_pace_is_never_overlapped_and_the
 
         assert most == 1
         assert await statuses(app, "slow") == ["done", "skipped", "due"]
-        [state] = await app.crons.listed()
+        [state] = await app.crons.list()
         assert state.next_at == int(START.replace(minute=4, second=0).timestamp() * 1_000_000)
 
 

@@ -298,7 +298,7 @@ async def test_an_item_that_fails_starts_no_run_and_sends_nothing() -> None:
         await shelf.fill(shop, "a")
         await shop.advance(hours=2)
         assert await shelf.notes() == {"a": "parked"}
-        assert await shelf.app.workflows.listed() == []
+        assert await shelf.app.workflows.list() == []
         assert shop.delivered(queue) == []
 
 

@@ -285,12 +285,12 @@ async def test_every_state_is_seen_in_the_list() -> None:
         await ends["paused"].pause()
         await ends["terminated"].terminate()
         await test.advance(seconds=1)
-        runs = await lab.app.workflows.listed()
+        runs = await lab.app.workflows.list()
         assert {run.id: run.state for run in runs} == {run.id: run.id for run in runs}
         assert len(runs) == 7
-        assert [run.id for run in await lab.app.workflows.listed("ends", state="waiting")] == ["waiting"]
+        assert [run.id for run in await lab.app.workflows.list("ends", state="waiting")] == ["waiting"]
         with pytest.raises(ps.PenstockError, match="There is no state 'asleep'"):
-            await lab.app.workflows.listed(state="asleep")
+            await lab.app.workflows.list(state="asleep")
         with pytest.raises(ps.PenstockError, match="There is no run 'nobody'"):
             await lab.app.workflows.find("nobody")
         assert (await lab.app.workflows.find("queued")).id == "queued"
@@ -358,7 +358,7 @@ async def test_ended_runs_are_kept_for_as_long_as_their_workflow_says() -> None:
         await test.advance(days=1, hours=23)
         assert (await handle.status()).state == "complete"
         await test.advance(hours=3)
-        assert [run.id for run in await lab.app.workflows.listed()] == ["l"]
+        assert [run.id for run in await lab.app.workflows.list()] == ["l"]
         assert await lab.app.db.value("select count(*) from penstock_steps") == 2
         async with test.unit():
             handle = short["s"].start()  # its id is free again
@@ -379,7 +379,7 @@ async def test_signals_that_nobody_waited_for_go_with_their_run() -> None:
             handle = deaf.start()
             handle.signal("word", 1)
         await test.advance(days=1, hours=3)
-        assert await lab.app.workflows.listed() == []
+        assert await lab.app.workflows.list() == []
         assert await lab.app.db.value("select count(*) from penstock_signals") == 0
 
 
@@ -407,7 +407,7 @@ async def test_a_restart_from_a_step_leaves_a_child_that_was_begun_before_it_alo
         await handle.restart(step="first")
         await test.advance(hours=2)
         assert await handle.result() == ["early", "late"]
-        assert {run.id: run.state for run in await lab.app.workflows.listed("kid")} == {
+        assert {run.id: run.state for run in await lab.app.workflows.list("kid")} == {
             "p/early": "complete",
             "p/late": "terminated",
             "p/late#1": "complete",

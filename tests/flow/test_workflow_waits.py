@@ -196,7 +196,7 @@ async def test_a_signal_to_no_run_is_refused_and_takes_its_unit_with_it() -> Non
             async with test.unit():
                 approval["nobody"].signal("word")
                 approval["somebody"].start()
-        assert await lab.app.workflows.listed() == []
+        assert await lab.app.workflows.list() == []
 
 
 @pytest.mark.spec("A7-06")
@@ -278,7 +278,7 @@ async def test_a_parent_waits_for_its_children_and_gets_their_results_once(point
         await test.advance(minutes=5)
         assert await handle.result() == [2, 4, 6]
         assert await lab.effects() == ["child 1", "child 2", "child 3", "sum 12"]
-        runs = {run.id: run for run in await lab.app.workflows.listed()}
+        runs = {run.id: run for run in await lab.app.workflows.list()}
         assert sorted(runs) == ["p", "p/child-1", "p/child-2", "p/child-3"]
         assert len({run.correlation_id for run in runs.values()}) == 1
 
@@ -333,7 +333,7 @@ async def test_a_parent_that_is_terminated_takes_its_children_with_it() -> None:
         await test.advance(seconds=10)
         await handle.terminate()
         await test.advance(minutes=10)
-        assert {run.id: run.state for run in await lab.app.workflows.listed()} == {
+        assert {run.id: run.state for run in await lab.app.workflows.list()} == {
             "p": "terminated",
             "p/child-1": "terminated",
         }

@@ -294,7 +294,7 @@ async def test_a_second_start_under_one_id_gives_the_run_that_is_there_also_afte
         await test.advance(minutes=2)
         assert (await handle.result(), await other.result()) == ("first", "another")
         assert await lab.effects() == ["another", "first"]
-        assert len(await lab.app.workflows.listed("research")) == 2
+        assert len(await lab.app.workflows.list("research")) == 2
 
 
 @pytest.mark.spec("A7-05", "A7-06")
@@ -318,7 +318,7 @@ async def test_a_message_that_is_handled_again_starts_the_same_run() -> None:
         await test.crash(at="commit.after", nth=4)
         await test.advance(minutes=1)
         assert await lab.effects() == ["a"]
-        (run,) = await lab.app.workflows.listed()
+        (run,) = await lab.app.workflows.list()
         assert run.correlation_id == (await lab.app.workflows["research"][run.id].status()).correlation_id
 
 

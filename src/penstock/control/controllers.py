@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -76,8 +76,12 @@ class Controllers:
             )
         return self._namespace.get(name, hint=self._definitions[name].hint)
 
-    def names(self) -> list[str]:
+    def names(self) -> Sequence[str]:
         return sorted(self._definitions)
+
+    async def list(self) -> Sequence[dict[str, Any]]:
+        """Return the status of every controller, by name."""
+        return [await self.status(name) for name in self.names()]
 
     async def status(self, name: str) -> dict[str, Any]:
         """From what is saved: it never waits for a tick."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -30,6 +30,9 @@ class Handling(Protocol):
     def on_dead(self, function: Any) -> Any: ...
 
 
+MakeQueue = Callable[[QueueSettings, list[type]], Handling]
+
+
 class ScheduleState(NamedTuple):
     """A schedule as it stands; times are microseconds."""
 
@@ -47,7 +50,7 @@ class Crons:
         self,
         limits: Limits,
         opened: Callable[[], Awaitable[Engine]],
-        make_queue: Callable[[QueueSettings, list[type]], Handling],
+        make_queue: MakeQueue,
         ceiling: Ceiling | None = None,
     ) -> None:
         """`ceiling` is that of the whole app; a task may have one of its own."""
@@ -123,12 +126,12 @@ class Crons:
 
     async def forget_others(self, engine: Engine) -> None:
         """A task that is not in the code any more fires no more."""
-        await engine.in_writer(partial(engine.writer.timers.keep_only, list(self.tasks)))
+        await engine.in_writer(partial(engine.writer.timers.keep_only, [*self.tasks]))
 
     # -- what an operator does --------------------------------------------------------------------------
 
-    async def listed(self) -> list[ScheduleState]:
-        """Every task, when it runs next, and how its last run ended."""
+    async def list(self) -> Sequence[ScheduleState]:
+        """Return every task with its schedule and when it runs next."""
         return [self._state(row) for row in await self._rows(await self._opened())]
 
     def _state(self, row: TimerRow) -> ScheduleState:
@@ -162,8 +165,8 @@ class Crons:
         engine.due.look({TIMERS})
         engine.ring({TIMERS})
 
-    async def _rows(self, engine: Engine) -> list[TimerRow]:
-        rows: list[TimerRow] = await engine.in_writer(partial(engine.writer.timers.listed, CRON))
+    async def _rows(self, engine: Engine) -> Sequence[TimerRow]:
+        rows: Sequence[TimerRow] = await engine.in_writer(partial(engine.writer.timers.listed, CRON))
         return rows
 
     def _unknown(self, name: str) -> NoSuchSchedule:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from penstock.model.errors import BadApp
@@ -27,9 +29,10 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     usd: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.limits:
+        given: dict[str, Any] = self.limits
+        if not given:
             raise BadApp(f"A ceiling limits nothing. Give it one or more of {', '.join(self.__struct_fields__)}.")
-        for measure, most in self.limits.items():
+        for measure, most in given.items():
             if isinstance(most, bool) or not isinstance(most, int | float) or not most > 0:
                 raise BadApp(f"A ceiling has {measure}={most!r}. Give a number above 0; with less nothing would run.")
 

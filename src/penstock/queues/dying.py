@@ -54,7 +54,7 @@ async def _is_mended(queue: Queue, letter: DeadLetter, letters: DeadLetters) -> 
     if mended is None:
         return False
     try:
-        await letters.fixed(letter, mended, flags=REPAIRED)
+        await letters.repair(letter, mended, flags=REPAIRED)
     except (BadMessage, TooLarge):
         # It would give the same the next time: better that whoever hears of dead letters hears of this one now.
         _log.exception("The repair of dead letter %s of %s does not fit; it stays dead.", letter.id, queue.name)

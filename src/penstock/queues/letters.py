@@ -346,8 +346,8 @@ class DeadLetters:
             ) from error
         return body
 
-    async def fixed(self, letter: DeadLetter, payload: object, *, flags: int = 0) -> None:
-        """Joins the current unit: the letter goes back to its queue with another body."""
+    async def repair(self, letter: DeadLetter, payload: object, *, flags: int = 0) -> None:
+        """Send the letter back to its queue with another payload, in the current unit."""
         engine = await self._opened()
         body = self._checked(engine, letter, payload)
         joined_letters(engine.app).append(Replay(letter.id, engine.clock.now(), "fixed", body, flags))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
@@ -34,8 +34,11 @@ class Handling(Making, Protocol):
     def on_dead(self, function: Any) -> Any: ...
 
 
+MakeQueue = Callable[[QueueSettings, list[type]], Handling]
+
+
 class Workflows:
-    def __init__(self, home: Home, limits: Limits, make_queue: Callable[[QueueSettings, list[type]], Handling]) -> None:
+    def __init__(self, home: Home, limits: Limits, make_queue: MakeQueue) -> None:
         self._home = home
         self._limits = limits
         self._make_queue = make_queue
@@ -120,13 +123,13 @@ class Workflows:
             raise NoSuchRun(f"There is no workflow {name!r}. There are: {', '.join(sorted(self._known)) or 'none'}.")
         return self._known[name]
 
-    def names(self) -> list[str]:
+    def names(self) -> Sequence[str]:
         return sorted(self._known)
 
-    async def listed(
+    async def list(
         self, workflow: str | None = None, *, state: str | None = None, limit: int = 100
-    ) -> list[RunState]:
-        """Runs, newest first, without their steps."""
+    ) -> Sequence[RunState]:
+        """Return runs, newest first, without their steps."""
         if state is not None and state not in STATES:
             raise NoSuchRun(f"There is no state {state!r}: runs are {', '.join(STATES)}.")
         engine: Engine = await self._home.opened()

@@ -124,7 +124,7 @@ async def test_markets_that_are_worth_it_are_looked_into_once_however_often_they
         await it.running.advance(hours=1)
         expected = {f"market-{id}-2026-01-01": "done" for id in (1, 2, 3)}
         assert await tasks(it) == expected
-        runs = await shared.app.workflows.listed(research.NAME)
+        runs = await shared.app.workflows.list(research.NAME)
         assert {run.id: run.state for run in runs} == dict.fromkeys(expected, "complete")
 
 
