@@ -51,14 +51,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "outside": ENGINE | USERS | {"config", "gateway"},
     "routes": PURE,
     "app": ENGINE | CONCEPTS | USERS | {"config", "outside", "routes", "stores"},
-    PUBLIC: ENGINE | CONCEPTS | USERS | {"app"},
+    "errors": ENGINE | CONCEPTS | USERS,  # every error that a program may catch
+    PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors"},
     "web": ENGINE | CONCEPTS | USERS | {"app", "routes", PUBLIC},
     "cli": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "logs", "moving", "stores", "web", PUBLIC},
     "commands": {"cli", "data", "model"},  # what a system's own commands are written with
     "testing": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "stores", "web", "cli", PUBLIC},
     "__main__": {"cli"},
 }
-PUBLIC_MODULES = {"penstock", "penstock.commands", "penstock.testing"}  # what a system may import from
+PUBLIC_MODULES = {
+    "penstock",
+    "penstock.commands",
+    "penstock.data",
+    "penstock.errors",
+    "penstock.testing",
+}  # what a system may import from
+PUBLIC_LAYERS = {name.removeprefix("penstock.") for name in PUBLIC_MODULES}
 # All in virtual time.
 MAY_IMPORT_TESTING = {f"src/penstock/cli/{command}.py" for command in ("run", "simulate", "trial")}
 
@@ -240,7 +248,7 @@ def layers(path: str, text: str) -> Iterator[str]:
 
 def public_names_only(path: str, text: str) -> Iterator[str]:
     for found in imports(text):
-        public = found.module in PUBLIC_MODULES and layer_of(found.dotted) in {PUBLIC, "commands", "testing"}
+        public = found.module in PUBLIC_MODULES and layer_of(found.dotted) in {PUBLIC, *PUBLIC_LAYERS}
         if found.module.split(".")[0] == "penstock" and not public:
             yield f"{path}:{found.line}: `{found.dotted}` is not public. Use one of {', '.join(sorted(PUBLIC_MODULES))}."
 
@@ -487,6 +495,7 @@ GOOD: list[tuple[Rule, str, str]] = [
     (layers, "src/penstock/cli/run.py", "import penstock\nfrom penstock.testing.loop import VirtualLoop"),
     (public_names_only, BRAND, "import penstock as ps\nfrom penstock.testing import TestApp"),
     (public_names_only, BRAND, "from penstock.commands import Output"),
+    (public_names_only, BRAND, "from penstock import errors\nfrom penstock.data import cut"),
     (file_size, APP, "\n" * FILE_LINES_MAX),
     (ambient, UNIT, "import time\nfrom random import Random\nRandom(1); time.perf_counter()"),
     (ambient, "src/penstock/runtime/clock.py", "import time\nat = time.time()"),

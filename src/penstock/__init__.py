@@ -6,10 +6,8 @@ from penstock.alerts.alert import Alert
 from penstock.alerts.sinks import MailSink, SlackSink, WebhookSink
 from penstock.app import App
 from penstock.blobs.folder import Expiry
-from penstock.control.chunks import in_chunks
 from penstock.control.controller import Controller
 from penstock.cron.task import Tick
-from penstock.data import chunks, cut, first_by
 from penstock.gateway.budgets import Budgets
 from penstock.gateway.chat import Answer
 from penstock.gateway.models import Model
@@ -102,10 +100,6 @@ __all__ = [
     "WebhookSink",
     "Which",
     "Workflow",
-    "chunks",
-    "cut",
-    "first_by",
-    "in_chunks",
     "in_thread",
     "step",
 ]

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from itertools import chain
 from typing import TypeVar
 
-import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.app import app, db
 from penstock_systems.appstore.cluster.identity import Ended, Identities, Identity
 from penstock_systems.appstore.cluster.market import Market
@@ -97,7 +97,7 @@ async def write_grouped(groups: Iterable[list[Write]]) -> int:
 
 
 async def _write(writes: Sequence[Write]) -> None:
-    for portion in ps.chunks(writes, ROWS_A_UNIT):
+    for portion in chunks(writes, ROWS_A_UNIT):
         alike: dict[str, list[Mapping[str, object]]] = {}
         for sql, row in portion:
             alike.setdefault(sql, []).append(row)

@@ -7,6 +7,7 @@ import logging
 import msgspec
 
 import penstock as ps
+from penstock.data import cut
 from penstock_systems.appstore.app import SERVICE, ClustersReady, app, db, events, settings
 from penstock_systems.appstore.cluster.crawled import Crawled, crawled
 from penstock_systems.appstore.cluster.identity import Identities, identities
@@ -95,7 +96,7 @@ async def cluster(tick: ps.Tick) -> Stats:
     try:
         return await _run(run_at, Noted(id, now))
     except Exception as error:
-        told = ps.cut(f"{type(error).__name__}: {error}".replace("\0", ""), ERROR_CHARACTERS_MAX)
+        told = cut(f"{type(error).__name__}: {error}".replace("\0", ""), ERROR_CHARACTERS_MAX)
         async with app.unit():
             db.write(END, id=id, status="failed", now=await db.now(), error=told)
         raise

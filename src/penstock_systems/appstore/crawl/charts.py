@@ -6,6 +6,7 @@ import logging
 from random import Random
 
 import penstock as ps
+from penstock.data import chunks, cut
 from penstock_systems.appstore.app import app, db, settings
 from penstock_systems.appstore.crawl import keyword_list, registry
 from penstock_systems.appstore.crawl.budget import Budget
@@ -101,7 +102,7 @@ def _write_places(category: Category, apps: list[Found], *, scan_id: str, now: s
         }
         for place, each in enumerate(apps, 1)
     ]
-    for batch in ps.chunks(places, PLACES_A_BATCH):
+    for batch in chunks(places, PLACES_A_BATCH):
         db.upsert("chart_positions", batch, key=("track_id", "collection", "category"))
         db.insert_many("chart_position_history", [{"scan_id": scan_id, **place} for place in batch])
     db.write(LEFT_THE_CHART, collection=category.collection, category=category.category, now=now)
@@ -141,7 +142,7 @@ def _note(
         scanned_at=scanned_at,
         found=found,
         attempts=attempts,
-        error=None if error is None else ps.cut(error.replace("\0", ""), ERROR_MAX),
+        error=None if error is None else cut(error.replace("\0", ""), ERROR_MAX),
         again=again,
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 import penstock as ps
+from penstock.data import cut
 from penstock_systems.appstore.app import SERVICE, app, db
 from penstock_systems.appstore.crawl import convergence, untold
 from penstock_systems.appstore.crawl.budget import Budget
@@ -84,7 +85,7 @@ class Cycle:
         if self._searches.is_down:
             self._stats.errors.append(f"search: {self._searches.closed}")
         elif self._searches.closed is not None:
-            self._stats.held_back = ps.cut(self._searches.closed.replace("\0", ""), ERROR_CHARACTERS_MAX)
+            self._stats.held_back = cut(self._searches.closed.replace("\0", ""), ERROR_CHARACTERS_MAX)
 
     def _task(self, phase: Phase, keywords: int) -> Coroutine[Any, Any, None]:
         match phase:
@@ -107,7 +108,7 @@ class Cycle:
 async def _tell(stats: Stats, *, started_at: str, scheduled_at: str) -> None:
     """The cycle's log, event, data point and summary. The first two are saved with the run itself."""
     finished_at = await db.now()
-    stats.errors[:] = [ps.cut(error.replace("\0", ""), ERROR_CHARACTERS_MAX) for error in stats.errors[:ERRORS_MAX]]
+    stats.errors[:] = [cut(error.replace("\0", ""), ERROR_CHARACTERS_MAX) for error in stats.errors[:ERRORS_MAX]]
     db.write(
         LOG,
         id=f"crawl {scheduled_at}",

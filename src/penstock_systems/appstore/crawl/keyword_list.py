@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import penstock as ps
+from penstock.data import cut
 from penstock_systems.appstore.app import app, db, settings
 from penstock_systems.appstore.keywords import normal
 from penstock_systems.appstore.moments import after
@@ -122,6 +122,6 @@ def failed(keyword: str, *, attempts: int, error: Exception, now: str) -> None:
         keyword=keyword,
         status="failed" if is_last else "waiting",
         attempts=attempts,
-        error=ps.cut(f"{type(error).__name__}: {error}".replace("\0", ""), ERROR_MAX),
+        error=cut(f"{type(error).__name__}: {error}".replace("\0", ""), ERROR_MAX),
         again=None if is_last else after(now, hours=RETRY_HOURS * 2 ** (attempts - 1)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.crawl import keyword_list
 from penstock_systems.appstore.crawl.budget import Budget
 from penstock_systems.appstore.crawl.rankings import Keyword, Results
@@ -16,7 +16,7 @@ async def map_keywords(searches: Searches, results: Results, budget: Budget, *, 
     """What is not reached stays pending for the next cycle."""
     await keyword_list.make_ready()
     rows = await keyword_list.pending(most)
-    for number, group in enumerate(ps.chunks(rows, PARALLEL)):
+    for number, group in enumerate(chunks(rows, PARALLEL)):
         if number and not await budget.pause(PAUSE_SECONDS):
             break
         if not searches.is_open:

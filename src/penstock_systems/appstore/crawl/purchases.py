@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 
 import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.app import app, db
 from penstock_systems.appstore.crawl.budget import Budget
 from penstock_systems.appstore.crawl.gaps import many_without_purchases
@@ -50,7 +51,7 @@ async def backfill_purchases(stats: Stats, budget: Budget) -> None:
     """Each app that is looked at is stamped, also where there is nothing. What the store refuses keeps its place."""
     most = APPS_MANY if await many_without_purchases() else APPS_FEW
     ids = await db.column(WITHOUT, most=most)
-    for number, chunk in enumerate(ps.chunks(ids, PARALLEL)):
+    for number, chunk in enumerate(chunks(ids, PARALLEL)):
         if number and not await budget.pause(PAUSE_SECONDS):
             break
         if not budget.is_open:

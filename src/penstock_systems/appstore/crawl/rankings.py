@@ -10,6 +10,7 @@ from copy import deepcopy
 import msgspec
 
 import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.app import app, db, settings
 from penstock_systems.appstore.crawl import keyword_list, registry, untold
 from penstock_systems.appstore.crawl.convergence import Window
@@ -178,7 +179,7 @@ class Results:
 def _write(found: Harvest, news: Sequence[Found], keywords: Mapping[str, Keyword], now: str) -> None:
     """Joins the unit. Ranks first, so that an app that left one keyword and came into another is not called unranked."""
     registry.write_found(news, source="search", now=now, ranked=True)
-    for batch in ps.chunks(found.ranks, RANKS_A_BATCH):
+    for batch in chunks(found.ranks, RANKS_A_BATCH):
         db.upsert("crawl_rankings", batch, key=("keyword", "track_id"))
     db.write_many(DROPPED, [{"keyword": keyword, "track_id": track_id} for keyword, track_id in found.dropped])
     left = sorted({track_id for _, track_id in found.dropped} - {each.track_id for each in found.apps})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-import penstock as ps
+from penstock.data import chunks, cut, first_by
 from penstock_systems.appstore.app import db
 from penstock_systems.appstore.store.facts import Found
 
@@ -32,7 +32,7 @@ Row = dict[str, object]
 async def known(track_ids: Iterable[int]) -> set[int]:
     """Which of these apps the registry has."""
     found: set[int] = set()
-    for chunk in ps.chunks(sorted(set(track_ids)), IDS_A_LOOK):
+    for chunk in chunks(sorted(set(track_ids)), IDS_A_LOOK):
         padded = chunk + [chunk[-1]] * (IDS_A_LOOK - len(chunk))
         found.update(await db.column(KNOWN, {f"id{place}": each for place, each in enumerate(padded)}))
     return found
@@ -40,7 +40,7 @@ async def known(track_ids: Iterable[int]) -> set[int]:
 
 def write_found(apps: Sequence[Found], *, source: str, now: str, ranked: bool = False) -> None:
     """Joins the unit: the apps, each once, and their developers, each once. `ranked` apps were found by a search."""
-    single = sorted(ps.first_by(apps, lambda app: app.track_id), key=lambda app: app.track_id)
+    single = sorted(first_by(apps, lambda app: app.track_id), key=lambda app: app.track_id)
     rows = [app_row(app, source=source, now=now, ranked=ranked) for app in single]
     _upsert("app_registry", rows, key="track_id", keep=("first_seen_at", "data_source"))
     _upsert("developers", developer_rows(single, now=now), key="developer_id", keep=("first_seen_at",))
@@ -60,7 +60,7 @@ def app_row(app: Found, *, source: str, now: str, ranked: bool = False) -> Row:
         "formatted_price": app.formatted_price or _shown(app.price),
         "artwork_url": app.icon,
         "track_view_url": app.url,
-        "description": None if app.description is None else ps.cut(app.description, TEXT_MAX),
+        "description": None if app.description is None else cut(app.description, TEXT_MAX),
         "release_date": app.released,
         "version": app.version,
         "content_rating": app.content_rating,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.app import IDS_A_MESSAGE, RankingsUpdated, db, events
 
 NAME = "unannounced"
@@ -31,7 +31,7 @@ def remember(keywords: Sequence[str], now: str) -> None:
 
 def tell(keywords: Sequence[str]) -> int:
     """Joins the unit: sends them in as few messages as they fit into, and forgets them. Says how many messages."""
-    messages = [RankingsUpdated(keywords=each) for each in ps.chunks(dict.fromkeys(keywords), IDS_A_MESSAGE)]
+    messages = [RankingsUpdated(keywords=each) for each in chunks(dict.fromkeys(keywords), IDS_A_MESSAGE)]
     events.send_all(messages)
     db.write(FORGET, name=NAME)
     return len(messages)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 import penstock as ps
+from penstock.data import cut
 from penstock_systems.appstore.app import app, db
 from penstock_systems.appstore.daily.archiving import archive_unseen
 from penstock_systems.appstore.daily.costs import check_dedup, report_costs
@@ -113,7 +114,7 @@ async def _run_part(id: str, name: str, part: Part, summary: Summary) -> None:
         raise
     except Exception as error:
         _log.exception("The part %s of the daily run failed.", name)
-        told = ps.cut(f"{type(error).__name__}: {error}".replace("\0", ""), ERROR_CHARACTERS_MAX)
+        told = cut(f"{type(error).__name__}: {error}".replace("\0", ""), ERROR_CHARACTERS_MAX)
         status, counts = "failed", {"error": told}
         summary.failed.append(name)
         summary.errors.append(f"{name}: {told}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.app import app, db
 from penstock_systems.appstore.moments import day_of, days_between
 
@@ -99,5 +99,5 @@ class Stream:
 
 async def _save(rows: Sequence[dict[str, object]]) -> None:
     async with app.unit():
-        for batch in ps.chunks(rows, UPDATES_A_BATCH):
+        for batch in chunks(rows, UPDATES_A_BATCH):
             db.write_many(SAVE, batch)

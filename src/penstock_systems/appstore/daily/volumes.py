@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 import penstock as ps
+from penstock.data import cut
 from penstock_systems.appstore.app import app, db, settings, web
 from penstock_systems.appstore.moments import after
 
@@ -87,7 +88,7 @@ def read(body: bytes) -> _Reply:
     parts: list[_Told] = [reply, *reply.tasks]
     for part in parts:
         if part.status_code not in OK:
-            text = f"The volume look-up was refused with {part.status_code}: {ps.cut(part.status_message, 200)}"
+            text = f"The volume look-up was refused with {part.status_code}: {cut(part.status_message, 200)}"
             raise ps.Unavailable(text) if part.status_code >= 50_000 else ps.Refused(text)
     return reply
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.app import IDS_A_MESSAGE, AppEnriched, app, db, events, settings
 from penstock_systems.appstore.enrich import picking
 from penstock_systems.appstore.enrich.ahead import IDS_A_CALL
@@ -112,7 +113,7 @@ def save_and_tell(known: Known, parts: Parts, verdict: Verdict, now: str) -> Non
 
 def tell(track_ids: list[int]) -> None:
     """Joins the unit."""
-    events.send_all([AppEnriched(track_ids=ids) for ids in ps.chunks(track_ids, IDS_A_MESSAGE)])
+    events.send_all([AppEnriched(track_ids=ids) for ids in chunks(track_ids, IDS_A_MESSAGE)])
 
 
 async def _charge(known: Known, ours: Exception) -> None:

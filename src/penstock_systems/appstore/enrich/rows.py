@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import penstock as ps
+from penstock.data import cut, first_by
 from penstock_systems.appstore.app import db
 from penstock_systems.appstore.enrich.parts import Parts
 from penstock_systems.appstore.sentiment import sentiment
@@ -36,7 +36,7 @@ def registry_row(parts: Parts, now: str) -> Row:
         "formatted_price": found.formatted_price,
         "artwork_url": found.icon,
         "track_view_url": found.url,
-        "description": cut(found.description or page.description),
+        "description": _short(found.description or page.description),
         "release_date": found.released,
         "version": found.version or (page.versions[0].version if page.versions else None),
         "content_rating": found.content_rating or page.content_rating,
@@ -73,14 +73,14 @@ def review_rows(track_id: int, parts: Parts, now: str) -> list[Row]:
             "review_id": review.review_id,
             "track_id": track_id,
             "rating": review.rating,
-            "title": cut(review.title),
-            "body": cut(review.body),
+            "title": _short(review.title),
+            "body": _short(review.body),
             "sentiment": sentiment(review.title, review.body, review.rating),
             "version": review.version,
             "reviewed_at": review.updated or now,
             "now": now,
         }
-        for review in ps.first_by(told, lambda review: review.review_id)[:REVIEWS_MAX]
+        for review in first_by(told, lambda review: review.review_id)[:REVIEWS_MAX]
     ]
 
 
@@ -95,9 +95,9 @@ def version_rows(track_id: int, parts: Parts) -> list[Row]:
             "track_id": track_id,
             "version": each.version,
             "released_at": each.released,
-            "notes": cut(each.notes),
+            "notes": _short(each.notes),
         }
-        for each in ps.first_by(versions, lambda each: each.version)[:VERSIONS_MAX]
+        for each in first_by(versions, lambda each: each.version)[:VERSIONS_MAX]
     ]
 
 
@@ -125,18 +125,18 @@ def found_rows(apps: Iterable[Found], *, source: str, now: str) -> list[Row]:
             "formatted_price": app.formatted_price,
             "artwork_url": app.icon,
             "track_view_url": app.url,
-            "description": cut(app.description),
+            "description": _short(app.description),
             "subtitle": app.subtitle,
             "developer_id": app.developer_id,
             "data_source": source,
             "now": now,
         }
-        for app in ps.first_by(apps, lambda app: app.track_id)
+        for app in first_by(apps, lambda app: app.track_id)
     ]
 
 
-def cut(text: str | None) -> str | None:
-    return ps.cut(text, TEXT_MAX) if text else None
+def _short(text: str | None) -> str | None:
+    return cut(text, TEXT_MAX) if text else None
 
 
 def _first(*numbers: float | None) -> float | None:

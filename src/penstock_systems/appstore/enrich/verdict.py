@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-import penstock as ps
+from penstock.data import cut
 from penstock_systems.appstore import moments
 from penstock_systems.appstore.enrich.parts import Known, Lack, Part, Parts
 from penstock_systems.appstore.settings import Refresh
@@ -84,7 +84,7 @@ def _asked_seconds(part: Part[object]) -> float:
 def _words(parts: Parts) -> str | None:
     named = (("page", parts.page), ("lookup", parts.lookup))  # the page has the ratings too
     told = [f"{name} {part.lack}: {part.error}" for name, part in named if part.lack is not None]
-    return ps.cut("; ".join(told), ERROR_CHARACTERS_MAX) or None
+    return cut("; ".join(told), ERROR_CHARACTERS_MAX) or None
 
 
 def _told(parts: Parts, source: str | None) -> Exception | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore import scores
 from penstock_systems.appstore.app import app, db
 from penstock_systems.appstore.evaluate.ledger import Note, write
@@ -73,7 +73,7 @@ async def score_apps(track_ids: Iterable[int]) -> int:
     """Joins the unit: scores the given apps and no others. How many were processed."""
     processed = 0
     now = await db.now()
-    for chunk in ps.chunks(sorted(set(track_ids)), IDS_A_LOOK):
+    for chunk in chunks(sorted(set(track_ids)), IDS_A_LOOK):
         padded = chunk + [chunk[-1]] * (IDS_A_LOOK - len(chunk))
         found = await db.rows(GIVEN, {f"id{place}": each for place, each in enumerate(padded)})
         processed += _write([Rated(*row) for row in found], now)

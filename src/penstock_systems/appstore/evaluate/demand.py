@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore import scores
 from penstock_systems.appstore.app import db
 from penstock_systems.appstore.evaluate.ledger import Note, write
@@ -71,7 +71,7 @@ async def weigh(keywords: Iterable[str]) -> Weighed:
     now = await db.now()
     notes: list[Note] = []
     leaders: set[int] = set()
-    for chunk in ps.chunks(sorted(set(keywords)), KEYWORDS_A_LOOK):
+    for chunk in chunks(sorted(set(keywords)), KEYWORDS_A_LOOK):
         ranked = await _ranked(chunk)
         notes += [judged(keyword, ranked[keyword]) for keyword in chunk]
         leaders.update(apps[0].track_id for apps in ranked.values() if apps)

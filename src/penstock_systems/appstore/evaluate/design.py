@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 import penstock as ps
+from penstock.data import cut
 from penstock_systems.appstore.app import app, db
 from penstock_systems.appstore.evaluate.brief import Brief, brief_of
 from penstock_systems.appstore.evaluate.ledger import Note, digest, is_noted, write
@@ -88,7 +89,7 @@ async def imagined(brief: Brief) -> Concept:
         return drafted(brief)
     told = answer.value if isinstance(answer.value, dict) else {}
     title, body = cleaned(told.get("title"), characters_max=TITLE_MAX), prose(told.get("body"))
-    return Concept(title, ps.cut(body, BODY_MAX), answer.model) if title and body else drafted(brief)
+    return Concept(title, cut(body, BODY_MAX), answer.model) if title and body else drafted(brief)
 
 
 def drafted(brief: Brief) -> Concept:
@@ -109,8 +110,8 @@ def drafted(brief: Brief) -> Concept:
             else "Ratings explain little of the ranks here: a newcomer with the right words can be found."
         )
     word = brief.keywords[0] if brief.keywords else brief.name
-    title = ps.cut(f"A better {word}", TITLE_MAX)
-    return Concept(title, ps.cut(" ".join(told), BODY_MAX), OFFLINE)
+    title = cut(f"A better {word}", TITLE_MAX)
+    return Concept(title, cut(" ".join(told), BODY_MAX), OFFLINE)
 
 
 def _beside(brief: Brief) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-import penstock as ps
+from penstock.data import cut
 from penstock_systems.appstore.app import db
 
 NOTED = """
@@ -91,7 +91,7 @@ def _row(each: Note, now: str) -> dict[str, object]:
         "subject_type": each.subject_type,
         "subject_id": each.subject_id,
         "score": each.score,
-        "explanation": ps.cut(each.explanation, EXPLANATION_MAX),
+        "explanation": cut(each.explanation, EXPLANATION_MAX),
         "inputs": db.json(each.inputs),
         "inputs_hash": each.inputs_hash,
         "created_at": now,

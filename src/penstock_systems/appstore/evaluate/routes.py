@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.app import (
     IDS_A_MESSAGE,
     AppEnriched,
@@ -35,7 +35,7 @@ async def clusters_ready(event: ClustersReady) -> None:
     analysis = await fragmentation.analyze(event.cluster_ids)
     if analysis.clusters_analyzed:
         ids = [scored.cluster_id for scored in analysis.scores]
-        events.send_all([FragmentationDone(cluster_ids=some) for some in ps.chunks(ids, IDS_A_MESSAGE)])
+        events.send_all([FragmentationDone(cluster_ids=some) for some in chunks(ids, IDS_A_MESSAGE)])
 
 
 @events.on(FragmentationDone)
@@ -44,4 +44,4 @@ async def fragmentation_done(event: FragmentationDone) -> None:
     designed = await design(event.cluster_ids)
     if designed.cluster_ids:
         ids = designed.cluster_ids
-        events.send_all([DesignDone(cluster_ids=some) for some in ps.chunks(ids, IDS_A_MESSAGE)])
+        events.send_all([DesignDone(cluster_ids=some) for some in chunks(ids, IDS_A_MESSAGE)])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import penstock as ps
+from penstock.data import first_by
 from penstock_systems.appstore.opportunity.evidence import believed
 
 FLOOR = 50.0
@@ -31,7 +31,7 @@ def worthwhile(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The best first, one of each lineage. Whether it was looked into lately is not asked here, so that the same markets are
     chosen again, and not ever weaker ones."""
     ranked = sorted(candidates, key=lambda each: (-believed(each.score, each.known), each.cluster_id))
-    best = ps.first_by(ranked, lambda each: each.lineage_id)
+    best = first_by(ranked, lambda each: each.lineage_id)
     return [each for each in best if each.score >= FLOOR][:TOP]
 
 

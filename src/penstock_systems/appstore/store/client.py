@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 import penstock as ps
+from penstock.data import chunks
 from penstock_systems.appstore.settings import Settings
 from penstock_systems.appstore.store import hints, ratings
 from penstock_systems.appstore.store.charts import ENTRIES_MAX, chart_url, parse_chart
@@ -103,7 +104,7 @@ class AppStore:
         """Any number of apps by their ids. One that is unknown here is not among them."""
         apps: dict[int, Found] = {}
         wanted = [track_id for track_id in dict.fromkeys(ids) if identity(track_id)]
-        for chunk in ps.chunks(wanted, IDS_A_CALL):
+        for chunk in chunks(wanted, IDS_A_CALL):
             apps |= await self._looked_up(list(chunk))
         return {track_id: apps[track_id] for track_id in wanted if track_id in apps}
 
