@@ -34,8 +34,12 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.test_tidy import PUBLIC_MODULES
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(path for pattern in ("*.md", "docs/**/*.md") for path in ROOT.glob(pattern))
+GUIDES = sorted(path for pattern in ("README.md", "docs/[!e]*/*.md", "examples/*.py") for path in ROOT.glob(pattern))
+IMPORTED = re.compile(r"^ *(?:from|import) (penstock(?:\.\w+)*)(?![\w.])", re.MULTILINE)
 COMMAND_SECONDS_MAX = 120  # the slowest command a reader is asked to wait for
 
 FENCE = re.compile(
@@ -89,6 +93,12 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_commands_of_a_page_stand_in_fences(page: Path) -> None:
     assert indented_commands(page.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_guide_imports_only_public_modules(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert not {module for module in IMPORTED.findall(text) if module not in PUBLIC_MODULES}
 
 
 # -- how a page is read and run -------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ PUBLIC_MODULES = {
     "penstock.data",
     "penstock.errors",
     "penstock.testing",
+    "penstock.web",
 }  # what a system may import from
 PUBLIC_LAYERS = {name.removeprefix("penstock.") for name in PUBLIC_MODULES}
 # All in virtual time.

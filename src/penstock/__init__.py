@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from penstock import errors
 from penstock.alerts.alert import Alert
 from penstock.alerts.sinks import MailSink, SlackSink, WebhookSink
 from penstock.app import App
@@ -47,6 +51,11 @@ from penstock.workflows.run import Run
 from penstock.workflows.steps import ChildFailed, Step, StepFailed, TimedOut, step
 from penstock.workflows.workflow import Workflow
 
+if TYPE_CHECKING:
+    from penstock.gateway.addresses import Rules
+    from penstock.gateway.bodies import Bounds
+    from penstock.gateway.client import Client
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -56,10 +65,12 @@ __all__ = [
     "BadConfig",
     "Batch",
     "BetweenSteps",
+    "Bounds",
     "BudgetSpent",
     "Budgets",
     "Ceiling",
     "ChildFailed",
+    "Client",
     "Command",
     "Controller",
     "DeadLetter",
@@ -85,6 +96,7 @@ __all__ = [
     "Reentrant",
     "Refused",
     "Retry",
+    "Rules",
     "Run",
     "SlackSink",
     "Step",
@@ -100,6 +112,21 @@ __all__ = [
     "WebhookSink",
     "Which",
     "Workflow",
+    "errors",
     "in_thread",
     "step",
 ]
+
+# Imported at first use: the HTTP client takes longer to load than everything else.
+_LATER = {
+    "Bounds": "penstock.gateway.bodies",
+    "Client": "penstock.gateway.client",
+    "Rules": "penstock.gateway.addresses",
+}
+
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        return getattr(import_module(_LATER[name]), name)

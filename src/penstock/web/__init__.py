@@ -1,1 +1,8 @@
-"""HTTP: queues and the database for whoever is not this program, in the shapes of Cloudflare's API."""
+"""The HTTP server: queues, objects, runs and the database for other programs, in the shapes of Cloudflare's API."""
+
+from __future__ import annotations
+
+from penstock.web.site import make_site
+from penstock.web.tokens import KnownToken, hashed
+
+__all__ = ["KnownToken", "hashed", "make_site"]
