@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import apsw
 import pytest
@@ -169,6 +170,21 @@ async def test_letters_are_found_by_queue_type_source_reason_time_and_text() -> 
         assert len(await app.dead.list(limit=2)) == 2
         with pytest.raises(NoSuchLetter, match="dead list"):
             await app.dead.get(77)
+
+
+@pytest.mark.parametrize("wrong", ["019a8c3e", ["1"], [True], 1.5])
+@virtual
+async def test_what_is_not_a_number_of_a_letter_is_refused(wrong: Any) -> None:
+    app, listings = dying_app()
+    async with TestApp(app) as shop:
+        await shop.send(listings, Listing(name="lamp"))
+        await shop.advance(hours=1)
+        [letter] = await shop.dead(listings)
+
+        for call in (app.dead.replay(wrong), app.dead.discard(wrong, "no"), app.dead.mark_fixed(wrong, "done")):
+            with pytest.raises(NoSuchLetter, match="is not the number of a dead letter"):
+                await call
+        assert await app.dead.replay(letter.id) == 1
 
 
 @pytest.mark.spec("A3-11")

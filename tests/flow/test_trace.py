@@ -123,12 +123,12 @@ async def test_a_trace_has_the_agreed_shape() -> None:
     assert abs(root["duration_ms"] - 250) < 0.01
     dead = next(event for event in shape["events"] if event["status"] == "dead")
     assert (dead["reason"], dead["resolution"]) == ("permanent", None)
-    assert dead["error"] == "Refused: not this one, token=[redacted]"
+    assert dead["error"] == "Refused: not this one, token=[redacted] at test_trace.py:53"
     waits = shape["events"][-1]
     assert (waits["status"], waits["duration_ms"]) == ("delayed", None)
     assert waits["due"] > waits["at"]
     retried = next(event for event in shape["events"] if event["status"] == "retried")
-    assert retried["error"] == "ValueError: the pen broke"
+    assert retried["error"] == "ValueError: the pen broke at test_trace.py:48"
 
 
 @virtual

@@ -10,10 +10,12 @@ import penstock as ps
 from penstock.logs import JsonFormatter, TextFormatter, subscribe
 from penstock.model.stack import TRACEBACK_MAX, normalised, place_of, rendered
 from penstock.queues.queue import Queue
-from penstock.runtime.events import ItemFailed, MessageFailed
+from penstock.runtime.events import ItemFailed, MessageFailed, TickFailed
 from penstock.testing import TestApp, virtual
+from penstock.workflows.executing import RunFailed
 from tests.flow.research import Lab
 from tests.flow.shop import Listing
+from tests.flow.test_trace import traced
 
 RATES = {"EUR": 1.0}
 
@@ -196,3 +198,45 @@ async def test_a_terminal_shows_a_failure_in_one_line_and_a_program_all_of_it(
     )
     assert "return RATES[currency]" in TextFormatter(verbose=True).format(record)
     assert "return RATES[currency]" in JsonFormatter().format(record)
+
+
+@virtual
+async def test_a_failed_cron_task_and_a_failed_run_are_one_line_with_the_place() -> None:
+    lab = Lab()
+    failed: list[TickFailed | RunFailed] = []
+    lab.app.events.subscribe(failed.append, to=TickFailed)
+    lab.app.events.subscribe(failed.append, to=RunFailed)
+
+    @lab.app.cron("*/5 * * * *", why="charts move slowly")
+    async def crawl() -> None:
+        converted("GBP")
+
+    @lab.app.workflow
+    async def research(_run: ps.Run) -> None:
+        converted("USD")
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            research["usd"].start()
+        await test.advance(minutes=5)
+        [kept] = await lab.app.db.column("select error from pipeline_log")
+
+    here = f"test_tracebacks.py:{failing_line()}"
+    assert sorted(event.line() for event in failed) == [
+        f"crawl: KeyError: 'GBP' at {here}",
+        f"research usd: KeyError: 'USD' at {here}",
+    ]
+    assert [event.facts()["place"] for event in failed] == [here, here]
+    assert kept == f"KeyError: 'GBP' at {here}"
+
+
+@virtual
+async def test_a_trace_names_the_place_of_each_failed_delivery() -> None:
+    app, listings = failing_app()
+    async with TestApp(app) as shop:
+        id = await shop.send(listings, Listing(name="GBP"))
+        await shop.advance(minutes=10)
+        found = await traced(shop, id)
+
+    here = f"test_tracebacks.py:{failing_line()}"
+    assert {event.error for event in found.events} == {f"KeyError: 'GBP' at {here}"}

@@ -68,7 +68,7 @@ def test_a_task_that_is_triggered_runs_and_its_end_is_shown(clocked: Path, termi
     asyncio.run(load("shop.py").run(until_idle=True))
     found = listed(terminal)
     assert found["crawl"]["last_status"] == "done"
-    assert (found["bad"]["last_status"], found["bad"]["last_error"]) == ("failed", "OSError: away")
+    assert (found["bad"]["last_status"], found["bad"]["last_error"]) == ("failed", "OSError: away at shop.py:42")
     assert "OSError: away" in terminal("cron", "list").words
 
 

@@ -302,7 +302,7 @@ def test_a_canary_that_dies_keeps_the_others_and_ends_with_1(terminal: Terminal,
         said = terminal("dead", "replay", "--all", "--canary", "--json")
 
     assert (said.code, said.out, said.error["code"]) == (1, "", "canary_died")
-    assert "died again (permanent: nobody sells that)" in said.error["message"]
+    assert "died again (permanent: Gone: nobody sells that)" in said.error["message"]
     assert numbers(terminal) == [2, 3, 4]
 
 

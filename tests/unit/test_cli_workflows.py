@@ -442,8 +442,8 @@ def test_why_tells_what_a_run_waits_for_and_how_it_ended(lab: Path, terminal: Te
     assert "kid waits for its child" in why("family")[1]
     assert why("doomed") == (
         "errored",
-        "Run doomed of doomed is errored: StepFailed: Step 'closed' failed: Gone: the shop is closed, token=[redacted]. "
-        "`penstock workflows show doomed` tells of its steps.",
+        "Run doomed of doomed is errored: StepFailed: Step 'closed' failed: Gone: the shop is closed, token=[redacted] at "
+        "shop.py:57. `penstock workflows show doomed` tells of its steps.",
     )
     assert "nobody can tell" in terminal("why", "patient").words
     terminal("workflows", "pause", "patient")

@@ -23,6 +23,7 @@ from penstock.model.firing import Rule, idle_phase
 from penstock.model.outcome import describe
 from penstock.model.prices import Usage, metered
 from penstock.model.schedule import refuse_frequent
+from penstock.model.stack import located
 from penstock.model.times import from_micros, month_of, to_micros
 from penstock.runtime.events import CeilingReached, TickFailed, TickWasIdle
 from penstock.runtime.slots import contained
@@ -171,8 +172,8 @@ class TaskRunner:
             unit.discard()
             failure = describe(raised)
             status, error = "failed", f"{failure.error_class}: {failure.message}"
-            _log.exception("Cron task %s failed.", self._task.name)
-            engine.events.emit(TickFailed(self._task.name, error))
+            engine.events.emit(TickFailed(self._task.name, error, failure.traceback))
+            error = located(error, failure.traceback)
         rows_read = engine.meter.read_by(unit.task) - read
         _note(unit, TickNote(due.name, due.due, status, began, engine.clock.now(), rows_read, error, tick.phase))
 

@@ -158,12 +158,13 @@ def _number(sql: str, token: Token, highest: int) -> int:
 
 
 def _check_names(sql: str, held: Sequence[Token]) -> None:
-    texts = [token.text.lower() for token in held]
     for place, token in enumerate(held):
         # SQLite would read what PostgreSQL quotes with dollars as code.
         if token.kind == "string" and not token.text.startswith("'"):
             raise BadStatement(f"`{one_line(sql, 80)}`: strings are written in single quotes here.")
+        if token.name not in ENGINE_VIEWS:
+            continue
         # SQLite asks about what a `with` reads in the name of that `with`, as it does for a view.
-        behind = texts[place + 1 + (texts[place + 1 : place + 2] == ["as"]) :][:1]
-        if token.name in ENGINE_VIEWS and behind in (["("], ["not"], ["materialized"]):
+        behind = [each.text.lower() for each in held[place + 1 : place + 3]]
+        if behind[behind[:1] == ["as"] :][:1] in (["("], ["not"], ["materialized"]):
             raise BadStatement(f"`{one_line(sql, 80)}` gives another query the name {token.name}, the engine's view.")

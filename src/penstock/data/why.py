@@ -18,7 +18,7 @@ from penstock.model.ids import as_text
 from penstock.model.pacing import interval_micros
 from penstock.model.row import Row
 from penstock.model.run import queue_of
-from penstock.model.stack import error_line
+from penstock.model.stack import error_line, located
 from penstock.model.times import iso_z
 
 PULLED = 0  # the worker of a row that is leased to somebody outside
@@ -160,7 +160,7 @@ async def waiting(reading: Reading, id: bytes, *, now: int, is_alive: IsAlive, b
 
 def ended_run(run: Row) -> Answer:
     """What is known of a run of a workflow that has ended."""
-    told = "" if run.error is None else f": {runs.error_line(run.error)}"
+    told = "" if run.error is None else f": {located(runs.error_line(run.error), run.traceback)}"
     shown = f"`penstock workflows show {run.id}` tells of its steps."
     finding = Finding(run.state, f"Run {run.id} of {run.workflow} is {run.state}{told}. {shown}", run.ended_at)
     return Answer(bytes(run.key), queue_of(run.workflow), runs.TYPE, finding, [], {"handler": None})

@@ -52,15 +52,19 @@ def function_place(function: object) -> str:
 
 def error_line(error_class: str, message: str | None, text: str | None) -> str:
     """Return an error in one line, with the place it came from."""
+    return located(redacted(f"{error_class}: {message}"), text)
+
+
+def located(error: str, text: str | None) -> str:
+    """Return what an error says in one line, with the place that its rendered traceback names."""
     at = place_of(text)
-    return " ".join(redacted(f"{error_class}: {message}").split()) + (f" at {at}" if at else "")
+    return " ".join(error.split()) + (f" at {at}" if at else "")
 
 
 def failure_line(where: str, error: str, text: str | None, attempt: int, wait_seconds: float | None) -> str:
     """Return a failed attempt in one line: where, what, the line of code, and when it is tried again."""
-    at = place_of(text)
     then = "it is not tried again" if wait_seconds is None else f"next in {wait_seconds:g} s"
-    return f"{where}: {' '.join(error.split())[:300]}{f' at {at}' if at else ''} (attempt {attempt}, {then})"
+    return f"{where}: {located(error[:300], text)} (attempt {attempt}, {then})"
 
 
 def normalised(message: str) -> str:
@@ -75,6 +79,6 @@ def _of_one(error: BaseException) -> str:
     left_out = len(frames) - len(shown)
     lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}\n    {frame.line}' for frame in shown]
     if left_out:
-        lines.append(f"  ... and {left_out} frames of libraries")
+        lines.append(f"  ... and {left_out} frame{'s' * (left_out > 1)} of libraries")
     said = traceback.format_exception_only(error)[-1].strip()
     return "\n".join([*lines, said])

@@ -304,8 +304,8 @@ class DeadLetters:
         if died:
             again = letter_of(died[0])
             raise CanaryDied(
-                f"Letter {letter.id} was sent back and died again ({again.reason}: {again.error_message}); the others "
-                "were left where they are. See why, mend it, and replay again.",
+                f"Letter {letter.id} was sent back and died again ({again.reason}: {again.error_class}: "
+                f"{again.error_message}); the others were left where they are. See why, mend it, and replay again.",
                 letter=again.id,
             )
 
@@ -361,8 +361,11 @@ class DeadLetters:
             pick, bound = picking(which, limit, replays_under=replays_under)
             rows = await engine.read("", pick, bound, rows_max=LISTED_MAX)
             return [_Picked(*row) for row in rows.values]
+        given: Any = which
         picked = []
-        for number in dict.fromkeys([which] if isinstance(which, int) else which):
+        for number in dict.fromkeys([given] if isinstance(given, int | float | str) else given):
+            if type(number) is not int:
+                raise NoSuchLetter(f"{number!r} is not the number of a dead letter. `penstock dead list` shows them.")
             rows = await engine.read("", PICK_ONE, {"letter": number}, rows_max=1)
             if not rows.values:
                 raise NoSuchLetter(f"There is no dead letter {number}. `penstock dead list` shows those there are.")

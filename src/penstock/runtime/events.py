@@ -9,7 +9,7 @@ from typing import Any, ClassVar, dataclass_transform
 import msgspec
 
 from penstock.model.outcome import Again, Dead, Done, Settlement
-from penstock.model.stack import failure_line, place_of
+from penstock.model.stack import failure_line, located, place_of
 
 _log = logging.getLogger("penstock.events")
 
@@ -191,6 +191,13 @@ class TickWasIdle(EngineEvent, name="tick.idled", level="debug"):
 class TickFailed(EngineEvent, name="tick.failed", level="error"):
     task: str
     error: str
+    traceback: str | None = None
+
+    def facts(self) -> dict[str, Any]:
+        return EngineEvent.facts(self) | {"place": place_of(self.traceback)}
+
+    def line(self) -> str:
+        return f"{self.task}: {located(self.error, self.traceback)}"
 
 
 class CeilingReached(EngineEvent, name="ceiling.reached", level="error"):

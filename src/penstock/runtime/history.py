@@ -15,6 +15,7 @@ from penstock.model.errors import StoreError
 from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, Split
 from penstock.model.redaction import redacted
+from penstock.model.stack import located
 from penstock.runtime import lanes
 from penstock.runtime.events import EngineEvent, Events
 
@@ -287,4 +288,5 @@ def _told(settlement: Settlement) -> tuple[str, str | None]:
     if failure is None:
         return status, None
     told = redacted(f"{failure.error_class}: {failure.message}"[: 4 * ERROR_TEXT_MAX])[:ERROR_TEXT_MAX]
+    told = located(told, failure.traceback)
     return status, told.encode(errors="replace").decode()  # half a character cannot be stored
