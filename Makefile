@@ -44,7 +44,7 @@ test: lint ## Lint, types and the fixed set of tests on both cores: what has to 
 	$(PARALLEL); tests=$$?; wait $$types || { cat build/types.txt; exit 1; }; exit $$tests
 
 .PHONY: test-all
-test-all: lint types ## Every case of every test on both stores, with new random examples, in an hour: SEED=1 repeats a run
+test-all: lint types .venv/.docs ## Every case of every test on both stores, with new random examples, in an hour: SEED=1 repeats a run
 	@PENSTOCK_EVERYTHING=1 $(PARALLEL) $(if $(SEED),--seed $(SEED))
 
 .PHONY: check
@@ -137,8 +137,9 @@ bench-pace: $(READY) ## Controllers against services whose limits are drawn from
 ##@ Read
 
 .PHONY: docs
-docs: $(READY) ## Build the documentation and the reference into build/site, to be opened in a browser
-	@$(RUN) -m tools.site
+docs: .venv/.docs ## Build the documentation and the API reference into build/site; a broken link fails the build
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+	@echo "Built build/site. Open build/site/index.html in a browser."
 
 .PHONY: try-docs
 try-docs: $(READY) ## Follow two pages and run the demo as a stranger: the built wheel, an empty folder, a new venv
@@ -152,7 +153,7 @@ format: $(READY) ## Put imports and layout right
 	@$(RUN) -m ruff format .
 
 .PHONY: lock
-lock: ## Remake requirements/*.lock from pyproject.toml and requirements/mutate.in (UPGRADE=1 also takes newer versions)
+lock: ## Remake requirements/*.lock from pyproject.toml and requirements/*.in (UPGRADE=1 also takes newer versions)
 	@$(CHECK_PYTHON); "$$python" -m venv build/uv
 	@$(PIP_CACHE); build/uv/bin/$(PIP) install uv==$(UV_VERSION)
 	@build/uv/bin/python -m uv --no-cache pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
@@ -161,7 +162,11 @@ lock: ## Remake requirements/*.lock from pyproject.toml and requirements/mutate.
 	@build/uv/bin/python -m uv --no-cache pip compile requirements/mutate.in --no-deps --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --exclude-newer "7 days" --custom-compile-command "make lock" \
 		--quiet $(if $(UPGRADE),--upgrade) --output-file requirements/mutate.lock
-	@echo "requirements/dev.lock and requirements/mutate.lock are up to date."
+	@build/uv/bin/python -m uv --no-cache pip compile requirements/docs.in --constraints requirements/dev.lock \
+		--universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --exclude-newer "7 days" --custom-compile-command "make lock" \
+		--quiet $(if $(UPGRADE),--upgrade) --output-file requirements/docs.lock
+	@echo "requirements/dev.lock, mutate.lock and docs.lock are up to date."
 
 .PHONY: dist
 dist: $(READY) ## Build the wheel and the source archive into dist/
@@ -204,3 +209,7 @@ $(READY): pyproject.toml requirements/dev.lock
 .venv/.mutate: $(READY) requirements/mutate.lock
 	@$(PIP_CACHE); .venv/bin/$(PIP) install --require-hashes --no-deps -r requirements/mutate.lock
 	@touch .venv/.mutate
+
+.venv/.docs: $(READY) requirements/docs.lock
+	@$(PIP_CACHE); .venv/bin/$(PIP) install --require-hashes -r requirements/docs.lock
+	@touch .venv/.docs

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.site.markdown import blocks_of
+from tools.markdown import blocks_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("docs/start/first-pipeline.md", "docs/guide/queues.md")

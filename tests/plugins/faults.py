@@ -1,4 +1,4 @@
-"""The table of faults: what may happen, what is promised then, and the tests that make it happen.
+"""The table of faults: what can happen, what Penstock guarantees then, and the tests that inject it.
 
 `python -m tests.plugins.faults` writes it into docs/explain/faults.md.
 """
@@ -15,17 +15,18 @@ import msgspec
 from tests.plugins.claims import TESTS, Proof, claims
 
 PAGE = TESTS.parent / "docs" / "explain" / "faults.md"
-NAMED_MAX = 4  # tests of one file that are told by their names; of more, their number
+NAMED_MAX = 4  # tests of one file that are listed by name; of more, their number
 HEAD = """\
 # Faults
 
-What may happen, what Penstock promises when it does, and the tests that make it happen. The tests write this table:
-`python -m tests.plugins.faults` after a test was added, and a test of its own sees that nobody forgot.
+This table lists the faults that Penstock is tested against, what it guarantees when they happen, and the tests that inject
+them. The tests generate the table: run `python -m tests.plugins.faults` after you add a test. A test fails if the table is
+out of date.
 
-A name such as *a worker cut off ...* is that of a test; run it with `pytest -k`. The limits of what is promised are in
-[guarantees](guarantees.md).
+A name in italics, such as *a worker cut off ...*, is the name of a test; run it with `pytest -k`. The limits of each
+guarantee are in [guarantees](guarantees.md).
 
-| | What happens | What is promised | Which tests make it happen |
+| | Fault | Guarantee | Tests that inject it |
 |---|---|---|---|
 """
 
@@ -46,17 +47,17 @@ def page() -> str:
 
 
 def _row(id: str, fault: Fault, tests: Sequence[Proof]) -> str:
-    proof = [*_told(tests), *([f"Not yet: {fault.not_yet}"] if fault.not_yet else [])]
+    proof = [*_listed(tests), *([f"Not tested yet: {fault.not_yet}"] if fault.not_yet else [])]
     return f"| {id} | {fault.fault} | {fault.promise} | {'<br>'.join(proof)} |"
 
 
-def _told(tests: Sequence[Proof]) -> Iterator[str]:
+def _listed(tests: Sequence[Proof]) -> Iterator[str]:
     by_file: defaultdict[str, list[str]] = defaultdict(list)
     for test in tests:
         by_file[test.file].append(test.name.removeprefix("test_").replace("_", " "))
     for file, names in by_file.items():
-        told = "; ".join(f"*{name}*" for name in names) if len(names) <= NAMED_MAX else f"{len(names)} tests"
-        yield f"`{file}`: {told}"
+        listed = "; ".join(f"*{name}*" for name in names) if len(names) <= NAMED_MAX else f"{len(names)} tests"
+        yield f"`{file}`: {listed}"
 
 
 if __name__ == "__main__":
