@@ -30,6 +30,7 @@ COMMANDS = {
     "workflows": "penstock.cli.workflows:workflows",
     "why": "penstock.cli.why:why",
     "trace": "penstock.cli.trace:trace",
+    "audit": "penstock.cli.audit:audit",
     "serve": "penstock.cli.serve:serve",
     "cost": "penstock.cli.cost:cost",
     "metrics": "penstock.cli.metrics:metrics",

@@ -14,6 +14,7 @@ import psycopg
 
 from penstock.app import App
 from penstock.cli import target as targets
+from penstock.cli.operating import by_this_user
 from penstock.cli.output import BAD_ANSWER, FINE, Output, fill, plain, table
 from penstock.cli.reference import load
 from penstock.data.migrations import apply
@@ -129,7 +130,8 @@ async def _applied(app: App) -> list[tuple[str, str]]:
 async def _apply(app: App) -> list[str]:
     engine = await app.open(migrate=False)
     try:
-        return await apply(engine, app.migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
+        with by_this_user():
+            return await apply(engine, app.migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
     finally:
         await app.close()
 
