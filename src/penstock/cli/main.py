@@ -19,6 +19,7 @@ from penstock.model.limits import near
 
 # Loaded only when they are asked for, so that each starts quickly.
 COMMANDS = {
+    "new": "penstock.cli.new:new",
     "run": "penstock.cli.run:run",
     "status": "penstock.cli.status:status",
     "migrate": "penstock.cli.migrate:migrate",
