@@ -72,6 +72,7 @@ class WatchedWriter:
         self.runs = writer.runs
         self.upkeep = writer.upkeep
         self.calls = writer.calls
+        self.audited = writer.audited
         self.close = writer.close
 
 

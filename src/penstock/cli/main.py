@@ -19,6 +19,7 @@ from penstock.model.limits import near
 
 # Loaded only when they are asked for, so that each starts quickly.
 COMMANDS = {
+    "new": "penstock.cli.new:new",
     "run": "penstock.cli.run:run",
     "status": "penstock.cli.status:status",
     "migrate": "penstock.cli.migrate:migrate",
@@ -30,6 +31,7 @@ COMMANDS = {
     "workflows": "penstock.cli.workflows:workflows",
     "why": "penstock.cli.why:why",
     "trace": "penstock.cli.trace:trace",
+    "audit": "penstock.cli.audit:audit",
     "serve": "penstock.cli.serve:serve",
     "cost": "penstock.cli.cost:cost",
     "metrics": "penstock.cli.metrics:metrics",

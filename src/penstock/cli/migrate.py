@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
-import psycopg
 
 from penstock.app import App
 from penstock.cli import target as targets
+from penstock.cli.operating import by_this_user
 from penstock.cli.output import BAD_ANSWER, FINE, Output, fill, plain, table
 from penstock.cli.reference import load
 from penstock.data.migrations import apply
@@ -21,7 +21,6 @@ from penstock.model.errors import BadMigration
 from penstock.model.migration import Migration, lint, plan
 from penstock.model.redaction import address_shown
 from penstock.model.statement import one_line
-from penstock.storage.postgres.connection import Settings, connect, first_line
 from penstock.stores import is_postgres
 
 if TYPE_CHECKING:
@@ -96,8 +95,6 @@ def _refuse_problems(app: App) -> None:
 def _try_out(app: App, pending: Sequence[Migration]) -> None:
     """Run what is pending where nothing stays: in a new SQLite file, or in a transaction that is rolled back."""
     if is_postgres(app.database):
-        from penstock.cli.migrate import try_out
-
         try_out(app.database, pending)
         return
     with TemporaryDirectory(prefix="penstock-check-") as folder:
@@ -129,13 +126,18 @@ async def _applied(app: App) -> list[tuple[str, str]]:
 async def _apply(app: App) -> list[str]:
     engine = await app.open(migrate=False)
     try:
-        return await apply(engine, app.migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
+        with by_this_user():
+            return await apply(engine, app.migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
     finally:
         await app.close()
 
 
 def try_out(address: str, migrations: Sequence[Migration]) -> None:
     """Run every statement and keep nothing. Raise BadMigration for the first that the server refuses."""
+    import psycopg  # of the extra `postgres`
+
+    from penstock.storage.postgres.connection import Settings, connect, first_line
+
     with closing(connect(Settings(address))) as connection:
         connection.execute("begin")
         connection.execute(LOCK_SECONDS)

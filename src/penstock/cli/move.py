@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -14,9 +15,10 @@ import click
 from penstock.app import App
 from penstock.cli import target as targets
 from penstock.cli.lookout import lookout_at
-from penstock.cli.operating import progress
+from penstock.cli.operating import progress, this_user
 from penstock.cli.output import Output, fill, plain, table
 from penstock.cli.reference import load
+from penstock.contracts.audit import Audit
 from penstock.contracts.presence import Departed
 from penstock.contracts.workers import WorkerRow
 from penstock.data import overview
@@ -59,7 +61,7 @@ def move(output: Output, source: str, destination: str, named: str | None) -> No
     gone = _nobody_works_on(found)
     _nobody_works_there(there)
     copied = transfer(output, "moving", found, there, app, alone=True)
-    settle_in(there, gone)
+    settle_in(there, gone, "move", found)
     output.show(told(found, there, copied), lambda console: draw(console, "Moved to", there, copied))
 
 
@@ -128,8 +130,11 @@ def _refuse_if_alive(found: targets.Target, reading: targets.OnlyReading) -> lis
     return listed
 
 
-def settle_in(there: targets.Target, gone: Sequence[Departed]) -> None:
-    let_go(there.address, gone, now=_now(there))
+def settle_in(there: targets.Target, gone: Sequence[Departed], verb: str, source: targets.Target) -> None:
+    now = _now(there)
+    details = {"from": source.database}
+    audit = Audit(os.urandom(16), now, this_user(), "cli", verb, "database", there.database, "", details)
+    let_go(there.address, gone, now=now, audit=audit)
 
 
 def _now(there: targets.Target) -> int:

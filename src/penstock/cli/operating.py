@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 
 import click
 
@@ -12,6 +15,7 @@ from penstock.app import App
 from penstock.cli import target as targets
 from penstock.cli.output import NotFound, Output, code_name
 from penstock.model.errors import BadMessage, BadParameter, NoSuchLetter, NoSuchQueue, TooLarge
+from penstock.runtime.audit import operated_by
 from penstock.stores import checked_address
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
@@ -31,12 +35,25 @@ async def operating(found: targets.Target) -> AsyncIterator[App]:
     with targets.reading(found):
         pass  # says what is wrong with it before anything is opened that writes
     app = found.app or App(found.name, database=found.address, config=found.config)
-    with plainly():
+    with plainly(), by_this_user():
         await app.open(migrate=False)
         try:
             yield app
         finally:
             await app.close()
+
+
+def by_this_user() -> AbstractContextManager[None]:
+    """Record what is changed inside as the work of the user who runs this command."""
+    return operated_by(this_user(), "cli")
+
+
+def this_user() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid {os.getuid()}"  # it has no name on this host
+    return f"{user}@{socket.gethostname()}"
 
 
 def app_at(reference: str, database: str | None) -> targets.Target:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.items import ItemChange
 from penstock.contracts.objects import SaveObject
 from penstock.contracts.runs import RunChange
@@ -185,7 +186,7 @@ Exhumation = Replay | Resolve | Edit
 class Also:
     """What only few units want: more rows settled, dead letters dealt with. `resolved` counts what was done of those."""
 
-    __slots__ = ("duplicates", "items", "letters", "resolved", "saves", "settles", "timers")
+    __slots__ = ("audits", "duplicates", "items", "letters", "resolved", "saves", "settles", "timers")
 
     def __init__(self) -> None:
         self.settles: list[tuple[Delivery, Settlement | None]] = []  # each is part of the fence
@@ -193,6 +194,7 @@ class Also:
         self.timers: list[TimerChange] = []
         self.items: list[ItemChange] = []
         self.saves: list[SaveObject] = []  # each is part of the fence
+        self.audits: list[Audit] = []
         self.resolved = 0
         self.duplicates: set[bytes] = set()  # of its sends, those that had been there before
 

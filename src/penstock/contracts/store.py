@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.calls import Calls
 from penstock.contracts.history import HistoryFile
 from penstock.contracts.items import Items
@@ -104,6 +105,10 @@ class Writer(Protocol):
     def calls(self) -> Calls: ...
     @property
     def upkeep(self) -> Upkeep: ...
+    def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
+        """Run work of this writer whose transactions write the audit of their effect."""
+        ...
+
     def close(self) -> None: ...
 
 

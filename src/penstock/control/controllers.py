@@ -18,6 +18,7 @@ from penstock.model.arguments import check_ranges
 from penstock.model.errors import BadApp, NoSuchController, PenstockError
 from penstock.objects.host import Elsewhere, Host
 from penstock.objects.namespace import PLACES, Namespace, placed
+from penstock.runtime.audit import audit, record
 from penstock.runtime.unit import open_unit
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ class Controllers:
         host = await self._host()
         try:
             hint = placed(self._definitions[name].hint)
-            await host.call(namespace.cls, name, verb, (), wanted, hint=hint, patient=False)
+            noted = audit(host.engine, f"controllers {verb}", "controller", name)
+            await host.call(namespace.cls, name, verb, (), wanted, hint=hint, patient=False, audit=noted)
         except Elsewhere:
             await self._tell(namespace, name, verb, wanted)
         return await self.status(name)
@@ -120,8 +122,10 @@ class Controllers:
         self, namespace: Namespace[ControllerObject], name: str, verb: str, wanted: dict[str, object]
     ) -> None:
         engine = await self._opened()
-        async with open_unit(engine, None):
+        async with open_unit(engine, None) as unit:
             namespace.tell(name, verb, (), wanted)
+            # Its worker carries it out: what is committed here is the message, with what was asked for.
+            record(unit, audit(engine, f"controllers {verb}", "controller", name, asked=wanted or verb))
         for _ in range(TOLD_LOOKS):
             if not await _waits(engine, "object.told", name):
                 return

@@ -16,6 +16,7 @@ from penstock.model.limits import Limits
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
 from penstock.model.stack import function_place
+from penstock.runtime.audit import audit
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -142,7 +143,9 @@ class Crons:
     async def trigger(self, name: str) -> None:
         """Runs a task once, now, beside its schedule."""
         engine = await self._opened()
-        if not await engine.in_writer(partial(engine.writer.timers.trigger, name, now=engine.clock.now())):
+        now = engine.clock.now()
+        noted = audit(engine, "cron trigger", "cron", name, triggered=True)
+        if not await engine.in_writer(partial(engine.writer.timers.trigger, name, now=now), noted):
             raise self._unknown(name)
         engine.due.look({f"cron.{name}"})
         engine.ring({f"cron.{name}"})
@@ -150,7 +153,8 @@ class Crons:
     async def pause(self, name: str) -> None:
         """It runs no more until `resume`; what it misses is not made up for."""
         engine = await self._opened()
-        if not await engine.in_writer(partial(engine.writer.timers.pause, name, paused=True)):
+        noted = audit(engine, "cron pause", "cron", name)
+        if not await engine.in_writer(partial(engine.writer.timers.pause, name, paused=True), noted):
             raise self._unknown(name)
 
     async def resume(self, name: str) -> None:
@@ -161,7 +165,8 @@ class Crons:
         if row is None:
             raise self._unknown(name)
         due = Rule.parse(row.rule or "{}").schedule().next_after(now)
-        await engine.in_writer(partial(engine.writer.timers.pause, name, paused=False, since=now, due=due))
+        resume = partial(engine.writer.timers.pause, name, paused=False, since=now, due=due)
+        await engine.in_writer(resume, audit(engine, "cron resume", "cron", name))
         engine.due.look({TIMERS})
         engine.ring({TIMERS})
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import BadMigration
 from penstock.model.migration import Migration, for_dialect, plan, read
+from penstock.runtime.audit import audit
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -20,7 +21,8 @@ async def apply(engine: Engine, found: Sequence[Migration], *, counts_kept: Sequ
     pending = plan(found, await engine.in_writer(upkeep.applied))
     done: list[str] = []
     if pending:
-        done = await engine.in_writer(partial(upkeep.migrate, pending, now=engine.clock.now()))
+        noted = audit(engine, "migrate", "database", "", applied=[each.name for each in pending])
+        done = await engine.in_writer(partial(upkeep.migrate, pending, now=engine.clock.now()), noted)
     if counts_kept:
         await engine.in_writer(partial(upkeep.keep_counts, counts_kept))
     return done

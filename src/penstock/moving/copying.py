@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+from penstock.contracts.audit import Audit
+from penstock.contracts.ledger import Also, SealedUnit
 from penstock.contracts.presence import Departed
 from penstock.model.migration import Migration, plan
 from penstock.moving.tables import CannotMove, Destination, Marks, Row, Source, Sum, Table, copied
@@ -129,7 +131,7 @@ def departed(cells_of: Callable[[int], memoryview | None], workers: Iterable[int
     return [obituary(worker, cells_of(worker)) for worker in workers]
 
 
-def let_go(address: str, gone: Iterable[Departed], *, now: int) -> None:
+def let_go(address: str, gone: Iterable[Departed], *, now: int, audit: Audit) -> None:
     """Gives back what processes held that do not work on this database: they worked on the one that it was copied from. Who
     is not among `gone` was alive then, and nothing that he held is suspected."""
     known = {each.worker: each for each in gone}
@@ -139,4 +141,8 @@ def let_go(address: str, gone: Iterable[Departed], *, now: int) -> None:
             if row.id != workers.me:
                 each = known.get(row.id, Departed(row.id, [], []))
                 workers.return_rows(row.id, started=each.started, charged=each.blamed, now=now)
+        unit = SealedUnit(None, "")
+        unit.also = Also()
+        unit.also.audits.append(audit)
+        writer.ledger.commit([unit], (), now=now, sweep=False)
         workers.retire(workers.me, now=now)

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import Also, OnceKey
 from penstock.contracts.objects import ObjectRow, SaveObject
 from penstock.contracts.timers import ALARM, ClearTimer, SetTimer
@@ -16,6 +17,7 @@ from penstock.model.errors import LeaseLost, PenstockError, Reentrant
 from penstock.model.usage import Measure
 from penstock.objects.object import Object
 from penstock.objects.repeats import Repeats, answer, encoded
+from penstock.runtime.audit import record
 from penstock.runtime.engine import Engine
 from penstock.runtime.slots import contained
 from penstock.runtime.unit import AwaitedUnit, current_unit
@@ -176,6 +178,7 @@ class Host:
         *,
         hint: str | None = None,
         patient: bool = True,
+        audit: Audit | None = None,
     ) -> Any:
         """Runs one event of an object in a unit of its own. A repeat by the same message gives the stored answer."""
         key = (cls.__name__, name)
@@ -200,7 +203,7 @@ class Host:
                         await self.engine.in_writer(lambda: None)  # which it can do once the store is back
                     # Whoever waited may find that the object has moved meanwhile: what is in memory here is old.
                     if self._residents.get(key) is resident:
-                        return await self._event(resident, method, arguments, named, once)
+                        return await self._event(resident, method, arguments, named, once, audit)
             finally:
                 _inside.reset(token)
                 resident.events -= 1
@@ -219,12 +222,19 @@ class Host:
         self.engine.meter.add(queue_of(resident.key[0]), used)
 
     async def _event(
-        self, resident: Resident, method: str, arguments: tuple[Any, ...], named: dict[str, Any], once: OnceKey | None
+        self,
+        resident: Resident,
+        method: str,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        once: OnceKey | None,
+        audit: Audit | None,
     ) -> Any:
         outer = current_unit.get()
         unit = AwaitedUnit(self.engine, None, f"object.{resident.key[0]}", None)
         unit.origin = None if outer is None else outer.origin
         unit.also = Also()
+        record(unit, audit)
         unit.once = once
         before = current_unit.set(unit)
         try:

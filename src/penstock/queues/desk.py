@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import Committed, NotCommitted, Want
 from penstock.contracts.operations import Backlog, Lease, Tuning
 from penstock.model.envelope import CONTENT_TYPES, Encoded, Tagged, content_type
@@ -24,6 +25,7 @@ from penstock.model.outcome import DONE, Retried, settle
 from penstock.model.queue import QueueSettings
 from penstock.queues.parcel import Acked, Draft, Parcel, Peeked, Pulled, Pushed
 from penstock.queues.queue import Home, Queue
+from penstock.runtime.audit import audit, record
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import AwaitedUnit, open_unit
 
@@ -50,6 +52,8 @@ class Desk:
         async with open_unit(self.engine, None) as unit:
             ids = target.send_batch(drafts, delay=delay_seconds or 0.0)
             unit.sends = [each._replace(source=source) for each in unit.sends]
+            if source == "cli":
+                record(unit, audit(self.engine, "queues send", "queue", queue, ids=ids))
         self.engine.faults.at("send.after_commit")
         duplicates = 0 if unit.also is None else len(unit.also.duplicates)
         return Pushed(ids, duplicates)
@@ -180,24 +184,27 @@ class Desk:
     async def purge(self, queue: str) -> int:
         """Removes everything that waits; what is under way is left to end. Says how many."""
         await self._queue(queue)
-        removed = 0
-        while portion := await self._operate("purge", queue, limit=PURGED_AT_ONCE, now=self.engine.clock.now()):
+        removed, noted = 0, audit(self.engine, "queues purge", "queue", queue, purged="all that waited")
+        while portion := await self._operate(
+            "purge", queue, limit=PURGED_AT_ONCE, now=self.engine.clock.now(), audit=noted
+        ):
             removed += portion
         return removed
 
     async def purge_one(self, queue: str, id: bytes) -> bool:
         """Removes one message. False if it does not wait there: it is done, under way, or was never sent."""
         await self._queue(queue)
-        return bool(await self._operate("purge", queue, limit=1, now=self.engine.clock.now(), id=id))
+        noted = audit(self.engine, "queues purge", "queue", queue, purged=as_text(id))
+        return bool(await self._operate("purge", queue, limit=1, now=self.engine.clock.now(), id=id, audit=noted))
 
     async def pause(self, queue: str) -> None:
         await self._queue(queue)
-        await self._operate("pause", queue, paused=True)
+        await self._operate("pause", queue, paused=True, audit=audit(self.engine, "queues pause", "queue", queue))
         self._wake(queue)
 
     async def resume(self, queue: str) -> None:
         await self._queue(queue)
-        await self._operate("pause", queue, paused=False)
+        await self._operate("pause", queue, paused=False, audit=audit(self.engine, "queues resume", "queue", queue))
         self._wake(queue)
 
     async def tune(self, queue: str, *, parallel: int | None, rate: float | None) -> None:
@@ -208,7 +215,8 @@ class Desk:
         if rate is not None and not 0 <= rate < 1e9:
             raise BadMessage(f"rate is {rate}; it can be 0 (no limit) or more.")
         await self._queue(queue)
-        await self._operate("tune", queue, Tuning(parallel, rate))
+        noted = audit(self.engine, "queues tune", "queue", queue)
+        await self._operate("tune", queue, Tuning(parallel, rate), audit=noted)
         self._wake(queue)
 
     async def backlog(self, queue: str) -> Backlog:
@@ -216,8 +224,9 @@ class Desk:
         backlog: Backlog = await self._operate("backlog", queue)
         return backlog
 
-    async def _operate(self, verb: str, *arguments: Any, **named: Any) -> Any:
-        return await self.engine.in_writer(partial(getattr(self.engine.writer.operations, verb), *arguments, **named))
+    async def _operate(self, verb: str, *arguments: Any, audit: Audit | None = None, **named: Any) -> Any:
+        work = partial(getattr(self.engine.writer.operations, verb), *arguments, **named)
+        return await self.engine.in_writer(work, audit)
 
     def _wake(self, queue: str) -> None:
         self.engine.due.look({queue})

@@ -17,6 +17,7 @@ from penstock.model.ids import as_text, from_text
 from penstock.model.stack import error_line, normalised
 from penstock.model.times import from_micros, to_micros
 from penstock.queues.queue import Queue
+from penstock.runtime.audit import audit, record
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import joined_letters, open_unit
 
@@ -280,7 +281,7 @@ class DeadLetters:
             Replay(letter.id, now + (int(index / rate * 1_000_000) if rate else 0))
             for index, letter in enumerate(letters)
         ]
-        return await self._carry_out(wanted)
+        return await self._carry_out("replay", wanted)
 
     async def _send_canary(self, engine: Engine, letter: _Picked) -> None:
         if not await self._replay(engine, [letter], None):
@@ -320,13 +321,14 @@ class DeadLetters:
     async def _resolve(self, which: Which | Sequence[int] | int, resolution: str, note: str, limit: int) -> int:
         if not note.strip():
             raise BadMessage("Say why: a dead letter is dealt with for a reason that somebody may want to read.")
-        return await self._carry_out([Resolve(each.id, resolution, note) for each in await self._chosen(which, limit)])
+        wanted = [Resolve(each.id, resolution, note) for each in await self._chosen(which, limit)]
+        return await self._carry_out("discard" if resolution == "discarded" else resolution, wanted)
 
     async def edit(self, letter: int, payload: object) -> None:
         """Gives a letter another body, checked against its queue's type, to be replayed with."""
         found = await self.get(letter)
         body = self._checked(await self._opened(), found, payload)
-        if not await self._carry_out([Edit(letter, body)]):
+        if not await self._carry_out("edit", [Edit(letter, body)]):
             raise NoSuchLetter(f"Dead letter {letter} has been dealt with ({found.resolution}) and cannot be edited.")
 
     def _checked(self, engine: Engine, letter: DeadLetter, payload: object) -> bytes:
@@ -372,7 +374,7 @@ class DeadLetters:
             picked.append(_Picked(*rows.values[0]))
         return [letter for letter in picked if letter.resolution is None and letter.replay_count < replays_under]
 
-    async def _carry_out(self, wanted: Sequence[Exhumation]) -> int:
+    async def _carry_out(self, verb: str, wanted: Sequence[Exhumation]) -> int:
         """In commits of a bounded size; a letter that somebody else has dealt with is left alone and not counted."""
         engine = await self._opened()
         done = 0
@@ -381,6 +383,8 @@ class DeadLetters:
                 if unit.also is None:  # in the middle of a batch it holds the fence
                     unit.also = Also()
                 unit.also.letters = list(wanted[start : start + PORTION])
+                letters = [each.letter for each in unit.also.letters]
+                record(unit, audit(engine, f"dead {verb}", "dead", str(letters[0]), letters[0], letters=letters))
             done += unit.also.resolved
         return done
 

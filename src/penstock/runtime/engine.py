@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, NoReturn
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import Bindable, Death, OnceKey
 from penstock.contracts.presence import Bell, Presence
 from penstock.contracts.store import Reader, Rows, Store, Writer
@@ -176,9 +177,9 @@ class Engine:
 
     # -- the lanes ------------------------------------------------------------------------------------
 
-    async def in_writer(self, work: Callable[[], Any]) -> Any:
-        """Does something in the writer's thread, between two groups."""
-        return await lanes.run(self._writing, work)
+    async def in_writer(self, work: Callable[[], Any], audit: Audit | None = None) -> Any:
+        """Run work in the writer's thread, between two groups. Its transactions write the audit, if there is one."""
+        return await lanes.run(self._writing, work if audit is None else partial(self.writer.audited, audit, work))
 
     def submit(self, work: Callable[[], Any], answer: lanes.Answer) -> None:
         self._writing.submit(work, answer)

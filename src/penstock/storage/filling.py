@@ -10,6 +10,7 @@ from penstock.contracts.ledger import Chores, Committed, OnceKey, RepeatedUnits,
 from penstock.model.errors import PenstockError
 from penstock.model.message import KEYED, PAUSING, Delivery
 from penstock.model.outcome import DONE, Again, Dead, Held, Settlement, Split
+from penstock.storage.auditing import look_at_all, note_all
 from penstock.storage.burial import bury, exhume, split
 from penstock.storage.claiming import Claimer
 from penstock.storage.items import change_items
@@ -46,6 +47,7 @@ class Filler:
         committed = Committed(number)
         self._at("commit.begun")
         tally = Tally()
+        audits = look_at_all(session, units)
         self._settle(units, tally, number, now)
         self._at("commit.settled")
         session.run_calls(units, committed.measures)
@@ -54,6 +56,7 @@ class Filler:
         change_runs(session, units, tally, careful=careful, now=now)
         self._change_timers(units, committed)
         self._at("commit.sent")
+        note_all(session, audits)
         if chores.sweep:
             committed.swept = self._claimer.sweep(number, now, tally)
         if chores.fire:

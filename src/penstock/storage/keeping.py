@@ -17,6 +17,8 @@ RESOLVED_KEPT_DAYS = 90  # dead letters that were dealt with
 TICKS_KEPT_DAYS = 90
 USAGE_KEPT_DAYS = 400
 SIZES_KEPT_DAYS = 400
+AUDIT_KEPT_DAYS = 400  # and AUDIT_ROWS_MAX rows at most
+AUDIT_ROWS_MAX = 100_000
 CALLS_KEPT_DAYS = 400  # paid ones, and their sums
 DAY_MICROS = 86_400_000_000
 
@@ -67,6 +69,7 @@ class StoredKeeping:
             ("prune_runs", now),
             ("prune_calls", now - CALLS_KEPT_DAYS * DAY_MICROS),
             ("prune_spending", now - CALLS_KEPT_DAYS * DAY_MICROS),
+            ("prune_audit", now - AUDIT_KEPT_DAYS * DAY_MICROS),
             ("prune_usage", month_of(now - USAGE_KEPT_DAYS * DAY_MICROS)),
             ("prune_sizes", day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)),
         )
@@ -74,7 +77,10 @@ class StoredKeeping:
         def remove() -> int:
             removed = 0
             for statement, before in oldest_kept:
-                removed += self._kept.change(f"upkeep.{statement}", {"before": before, "limit": limit - removed})
+                bound = {"before": before, "limit": limit - removed}
+                if statement == "prune_audit":
+                    bound["rows_max"] = AUDIT_ROWS_MAX
+                removed += self._kept.change(f"upkeep.{statement}", bound)
             return removed
 
         return self._kept.transact(remove)

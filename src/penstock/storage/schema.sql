@@ -442,3 +442,22 @@ create table if not exists penstock_spending (
 -- name: index_spending_began
 create index if not exists penstock_spending_began
 on penstock_spending (began_at);
+
+-- What operators changed. `before` and `after` are JSON of what differs; `count` is how many things were changed.
+-- name: create_audit
+create table if not exists penstock_audit (
+  id blob primary key,
+  at integer not null,
+  actor text not null,
+  origin text not null,
+  verb text not null,
+  kind text not null,
+  name text not null,
+  before text,
+  after text,
+  count integer not null
+) strict, without rowid;
+
+-- name: index_audit
+create index if not exists penstock_audit_at
+on penstock_audit (at);

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import SealedUnit, Want
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
@@ -23,6 +24,7 @@ class Session(Protocol):
 
     worker: int
     guarded: dict[str, QueueSettings]  # queues that hold no more than so much
+    audit: Audit | None  # of the operation that runs now, if an operator asked for it
     numbers_last: bool  # whether a number that was drawn is gone even if its transaction is rolled back
 
     def rows(self, statement: str, bound: Bound | None = None) -> list[Any]: ...

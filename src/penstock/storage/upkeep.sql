@@ -127,6 +127,23 @@ where key in (
   limit :limit
 );
 
+-- name: prune_audit
+delete from penstock_audit
+where id in (
+  select id
+  from penstock_audit
+  where at < :before
+  or at <= (
+    select newest.at
+    from penstock_audit as newest
+    order by newest.at desc
+    limit 1
+    offset :rows_max
+  )
+  order by at
+  limit :limit
+);
+
 -- name: prune_usage
 delete from penstock_usage
 where (month, task, statement) in (

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from penstock.app import App
 from penstock.model.errors import HandlerExit, PenstockError
+from penstock.runtime.audit import operated_by
 from penstock.runtime.clock import HostClock
 from penstock.runtime.slots import Metered, Slot, contained
 from penstock.web.controllers import CONTROLLERS_READ, CONTROLLERS_WRITE, Answering, ControllerRoutes
@@ -67,10 +68,12 @@ def _guarded(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
-            request.state.scopes = keyring.scopes(request.headers.get("authorization"))
+            token = keyring.bearer(request.headers.get("authorization"))
+            request.state.scopes = frozenset(token.scopes)
             require(request.state.scopes, needed)
             app.metered("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
-            return sent(await answering(request))
+            with operated_by(token.name, f"http {request.client.host if request.client else '-'}"):
+                return sent(await answering(request))
         except Exception as error:
             if isinstance(error, PenstockError) and not isinstance(error, HandlerExit):
                 return refused(error)

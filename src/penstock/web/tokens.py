@@ -78,8 +78,8 @@ class Keyring:
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
-    def scopes(self, authorization: str | None) -> frozenset[str]:
-        """What the bearer may do. Raises Unauthorized where the header is missing or nobody's."""
+    def bearer(self, authorization: str | None) -> Token:
+        """Return the token of this header. Raises Unauthorized where the header is missing or no token fits it."""
         if not authorization:
             raise Unauthorized
         scheme, _, secret = authorization.partition(" ")
@@ -87,10 +87,10 @@ class Keyring:
             raise Unauthorized("The Authorization header is not of the form `Bearer TOKEN`.")
         # Headers come as Latin-1; a token beyond ASCII was meant as the bytes that it came in.
         given = hashed(secret.strip().encode("latin-1", "replace"))
-        mine: frozenset[str] | None = None
+        mine: Token | None = None
         for token in self._tokens:  # all of them, always: the time taken tells nothing about which was nearly right
             if hmac.compare_digest(given, token.sha256.lower()):
-                mine = frozenset(token.scopes)
+                mine = token
         if mine is None:
             raise Unauthorized("The token is not valid.")
         return mine

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol,
 
 import msgspec
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.runs import NewRun, NewSignal, RunRow
 from penstock.model.errors import BadMessage, NoSuchRun
 from penstock.model.expectation import signal_of
@@ -17,6 +18,7 @@ from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL, NewMessage
 from penstock.model.run import COMPLETE, ENDED, PENDING, SIGNAL, StepRecord, check_name, is_made, key_of, made_id
 from penstock.model.times import from_micros, in_seconds
+from penstock.runtime.audit import audit, record
 from penstock.runtime.unit import Unit, joined
 from penstock.workflows.executing import Begun
 from penstock.workflows.inputs import Inputs, restored, stored
@@ -133,6 +135,7 @@ class Workflow(Generic[P, R]):
         unit = joined(self.home)
         run = self.new_run(unit, id, key, arguments, named, priority)
         unit.change_run(run, len(run.input) + len(run.message.body))
+        record(unit, audit(unit.engine, "workflows start", "run", f"{self.name}/{id}", key))
         return Handle(self, id, priority, key)
 
     def __repr__(self) -> str:
@@ -161,7 +164,9 @@ class Handle(Generic[P, R]):
         """Send a signal to the run when the current unit of work commits. The commit raises `BadSignal` if the run waits for
         it with a type that the payload does not fit. A run that has ended ignores it."""
         body = stored(payload, name, "Signal")
-        joined(self._workflow.home).change_run(NewSignal(self.key, check_name(name, "a signal"), body), len(body))
+        unit = joined(self._workflow.home)
+        unit.change_run(NewSignal(self.key, check_name(name, "a signal"), body), len(body))
+        record(unit, self._audit(unit.engine, "signal", signal=name))
 
     async def status(self) -> RunState:
         engine = await self._workflow.home.opened()
@@ -201,18 +206,20 @@ class Handle(Generic[P, R]):
     async def pause(self) -> None:
         """It stops before its next step, or where it waits, until `resume`."""
         engine = await self._workflow.home.opened()
-        await self._operate(engine, partial(engine.writer.runs.pause, self.key, now=engine.clock.now()), "paused")
+        pause = partial(engine.writer.runs.pause, self.key, now=engine.clock.now())
+        await self._operate(engine, pause, "pause", "paused")
 
     async def resume(self) -> None:
         engine = await self._workflow.home.opened()
-        await self._operate(engine, partial(engine.writer.runs.resume, self.key, now=engine.clock.now()), "resumed")
+        resume = partial(engine.writer.runs.resume, self.key, now=engine.clock.now())
+        await self._operate(engine, resume, "resume", "resumed")
 
     async def terminate(self) -> None:
         """It ends here, and its children with it: what it is doing saves nothing any more."""
         engine = await self._workflow.home.opened()
         kept = self._workflow.kept_seconds
         end = partial(engine.writer.runs.terminate, self.key, now=engine.clock.now(), kept_seconds=kept)
-        await self._operate(engine, end, "terminated")
+        await self._operate(engine, end, "terminate", "terminated")
 
     async def restart(self, *, step: str | None = None) -> None:
         """Does it anew, from the beginning or from a step on: what was done before that step stays done."""
@@ -225,7 +232,7 @@ class Handle(Generic[P, R]):
                 known = ", ".join(each.name for each in steps) or "none yet"
                 raise NoSuchRun(f"Run {self.id!r} has no step {step!r}. It has: {known}.", step=step)
         work = partial(self._restarted, engine, row, position)
-        await self._operate(engine, work, "restarted")
+        await self._operate(engine, work, "restart", "restarted")
 
     def _restarted(self, engine: Engine, row: RunRow, position: int) -> set[str]:
         begun = Begun(
@@ -239,8 +246,12 @@ class Handle(Generic[P, R]):
             self.key, position, row.generation, message, kept_seconds=self._workflow.kept_seconds
         )
 
-    async def _operate(self, engine: Engine, work: Callable[[], set[str]], done: str) -> None:
-        changed = await engine.in_writer(work)
+    def _audit(self, engine: Engine, verb: str, **details: object) -> Audit | None:
+        name = f"{self._workflow.name}/{self.id}"
+        return audit(engine, f"workflows {verb}", "run", name, self.key, **details)
+
+    async def _operate(self, engine: Engine, work: Callable[[], set[str]], verb: str, done: str) -> None:
+        changed = await engine.in_writer(work, self._audit(engine, verb))
         if not changed:
             row, _ = await _found(engine, self)
             raise BadMessage(f"Run {self.id!r} of {self._workflow.name!r} is {row.state} and was not {done}.")

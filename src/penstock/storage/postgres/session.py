@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import SealedUnit, Want
 from penstock.model.errors import StoreUnavailable
 from penstock.model.message import PRIORITIES, NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
+from penstock.storage.auditing import audited
 from penstock.storage.postgres.connection import (
     CONFLICTS,
     ENGINE_PLANS,
@@ -61,6 +63,7 @@ class PostgresSession:
     def __init__(self, settings: Settings, started_in: Callable[[int], list[int] | None]) -> None:
         self.settings = settings
         self.worker = 0
+        self.audit: Audit | None = None
         self.guarded: dict[str, QueueSettings] = {}
         self.departed: set[int] = set()  # workers that were found dead, and whose rows nobody has returned
         self.came_back: Callable[[], None] | None = None
@@ -275,6 +278,7 @@ class PostgresSession:
 
     def transact(self, work: Callable[[], T]) -> T:
         """Run again where somebody else was faster, or the connection was lost and nothing was saved."""
+        work = audited(self, work)
         for tried in range(TRIES):
             try:
                 return self._transact(work)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 import psycopg
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
 from penstock.model.errors import BadConfig
+from penstock.storage.auditing import carry
 from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
 from penstock.storage.operations import StoredOperations
@@ -60,6 +64,9 @@ class PostgresWriter:
 
     def _started_in(self, worker: int) -> list[int] | None:
         return started_at(path_in(self.folder, worker))
+
+    def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
+        return carry(self.session, audit, work)
 
     def close(self) -> None:
         self.session.close()

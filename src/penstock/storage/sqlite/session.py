@@ -15,11 +15,13 @@ from typing import Any, TypeVar
 
 import apsw
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import SealedUnit, Want
 from penstock.model.errors import StorageFull, StoreError, StoreReplaced
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
+from penstock.storage.auditing import audited
 from penstock.storage.private import identity
 from penstock.storage.session import Bound
 from penstock.storage.sqlite.connection import BUSY_MILLISECONDS, connect, damaged, disconnect, translated
@@ -122,6 +124,7 @@ class SqliteSession:
         self.settings = settings
         self._started_in = started_in
         self.worker = 0
+        self.audit: Audit | None = None
         self.guarded: dict[str, QueueSettings] = {}  # queues that hold no more than so much
         self.reserve = Reserve(settings.path, settings.reserve_bytes, settings.free_bytes)
         self._connect()
@@ -254,6 +257,7 @@ class SqliteSession:
 
     def transact(self, work: Callable[[], T]) -> T:
         """A short transaction of the engine's own, tried once more from the reserve if the disk is full."""
+        work = audited(self, work)
         with self.turn:
             try:
                 result = self._transact(work)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
 from penstock.model.errors import BadConfig
+from penstock.storage.auditing import carry
 from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
 from penstock.storage.operations import StoredOperations
@@ -50,6 +53,9 @@ class SqliteWriter:
         except BaseException:
             self._session.close()
             raise
+
+    def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
+        return carry(self._session, audit, work)
 
     def close(self) -> None:
         self._session.close()

@@ -43,20 +43,22 @@ class SqliteUpkeep(StoredKeeping):
         return [migration.name for migration in migrations if self._apply(migration, now)]
 
     def _apply(self, migration: Migration, now: int) -> bool:
+        def apply() -> bool:
+            if migration.name in dict(self._session.rows("upkeep.applied")):
+                return False
+            for statement in migration.statements:
+                self._run(migration, statement)
+            note = {"name": migration.name, "checksum": migration.checksum, "now": now}
+            self._session.change("upkeep.note_migration", note)
+            return True
+
         try:
-            with self._transaction() as connection:
-                if migration.name in dict(connection.execute(SQL["upkeep.applied"])):
-                    return False
-                for statement in migration.statements:
-                    self._run(migration, statement)
-                note = {"name": migration.name, "checksum": migration.checksum, "now": now}
-                connection.execute(SQL["upkeep.note_migration"], note)
+            return self._session.transact(apply)
         except apsw.ConstraintError as error:
             raise BadMigration(
                 f"{migration.name}: {error}, found when all of it had run. Nothing of this file was applied.",
                 name=migration.name,
             ) from error
-        return True
 
     def _run(self, migration: Migration, statement: str) -> None:
         with self._session.guard.users():

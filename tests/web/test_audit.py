@@ -1,0 +1,46 @@
+"""Administrative HTTP calls leave an entry with the name of the token and the address of the client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.testing import TestApp, virtual
+from tests.web.test_controllers import asking, controlled_app
+
+ROWS = "select actor, origin, verb, name, after, count from penstock_audit order by at, verb limit 9"
+MESSAGES = "/client/v4/accounts/local/queues/orders/messages"
+
+
+async def rows(shop: TestApp) -> list[tuple[Any, ...]]:
+    engine = await shop.app.opened()
+    return (await engine.read("", ROWS, {}, rows_max=9)).values
+
+
+@virtual
+async def test_a_purge_and_a_stop_are_recorded_under_the_tokens_name() -> None:
+    async with TestApp(controlled_app()) as shop, asking(shop.app) as client:
+        for _ in range(2):
+            assert (await client.ask("POST", MESSAGES, {"body": {"item": "a"}})).status == 200
+        assert await rows(shop) == []  # clients send messages all day: that is no administration
+
+        assert (await client.ask("POST", f"{MESSAGES}/purge", {}, token="queues")).status == 200
+        await shop.advance(seconds=1)
+        assert (await client.ask("POST", "/v1/controllers/pages/stop")).status == 200
+        assert (await client.ask("POST", f"{MESSAGES}/purge", {})).status == 200
+        assert (await client.ask("POST", "/v1/controllers/pages/stop", token=None)).status == 401
+
+        purged, stopped = await rows(shop)
+        assert purged[:4] == ("queues", "http 127.0.0.1", "queues purge", "orders")
+        assert purged[5] == 2
+        assert stopped[:4] == ("all", "http 127.0.0.1", "controllers stop", "pages")
+        assert '"running":false' in stopped[4]
+
+
+@virtual
+async def test_what_code_of_the_app_does_is_no_operators_work() -> None:
+    async with TestApp(controlled_app()) as shop:
+        desk = await shop.app.desk()
+        await desk.pause("orders")
+        await shop.app.controllers.operate("pages", "stop")
+
+        assert await rows(shop) == []
