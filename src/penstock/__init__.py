@@ -21,6 +21,7 @@ from penstock.model.errors import (
     BetweenSteps,
     BudgetSpent,
     Gone,
+    HttpError,
     LeaseLost,
     LoopBroken,
     LostUpdate,
@@ -44,6 +45,7 @@ from penstock.queues.batch import Batch
 from penstock.queues.letters import DeadLetter, Which
 from penstock.queues.message import Message
 from penstock.queues.parcel import Draft
+from penstock.routes import Redirect, Reply, Request, ServiceKey
 from penstock.runtime.lanes import in_thread
 from penstock.workflows.run import Run
 from penstock.workflows.steps import ChildFailed, Step, StepFailed, TimedOut, step
@@ -70,6 +72,7 @@ __all__ = [
     "Expiry",
     "Gateway",
     "Gone",
+    "HttpError",
     "Later",
     "LeaseLost",
     "LoopBroken",
@@ -83,10 +86,14 @@ __all__ = [
     "PenstockError",
     "Permanent",
     "QueueFull",
+    "Redirect",
     "Reentrant",
     "Refused",
+    "Reply",
+    "Request",
     "Retry",
     "Run",
+    "ServiceKey",
     "SlackSink",
     "Step",
     "StepFailed",
