@@ -13,7 +13,8 @@ from starlette.routing import Route
 import penstock as ps
 from penstock.testing import TestApp, virtual
 from penstock.web.site import make_site
-from tests.web.test_user_routes import Note, echo_app, noted_app
+from tests.flow.notes import Note, noted_app
+from tests.web.test_user_routes import echo_app
 
 
 def described_app() -> ps.App:
