@@ -37,10 +37,10 @@ CONCEPTS = (
         "App and units",
         "app",
         "An app is one database with its queues, tasks and objects. What its code wants saved is collected in units of work.",
-        ("penstock.app", "penstock.outside", "penstock.runtime"),
+        ("penstock.app", "penstock.outside", "penstock.routes", "penstock.runtime"),
         (
             ("async with app.unit() as unit", "penstock.runtime.unit:OpenUnit"),
-            ("@app.get", "penstock.routes:Routes"),
+            ("@app.get", "penstock.routes:Routed"),
             ("app.trial", "penstock.readiness.trial:Trial"),
         ),
     ),
