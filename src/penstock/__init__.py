@@ -23,6 +23,7 @@ from penstock.model.errors import (
     BetweenSteps,
     BudgetSpent,
     Gone,
+    HttpError,
     LeaseLost,
     LoopBroken,
     LostUpdate,
@@ -46,6 +47,7 @@ from penstock.queues.batch import Batch
 from penstock.queues.letters import DeadLetter, Which
 from penstock.queues.message import Message
 from penstock.queues.parcel import Draft
+from penstock.routes import Redirect, Reply, Request, ServiceKey
 from penstock.runtime.lanes import in_thread
 from penstock.workflows.run import Run
 from penstock.workflows.steps import ChildFailed, Step, StepFailed, TimedOut, step
@@ -80,6 +82,7 @@ __all__ = [
     "Expiry",
     "Gateway",
     "Gone",
+    "HttpError",
     "Later",
     "LeaseLost",
     "LoopBroken",
@@ -93,11 +96,15 @@ __all__ = [
     "PenstockError",
     "Permanent",
     "QueueFull",
+    "Redirect",
     "Reentrant",
     "Refused",
+    "Reply",
+    "Request",
     "Retry",
     "Rules",
     "Run",
+    "ServiceKey",
     "SlackSink",
     "Step",
     "StepFailed",

@@ -40,7 +40,7 @@ from penstock.queues.dying import dead_letter_queue
 from penstock.queues.letters import DeadLetters
 from penstock.queues.queue import Queue
 from penstock.readiness.trial import Trial
-from penstock.routes import Routes
+from penstock.routes import Routed, Routes
 from penstock.runtime.clock import ClockOf
 from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
@@ -54,7 +54,7 @@ from penstock.workflows.workflows import Workflows
 T = TypeVar("T")
 
 
-class App(Outside):
+class App(Outside, Routed):
     """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
     penstock.toml says. With `database` nobody else has a say. With `require_trial` it is not let loose before a trial has
     passed, unless penstock.toml says otherwise."""
@@ -89,7 +89,6 @@ class App(Outside):
         asked = self.config.readiness.require_trial
         self.requires_trial = require_trial if asked is None else asked
         self.routes = Routes(self._clock)
-        self.get = self.routes.add
         self.controllers = Controllers(self.opened, self.host, self.object)
         self.alerts = Alerts(self._internal_queue, self.object)
         self.sinks = self.alerts.sinks

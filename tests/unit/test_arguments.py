@@ -121,7 +121,12 @@ WRONG: dict[Callable[..., object], dict[str, tuple[Any, ...]]] = {
         "keep_days": (*NO_NUMBER, None, -1),
     },
     objects: {"cls": (*NO_CLASS, int), "tag": NO_TEXT, "hint": (*NO_TEXT, "moon")},
-    route: {"path": (*NO_TEXT, None), "cache": (*NO_NUMBER, None, -1)},
+    route: {
+        "path": (*NO_TEXT, None),
+        "cache": (*NO_NUMBER, None, -1),
+        "auth": (*NO_TEXT, "x", "App:Read"),
+        "status": (*NO_NUMBER, None, 99, 404, 2.5),
+    },
     stage: {"name": (*NO_TEXT, None), "within": (*NO_TEXT, None), "push": NO_FUNCTION, "least": (*NO_NUMBER, 0)},
     gateway: {"budgets": (*NO_TEXT, "x"), "service": NO_TEXT},
     http: {

@@ -96,8 +96,8 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
     said = terminal("check", "shop.py", "--json")
 
     assert {each["id"]: each["status"] for each in said.told["checks"]} == dict.fromkeys(
-        "fixed-batch singleton-name hot-queries undeclared-queues topology exit-condition ceiling rationale trial counting "
-        "smoke owner expected-cost audience".split(),
+        "fixed-batch singleton-name hot-queries undeclared-queues open-routes topology exit-condition ceiling "
+        "rationale trial counting smoke owner expected-cost audience".split(),
         "pass",
     ), said.told
     assert said.code == 0
@@ -166,6 +166,19 @@ def test_a_deployment_that_does_not_say_who_reads_pays_and_answers_is_not_ready(
     (found,) = (each for each in said.told["checks"] if each["status"] == "fail")
     assert (said.code, found["id"]) == (1, failed)
     assert f"`{line} = " in found["fix"]
+
+
+def test_routes_that_answer_anyone_are_listed_and_do_not_fail(terminal: Terminal, shop: Path) -> None:
+    opened = '@app.post("/hooks/{id}", auth=None)\nasync def hook(id: int) -> None: ...\n\n\n@app.get("/v1/shop/status"'
+    shop.write_text(LOOSE.replace('@app.get("/v1/shop/status"', opened))
+
+    said = terminal("check", "shop.py", "--json")
+
+    (found,) = (each for each in said.told["checks"] if each["status"] == "note")
+    assert (said.code, found["id"]) == (0, "open-routes")
+    assert found["message"].startswith("POST /hooks/{id} answers anyone")
+    assert found["file"].endswith("shop.py")
+    assert "POST /hooks/{id}" in terminal("check", "shop.py").words
 
 
 def test_a_bounded_count_is_no_count_of_a_table(terminal: Terminal, shop: Path) -> None:

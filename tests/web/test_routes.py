@@ -212,6 +212,7 @@ async def test_a_cached_answer_is_not_given_for_another_database() -> None:
     async with TestApp(app) as shop:
         async with shop.unit():
             app.db.write("insert into items (name) values ('lamp')")
-        assert await app.routes.known["/v1/shop/size"].answer() == 1
-    async with TestApp(app):
-        assert await app.routes.known["/v1/shop/size"].answer() == 0
+        async with shop.client() as client:
+            assert (await client.get("/v1/shop/size")).json()["result"] == 1
+    async with TestApp(app) as shop, shop.client() as client:
+        assert (await client.get("/v1/shop/size")).json()["result"] == 0

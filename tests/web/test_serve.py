@@ -23,6 +23,11 @@ import penstock as ps
 
 app = ps.App("shop")
 jobs = app.queue("jobs")
+
+
+@app.post("/v1/jobs/{number}")
+async def start(number: int) -> str:
+    return jobs.send({"number": number})
 """
 PUSH = "/client/v4/accounts/local/queues/jobs/messages"
 
@@ -146,6 +151,23 @@ def test_a_push_whose_answer_was_lost_with_the_server_is_one_message_when_it_is_
     assert answer.status_code == 200
     assert answer.json()["result"]["duplicate"] is True
     assert len(waiting) == 1
+
+
+@pytest.mark.fault("F02")
+def test_a_route_whose_answer_was_lost_with_the_server_has_one_effect_and_repeats_its_answer(folder: Path) -> None:
+    key = {"Idempotency-Key": "job 17"}
+    with (
+        serving(folder, "shop.py", PENSTOCK_CRASH_AT="send.after_commit=kill") as told,
+        pytest.raises(httpx2.HTTPError),
+    ):
+        post(told, "/v1/jobs/7", {}, **key)
+
+    with serving(folder, "shop.py") as told:
+        answers = [post(told, "/v1/jobs/7", {}, **key) for _ in range(2)]
+        (waiting,) = post(told, f"{PUSH}/pull", {"batch_size": 10}).json()["result"]["messages"]
+
+    assert [answer.json()["result"] for answer in answers] == [waiting["id"]] * 2
+    assert {answer.headers.get("idempotent-replayed") for answer in answers} == {"true"}
 
 
 @pytest.mark.fault("F30")

@@ -72,11 +72,21 @@ def _trial(app: App) -> Iterator[Finding]:
 
 def _counts(app: App) -> Iterator[Finding]:
     tasks = ((each.function, each.when) for each in app.crons.tasks.values())
-    return counts(chain(*tasks, (route.answer for route in app.routes.known.values())))
+    return counts(chain(*tasks, (each.function for each in app.routes.ordered() if each.is_status and not each.cache)))
 
 
 def _smoke(app: App) -> Iterator[Finding]:
-    return autonomy.smoke(len(app.routes.known))
+    return autonomy.smoke(sum(route.is_status for route in app.routes.ordered()))
+
+
+def _open_routes(app: App) -> Iterator[Finding]:
+    for route in app.routes.ordered():
+        if route.auth is None:
+            code = route.function.__code__
+            told = f"{route.method} {route.path} answers anyone: its auth is None."
+            yield Finding(
+                code.co_filename, code.co_firstlineno, told, "Give it a scope or a ps.ServiceKey, or leave it open."
+            )
 
 
 def _owner(app: App) -> Iterator[Finding]:
@@ -128,11 +138,13 @@ class _Nothing(dict[str, None]):
 
 
 class Check(NamedTuple):
-    """`loose`: it is asked only of apps that require a trial, because they are let loose by themselves."""
+    """`loose`: it is asked only of apps that require a trial, because they are let loose by themselves. `note`: its findings
+    are listed, and the check does not fail."""
 
     name: str
     look: Callable[[App], Iterator[Finding]]
     loose: bool = False
+    note: bool = False
 
 
 PARTIAL = """
@@ -145,6 +157,7 @@ CHECKS: dict[str, Check] = {
     "hot-queries": Check("Hot queries go by an index, without scan or sort", _plans),
     "undeclared-queues": Check("Every queue that holds messages is declared", _undeclared),
     "rationale": Check("Every cron task has a reason for its schedule", _reasons),
+    "open-routes": Check("Every route asks for a scope or a service key", _open_routes, note=True),
     "topology": Check("Every message has a sender, a handler and somebody who hears of its death", _queues, loose=True),
     "exit-condition": Check("Every cron task looks before it works", _exits, loose=True),
     "ceiling": Check("Every cron task has a ceiling", _ceilings, loose=True),
@@ -186,7 +199,7 @@ def _checked(app: App) -> Iterator[dict[str, Any]]:
             continue
         found = list(check.look(app))
         for each in found:
-            yield {"id": id, "name": check.name, "status": "fail", **each._asdict()}
+            yield {"id": id, "name": check.name, "status": "note" if check.note else "fail", **each._asdict()}
         if not found:
             yield {"id": id, "name": check.name, "status": "pass", **nothing}
 
@@ -206,11 +219,13 @@ def _draw(console: Console, checks: list[dict[str, Any]]) -> None:
     from rich.padding import Padding
 
     for each in checks:
-        mark = {"pass": "[green]pass[/]", "fail": "[red]fail[/]", "skip": "[dim]skip[/]"}[each["status"]]
+        mark = {"pass": "[green]pass[/]", "fail": "[red]fail[/]", "skip": "[dim]skip[/]", "note": "[yellow]note[/]"}[
+            each["status"]
+        ]
         console.print(f"{mark}  {plain(each['name'])}")
         if each["status"] == "skip":
             console.print(Padding(f"[dim]{plain(each['message'])}[/]", (0, 0, 0, 6)))
-        if each["status"] == "fail":
+        if each["status"] in ("fail", "note"):
             place = f"{plain(each['file'])}:{each['line']}: " if each["file"] else ""
             console.print(Padding(f"{place}{plain(each['message'])}", (0, 0, 0, 6)))
             console.print(Padding(f"→ {plain(each['fix'])}", (0, 0, 0, 6)))

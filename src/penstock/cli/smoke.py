@@ -49,7 +49,12 @@ def smoke(output: Output, app: str, url: str | None) -> int:
 
 def routes_of(app: App) -> list[str]:
     controllers = [f"/v1/controllers/{name}/status" for name in app.controllers.names()]
-    return ["/health", "/health/deep", *controllers, *sorted(app.routes.known)]
+    return [
+        "/health",
+        "/health/deep",
+        *controllers,
+        *sorted(each.path for each in app.routes.ordered() if each.is_status),
+    ]
 
 
 async def _asked(app: App, routes: list[str], url: str | None) -> list[dict[str, Any]]:

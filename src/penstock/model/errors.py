@@ -150,6 +150,17 @@ class BadMessage(PenstockError):
     """The message does not fit its queue, and nothing was sent."""
 
 
+class HttpError(PenstockError):
+    """A route answers with this status, and nothing of its unit is saved: `raise ps.HttpError(404, "No such note.")`."""
+
+    def __init__(self, status: int, message: str, /, *, name: str = "", **facts: Any) -> None:
+        """`name` is the error's name for programs; a fact `field` names the part of the request that is wrong."""
+        if not 400 <= status <= 599:
+            raise BadApp(f"HttpError: status is {status}; give 400 to 599.", status=status)
+        self.status, self.name = status, name or f"http_{status}"
+        super().__init__(message, **facts)
+
+
 # -- the user's database ------------------------------------------------------------------------------
 
 

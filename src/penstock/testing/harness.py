@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar, NoReturn
 
+import httpx2
 import msgspec
 
 from penstock.app import App
@@ -268,6 +269,16 @@ class TestApp:
     async def check_conservation(self) -> None:
         """sent = acked + ready + leased + delayed + dead + purged + expired, for every queue."""
         await check_conservation(self._outside)
+
+    def client(self, *scopes: str) -> httpx2.AsyncClient:
+        """Return an HTTP client of the app in this process: `async with shop.client("app:read") as http:`. Its token has
+        these scopes, or all."""
+        from penstock.web.site import make_site
+        from penstock.web.tokens import KnownToken, hashed
+
+        site = make_site(self.app, tokens=[KnownToken("test", hashed("test"), scopes or ("*",))])
+        headers = {"Authorization": "Bearer test"}
+        return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=site), base_url="http://test", headers=headers)
 
     # -- time ---------------------------------------------------------------------------------------------
 

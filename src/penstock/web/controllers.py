@@ -13,11 +13,11 @@ from penstock.model.errors import BadMessage, BadParameter, NoSuchController, Pe
 from penstock.objects.host import Elsewhere
 from penstock.routes import VERBS
 from penstock.web.intake import BadField, read_json
-from penstock.web.reply import NotFound, Reply
+from penstock.web.reply import NotFound, Result
 
 CONTROLLERS_READ, CONTROLLERS_WRITE = "controllers:read", "controllers:write"
 REQUEST_BYTES_MAX = 10_000  # a few numbers
-Answering = Callable[[Request], Awaitable[Reply]]
+Answering = Callable[[Request], Awaitable[Result]]
 
 
 class BadTune(PenstockError):
@@ -44,23 +44,23 @@ class ControllerRoutes:
             verb = path.rpartition("/")[2]
             yield path, verb, _aliased(getattr(self, verb), name)
 
-    async def status(self, request: Request) -> Reply:
+    async def status(self, request: Request) -> Result:
         try:
-            return Reply(await self._app.controllers.status(_name(request)))
+            return Result(await self._app.controllers.status(_name(request)))
         except NoSuchController as error:
             raise NotFound(str(error)) from error
 
-    async def start(self, request: Request) -> Reply:
+    async def start(self, request: Request) -> Result:
         return await self._operate(request, "start", {})
 
-    async def stop(self, request: Request) -> Reply:
+    async def stop(self, request: Request) -> Result:
         return await self._operate(request, "stop", {})
 
-    async def reset(self, request: Request) -> Reply:
+    async def reset(self, request: Request) -> Result:
         wanted = await read_json(request, Wanted, REQUEST_BYTES_MAX, may_be_empty=True)
         return await self._operate(request, "reset", {"keep_stopped": wanted.keep_stopped})
 
-    async def tune(self, request: Request) -> Reply:
+    async def tune(self, request: Request) -> Result:
         try:
             wanted = await read_json(request, dict[str, Any], REQUEST_BYTES_MAX, may_be_empty=True)
         except BadField as error:
@@ -69,16 +69,16 @@ class ControllerRoutes:
             raise BadTune("Say what to tune: rate and parallel, or batch_size and interval_ms.")
         return await self._operate(request, "tune", wanted)
 
-    async def _operate(self, request: Request, verb: str, wanted: dict[str, Any]) -> Reply:
+    async def _operate(self, request: Request, verb: str, wanted: dict[str, Any]) -> Result:
         controllers, name = self._app.controllers, _name(request)
         try:
-            return Reply(await controllers.operate(name, verb, **wanted))
+            return Result(await controllers.operate(name, verb, **wanted))
         except NoSuchController as error:
             raise NotFound(str(error)) from error
         except (BadMessage, BadParameter) as error:
             raise BadTune(error.message, **error.facts) from error
         except Elsewhere as error:
-            return Reply(await controllers.status(name), [str(error)])
+            return Result(await controllers.status(name), [str(error)])
 
 
 def _name(request: Request) -> str:
@@ -86,7 +86,7 @@ def _name(request: Request) -> str:
 
 
 def _aliased(answering: Answering, name: str) -> Answering:
-    async def answer(request: Request) -> Reply:
+    async def answer(request: Request) -> Result:
         request.path_params["name"] = name
         return await answering(request)
 

@@ -14,7 +14,7 @@ from penstock.data.query import Answer, Question, answers, question, script
 from penstock.model.redaction import address_shown
 from penstock.runtime.lanes import in_thread
 from penstock.web.intake import BadField, read_json, request_bytes_max
-from penstock.web.reply import NotFound, Reply
+from penstock.web.reply import NotFound, Result
 from penstock.web.tokens import D1_READ, D1_WRITE, require
 
 REGION = "local"
@@ -38,13 +38,13 @@ class D1:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    async def query(self, request: Request) -> Reply:
+    async def query(self, request: Request) -> Result:
         return await self._ask(request, _objects)
 
-    async def raw(self, request: Request) -> Reply:
+    async def raw(self, request: Request) -> Result:
         return await self._ask(request, _lists)
 
-    async def _ask(self, request: Request, shaped: Callable[[Answer], object]) -> Reply:
+    async def _ask(self, request: Request, shaped: Callable[[Answer], object]) -> Result:
         scopes: Collection[str] = request.state.scopes
         if D1_WRITE not in scopes:
             require(scopes, [D1_READ])  # else there is nothing that the token could ask for
@@ -56,7 +56,7 @@ class D1:
         engine = await self._app.opened()
         found = await answers(engine, questions)
         size = await engine.in_writer(engine.writer.upkeep.size_bytes)
-        return Reply([{"success": True, "results": shaped(each), "meta": _meta(each, size)} for each in found])
+        return Result([{"success": True, "results": shaped(each), "meta": _meta(each, size)} for each in found])
 
     def _check_name(self, name: str) -> None:
         known = dict.fromkeys((self._app.name, Path(address_shown(self._app.database).partition("?")[0]).stem))

@@ -31,6 +31,10 @@ class BadKind(PenstockError):
     """The body is of a kind that is not understood here. Send JSON, with `Content-Type: application/json`."""
 
 
+class KeyReused(PenstockError):
+    """The Idempotency-Key was used for another request. Use a new key for a new request."""
+
+
 class Disconnected(PenstockError):
     """The client has gone before its request was complete."""
 
@@ -40,9 +44,9 @@ def request_bytes_max(content_bytes_max: int) -> int:
     return 4 * content_bytes_max + SLACK_BYTES
 
 
-async def read_body(request: Request, bytes_max: int) -> bytes:
+async def read_body(request: Request, bytes_max: int, *, is_json: bool = True) -> bytes:
     """The body, or a refusal as soon as it is certain that it is too long."""
-    _check_kind(request)
+    _check_kind(request, is_json)
     claimed = request.headers.get("content-length", "")
     if claimed.isdecimal() and len(claimed) < 20 and int(claimed) > bytes_max:
         raise _too_long(int(claimed), bytes_max)
@@ -62,13 +66,18 @@ async def read_json(request: Request, kind: type[T], bytes_max: int, *, may_be_e
     body = await read_body(request, bytes_max)
     if may_be_empty and not body.strip():
         return fitted({}, kind)
+    return await decode_json(body, kind)
+
+
+async def decode_json(body: bytes, kind: type[T]) -> T:
+    """Return the body as a value of this type. Raises BadJson, or BadField with the name of the field."""
     value = parse(body) if len(body) <= IN_PLACE_BYTES_MAX else await in_thread(parse, body)
     return fitted(value, kind)
 
 
 def fitted(value: object, kind: type[T]) -> T:
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, str_keys=True)
     except msgspec.ValidationError as error:
         raise _named(str(error)) from error
 
@@ -98,8 +107,8 @@ def between(value: float, field: str, *, most: float, least: float = 0.0) -> flo
     return value
 
 
-def _check_kind(request: Request) -> None:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+def _check_kind(request: Request, is_json: bool) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower() if is_json else ""
     if kind and kind not in ("application/json", "text/json") and not kind.endswith("+json"):
         raise BadKind(f"Content-Type {kind[:100]!r} is not understood here. Send JSON as application/json.", kind=kind)
     coding = request.headers.get("content-encoding", "").strip().lower()

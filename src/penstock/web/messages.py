@@ -17,7 +17,7 @@ from penstock.model.strict_json import BadJson, parse
 from penstock.queues.desk import Desk
 from penstock.queues.parcel import Parcel, Pushed
 from penstock.web.intake import BadField, between, idempotency_key, read_json, request_bytes_max, whole
-from penstock.web.reply import Reply
+from penstock.web.reply import Result
 
 PULL_BATCH, PULL_BATCH_MAX = 5, 100
 PULL_LEASE_SECONDS = 30.0
@@ -85,11 +85,11 @@ class Messages:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    async def push(self, request: Request) -> Reply:
+    async def push(self, request: Request) -> Result:
         asked = await read_json(request, Pushing, request_bytes_max(self._app.limits.body_bytes_max))
         return await self._push(request, [asked], None, batch=False)
 
-    async def push_batch(self, request: Request) -> Reply:
+    async def push_batch(self, request: Request) -> Result:
         limits = self._app.limits
         asked = await read_json(request, Bulk, request_bytes_max(limits.send_bytes_max))
         if not asked.messages:
@@ -103,7 +103,9 @@ class Messages:
         self._check_delay(asked.delay_seconds, "delay_seconds")
         return await self._push(request, asked.messages, asked.delay_seconds, batch=True)
 
-    async def _push(self, request: Request, asked: list[Pushing], delay_seconds: float | None, *, batch: bool) -> Reply:
+    async def _push(
+        self, request: Request, asked: list[Pushing], delay_seconds: float | None, *, batch: bool
+    ) -> Result:
         key = idempotency_key(request)
         remarks: list[str] = []
         parcels = [
@@ -117,7 +119,7 @@ class Messages:
         ]
         queue, desk = request.path_params["queue"], await self._app.desk()
         pushed = await desk.push(queue, parcels, delay_seconds=delay_seconds)
-        return Reply({**_told(pushed), "metadata": {"metrics": await _metrics(desk, queue)}}, remarks)
+        return Result({**_told(pushed), "metadata": {"metrics": await _metrics(desk, queue)}}, remarks)
 
     def _parcel(self, asked: Pushing, place: str, unique: str | None, remarks: list[str]) -> Parcel:
         self._check_delay(asked.delay_seconds, f"{place}delay_seconds")
@@ -135,7 +137,7 @@ class Messages:
         if delay_seconds is not None:
             between(delay_seconds, field, most=self._app.limits.delay_seconds_max)
 
-    async def pull(self, request: Request) -> Reply:
+    async def pull(self, request: Request) -> Result:
         asked = await read_json(request, Pulling, SMALL_BYTES_MAX, may_be_empty=True)
         limit = whole(asked.batch_size, "batch_size", least=1, most=PULL_BATCH_MAX)
         queue, desk = request.path_params["queue"], await self._app.desk()
@@ -155,7 +157,7 @@ class Messages:
         ]
         metrics = await _metrics(desk, queue)
         count = metrics["backlog_count"]
-        return Reply({"message_backlog_count": count, "messages": messages, "metadata": {"metrics": metrics}})
+        return Result({"message_backlog_count": count, "messages": messages, "metadata": {"metrics": metrics}})
 
     def _lease_seconds(self, asked: Pulling) -> float:
         longest = self._app.limits.pull_lease_seconds_max
@@ -165,7 +167,7 @@ class Messages:
                 return between(milliseconds, field, least=1, most=longest * 1_000) / 1_000
         return min(PULL_LEASE_SECONDS, longest)
 
-    async def ack(self, request: Request) -> Reply:
+    async def ack(self, request: Request) -> Result:
         asked = await read_json(request, Acknowledging, SMALL_BYTES_MAX)
         if (count := len(asked.acks) + len(asked.retries)) > LEASES_MAX:
             raise BadField(f"acks: {count:,} leases are too many at once; at most {LEASES_MAX:,}.", field="acks")
@@ -177,9 +179,9 @@ class Messages:
             acks=[ack.lease_id for ack in asked.acks],
             retries=[(retry.lease_id, retry.delay_seconds) for retry in asked.retries],
         )
-        return Reply({"ackCount": acked.acked, "retryCount": acked.retried, "warnings": acked.warnings})
+        return Result({"ackCount": acked.acked, "retryCount": acked.retried, "warnings": acked.warnings})
 
-    async def peek(self, request: Request) -> Reply:
+    async def peek(self, request: Request) -> Result:
         asked = await read_json(request, Peeking, SMALL_BYTES_MAX, may_be_empty=True)
         limit = whole(asked.batch_size, "batch_size", least=1, most=PULL_BATCH_MAX)
         desk = await self._app.desk()
@@ -194,13 +196,13 @@ class Messages:
             }
             for each in await desk.peek(request.path_params["queue"], limit=limit)
         ]
-        return Reply({"messages": messages})
+        return Result({"messages": messages})
 
-    async def purge(self, request: Request) -> Reply:
+    async def purge(self, request: Request) -> Result:
         asked = await read_json(request, Purging, SMALL_BYTES_MAX, may_be_empty=True)
         queue, desk = request.path_params["queue"], await self._app.desk()
         if asked.refs is None:
-            return Reply({"purged": await desk.purge(queue), "errors": [], "warnings": {}})
+            return Result({"purged": await desk.purge(queue), "errors": [], "warnings": {}})
         if not 0 < len(asked.refs) <= REFS_MAX:
             raise BadField(
                 f"refs: {len(asked.refs):,} are given, and 1 to {REFS_MAX} are taken at once. Leave it out to purge the "
@@ -210,7 +212,7 @@ class Messages:
         ids = {each.ref: _ref(each.ref, number) for number, each in enumerate(asked.refs)}
         gone = {ref: await desk.purge_one(queue, id) for ref, id in ids.items()}
         warnings = {ref: NOT_WAITING for ref, purged in gone.items() if not purged}
-        return Reply({"purged": sum(gone.values()), "errors": [], "warnings": warnings})
+        return Result({"purged": sum(gone.values()), "errors": [], "warnings": warnings})
 
 
 def _body(asked: Pushing, field: str, remarks: list[str]) -> object:

@@ -15,7 +15,8 @@ from starlette.responses import Response
 from penstock.model import errors
 from penstock.model.errors import PenstockError, QueueFull, StoreError
 from penstock.model.strict_json import BadJson
-from penstock.web.intake import BadField, BadKind, Disconnected
+from penstock.objects.host import Elsewhere, Moved
+from penstock.web.intake import BadField, BadKind, Disconnected, KeyReused
 from penstock.web.tokens import Forbidden, Unauthorized
 
 CODE_BASE = 10_000  # an error's code is this and its status; its name tells more
@@ -36,6 +37,7 @@ class TooSlow(PenstockError):
 _STATUSES: tuple[tuple[type[PenstockError], int, str], ...] = (
     (BadJson, 400, "bad_json"),
     (BadField, 422, "bad_field"),
+    (KeyReused, 422, "key_reused"),
     (BadKind, 415, "bad_kind"),
     (Unauthorized, 401, "unauthorized"),
     (Forbidden, 403, "forbidden"),
@@ -52,7 +54,26 @@ _STATUSES: tuple[tuple[type[PenstockError], int, str], ...] = (
     (errors.BadStatement, 400, "bad_statement"),
     (errors.StatementFailed, 400, "statement_failed"),
     (errors.TooManyRows, 400, "too_many_rows"),
+    (errors.BadSignal, 422, "bad_signal"),
+    (errors.LostUpdate, 409, "lost_update"),
+    (errors.NoSuchRun, 404, "no_such_run"),
     (StoreError, 503, "store_unavailable"),
+    (errors.Throttled, 503, "throttled"),
+    (errors.Unavailable, 503, "unavailable"),
+    (errors.BudgetSpent, 503, "budget_spent"),
+    (Elsewhere, 503, "object_elsewhere"),
+    (Moved, 503, "object_moved"),
+)
+# Mistakes in the app's own code: the client gets a 500, the log the traceback.
+MISTAKES = (
+    errors.HandlerExit,
+    errors.NoUnit,
+    errors.UnitClosed,
+    errors.NotYetCommitted,
+    errors.BetweenSteps,
+    errors.Reentrant,
+    errors.BadApp,
+    errors.BadConfig,
 )
 # Facts that a client can use. Others may be about this machine.
 _DETAILS = frozenset(
@@ -61,14 +82,14 @@ _DETAILS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Result:
     """A result; `messages` are remarks about it that a person should read."""
 
     result: Any
     messages: list[str] = field(default_factory=list)
 
 
-def sent(reply: Reply) -> Response:
+def sent(reply: Result) -> Response:
     remarks = [{"code": CODE_BASE + 200, "message": remark} for remark in reply.messages]
     return enveloped(200, result=reply.result, messages=remarks)
 
@@ -79,12 +100,12 @@ def refused(error: PenstockError) -> Response:
     message = error.message
     headers: dict[str, str] = {}
     details: Mapping[str, Any] = error.facts
-    if status == 503:
+    if isinstance(error, StoreError):
         _log.error("the store could not be reached: %s", error)
         message, details = f"{(type(error).__doc__ or '').strip()} Try again later.", {}
-        headers["Retry-After"] = str(RETRY_SECONDS)
-    elif status == 429:
-        headers["Retry-After"] = str(max(1, math.ceil(float(error.facts.get("retry_after") or 1))))
+    if status in (429, 503):
+        usual = RETRY_SECONDS if status == 503 else 1
+        headers["Retry-After"] = str(max(1, math.ceil(float(error.facts.get("retry_after") or usual))))
     elif status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return problem(status, name, message, details, headers)
@@ -124,6 +145,8 @@ def answered(status: int, value: object, headers: Mapping[str, str] | None = Non
 
 
 def _status(error: PenstockError) -> tuple[int, str]:
+    if isinstance(error, errors.HttpError):
+        return error.status, error.name
     for kind, status, name in _STATUSES:
         if isinstance(error, kind):
             return status, name

@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Lifespan
 
 from penstock.app import App
-from penstock.model.errors import HandlerExit, PenstockError
+from penstock.model.errors import PenstockError
+from penstock.routes import Auth, ServiceKey
+from penstock.routes import Route as UserRoute
 from penstock.runtime.audit import operated_by
 from penstock.runtime.clock import HostClock
-from penstock.runtime.slots import Metered, Slot, contained
 from penstock.web.controllers import CONTROLLERS_READ, CONTROLLERS_WRITE, Answering, ControllerRoutes
 from penstock.web.d1 import D1
 from penstock.web.health import Health
 from penstock.web.messages import Messages
-from penstock.web.reply import Reply, TooSlow, problem, refused, sent
-from penstock.web.tokens import APP_READ, QUEUES_READ, QUEUES_WRITE, Keyring, Token, configured, require
+from penstock.web.openapi import describe
+from penstock.web.reply import MISTAKES, Result, answered, problem, refused, sent
+from penstock.web.routes import UserRoutes
+from penstock.web.tokens import (
+    QUEUES_READ,
+    QUEUES_WRITE,
+    Keyring,
+    KnownToken,
+    Token,
+    configured,
+    hashed,
+    require,
+)
 
 ACCOUNT = "/client/v4/accounts/{account}"  # any account will do: there is one, and it is called `local`
 
 _log = logging.getLogger("penstock.web")
 
 
-def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[[], int] | None = None) -> Starlette:
-    """An ASGI application for the app's queues and database. Without `tokens` those of the configuration count; `now`
-    gives microseconds."""
-    keyring = Keyring(configured(app.config, os.environ) if tokens is None else tokens)
+def make_site(
+    app: App,
+    *,
+    tokens: Iterable[Token] | None = None,
+    now: Callable[[], int] | None = None,
+    lifespan: Lifespan[Starlette] | None = None,
+) -> Starlette:
+    """An ASGI application for the app's routes, queues and database. Without `tokens` those of the configuration count;
+    `now` gives microseconds."""
+    own = app.routes.ordered()
+    keyring = Keyring(configured(app.config, os.environ) if tokens is None else tokens, _service_keys(own))
     messages, d1, health = Messages(app), D1(app), Health(app, now or HostClock().now)
     posts: Sequence[tuple[str, Answering, Sequence[str]]] = (
         ("/queues/{queue}/messages", messages.push, [QUEUES_WRITE]),
@@ -47,66 +67,80 @@ def make_site(app: App, *, tokens: Iterable[Token] | None = None, now: Callable[
         ("/d1/database/{database}/raw", d1.raw, []),
     )
     routes = [
-        Route(ACCOUNT + path, _guarded(app, keyring, needed, answering), methods=["POST"])
+        Route(ACCOUNT + path, _guarded(app, partial(_admit, keyring, needed), answering), methods=["POST"])
         for path, answering, needed in posts
     ]
     for path, verb, answering in ControllerRoutes(app).paths():
         scope, method = (CONTROLLERS_READ, "GET") if verb == "status" else (CONTROLLERS_WRITE, "POST")
-        routes.append(Route(path, _guarded(app, keyring, [scope], answering), methods=[method]))
-    for own in app.routes.known.values():
-        allowed = app.limits.http_invocation
-        in_time = _in_time(allowed.wall_seconds, allowed.cpu_seconds, own.answer)
-        routes.append(Route(own.path, _guarded(app, keyring, [APP_READ], in_time), methods=["GET"]))
+        routes.append(Route(path, _guarded(app, partial(_admit, keyring, [scope]), answering), methods=[method]))
     routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
-    site = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+    described = partial(_described, app, routes[:])
+    routes.append(Route("/openapi.json", _guarded(app, partial(_admit, keyring, []), described), methods=["GET"]))
+    served = UserRoutes(app)
+    for path, group in groupby(own, key=lambda route: route.path):
+        by_method = {
+            route.method: _guarded(app, partial(_admit_to, keyring, route.auth), partial(served.answer, route))
+            for route in group
+        }
+        routes.append(Route(path, _by_method(by_method), methods=list(by_method)))
+    site = Starlette(routes=routes, exception_handlers={HTTPException: _no_route}, lifespan=lifespan)
     site.router.redirect_slashes = False  # it would answer outside the envelope, with the client's Host header in it
     return site
 
 
+def _service_keys(routes: Iterable[UserRoute]) -> Iterator[KnownToken]:
+    """Return the service keys of routes that the environment holds."""
+    for name in {route.auth.name for route in routes if isinstance(route.auth, ServiceKey)}:
+        if secret := os.environ.get(name, "").strip():
+            yield KnownToken(name, hashed(secret), ())
+
+
+def _admit(keyring: Keyring, needed: Sequence[str], request: Request) -> None:
+    token = keyring.bearer(request.headers.get("authorization"))
+    request.state.principal, request.state.scopes = token.name, frozenset(token.scopes)
+    require(request.state.scopes, needed)
+
+
+def _admit_to(keyring: Keyring, auth: Auth, request: Request) -> None:
+    if isinstance(auth, str):
+        return _admit(keyring, [auth], request)
+    request.state.principal, request.state.scopes = "", frozenset()
+    if auth is not None:
+        keyring.check_service(auth.name, request.headers.get("x-service-key"))
+        request.state.principal = auth.name
+    return None
+
+
+def _by_method(answers: Mapping[str, Callable[[Request], Awaitable[Response]]]) -> Callable[..., Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return await answers["GET" if request.method == "HEAD" else request.method](request)
+
+    return answer
+
+
+async def _described(app: App, own: Sequence[Route], _: Request) -> Response:
+    return answered(200, describe(app, own))
+
+
 def _guarded(
-    app: App, keyring: Keyring, needed: Sequence[str], answering: Answering
+    app: App, admit: Callable[[Request], None], answering: Callable[[Request], Awaitable[Result | Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
-            token = keyring.bearer(request.headers.get("authorization"))
-            request.state.scopes = frozenset(token.scopes)
-            require(request.state.scopes, needed)
+            admit(request)
             app.metered("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
-            with operated_by(token.name, f"http {request.client.host if request.client else '-'}"):
-                return sent(await answering(request))
+            address = request.client.host if request.client else "-"
+            with operated_by(request.state.principal or "-", f"http {address}"):
+                replied = await answering(request)
+            return sent(replied) if isinstance(replied, Result) else replied
         except Exception as error:
-            if isinstance(error, PenstockError) and not isinstance(error, HandlerExit):
+            if isinstance(error, PenstockError) and not isinstance(error, MISTAKES):
                 return refused(error)
             # A mistake of ours: its traceback is for the log, not for whoever ran into it.
             _log.exception("an answer failed: %s %s", request.method, request.url.path)
             return problem(500, "internal", "Penstock itself failed, and has logged it.")
 
     return answer
-
-
-def _in_time(seconds: float, cpu_seconds: float | None, answer: Callable[[], Awaitable[object]]) -> Answering:
-    """A route of the app's own, within the wall and the processor time of its profile."""
-
-    async def reply(_: Request) -> Reply:
-        slot = Slot(0)
-        slot.task = asyncio.current_task()
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                work: Any = answer()
-                if cpu_seconds is not None:
-                    work = Metered(work, slot, cpu_seconds)
-                return Reply(await contained(work))
-        except asyncio.CancelledError as error:
-            if slot.overdue != "cpu" or slot.task is None:
-                raise
-            slot.task.uncancel()
-            raise TooSlow(f"The answer held the processor for over {cpu_seconds:g} s, and was given up.") from error
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise TooSlow(f"The answer took longer than {seconds:g} s, and was given up.") from error
-
-    return reply
 
 
 async def _no_route(_: Request, error: Exception) -> Response:

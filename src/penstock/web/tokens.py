@@ -6,6 +6,7 @@ import hmac
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from hashlib import sha256
 from typing import Protocol
 
@@ -13,10 +14,14 @@ from penstock.model.errors import BadConfig, PenstockError
 
 QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE = "queues:read", "queues:write", "d1:read", "d1:write"
 EVERYTHING = "*"
-APP_READ = "app:read"  # the routes of an app's own
-SCOPES = (QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE, "controllers:read", "controllers:write", APP_READ, EVERYTHING)
+SCOPES = (
+    *(QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE, "controllers:read", "controllers:write"),
+    *("app:read", "app:write", EVERYTHING),
+)
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_OF_ROUTES = re.compile(r"[a-z][a-z0-9_-]*:[a-z0-9_-]+")  # scopes that routes ask for
+MISSPELT = 0.85  # so similar to a scope of ours it is meant to be that
 
 
 class Token(Protocol):
@@ -60,8 +65,9 @@ def configured(config: object, environ: Mapping[str, str]) -> list[Token]:
 class Keyring:
     """Knows who may do what."""
 
-    def __init__(self, tokens: Iterable[Token]) -> None:
+    def __init__(self, tokens: Iterable[Token], service_keys: Iterable[Token] = ()) -> None:
         self._tokens = list(tokens)
+        self._service_keys = [*self._tokens, *service_keys]
         for token in self._tokens:
             if not _HASH.fullmatch(token.sha256.lower()):
                 raise BadConfig(
@@ -69,9 +75,15 @@ class Keyring:
                     "`printf %s TOKEN | sha256sum`.",
                     field="tokens",
                 )
-            if unknown := sorted(set(token.scopes) - set(SCOPES)):
+            others = sorted(set(token.scopes) - set(SCOPES))
+            if unknown := [
+                each
+                for each in others
+                if not _OF_ROUTES.fullmatch(each) or get_close_matches(each, SCOPES, cutoff=MISSPELT)
+            ]:
                 raise BadConfig(
-                    f"tokens: {token.name!r} has the scope {unknown[0]!r}. There are: {', '.join(SCOPES)}.",
+                    f"tokens: {token.name!r} has the scope {unknown[0]!r}. There are: {', '.join(SCOPES)}, and those that "
+                    "routes ask for, such as digests:write.",
                     field="tokens",
                 )
 
@@ -79,21 +91,31 @@ class Keyring:
         return bool(self._tokens)
 
     def bearer(self, authorization: str | None) -> Token:
-        """Return the token of this header. Raises Unauthorized where the header is missing or no token fits it."""
+        """Return the token of an `Authorization` header. Raises Unauthorized where it is missing or not valid."""
         if not authorization:
             raise Unauthorized
         scheme, _, secret = authorization.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise Unauthorized("The Authorization header is not of the form `Bearer TOKEN`.")
-        # Headers come as Latin-1; a token beyond ASCII was meant as the bytes that it came in.
-        given = hashed(secret.strip().encode("latin-1", "replace"))
-        mine: Token | None = None
-        for token in self._tokens:  # all of them, always: the time taken tells nothing about which was nearly right
-            if hmac.compare_digest(given, token.sha256.lower()):
-                mine = token
-        if mine is None:
+        if (found := _match(self._tokens, secret)) is None:
             raise Unauthorized("The token is not valid.")
-        return mine
+        return found
+
+    def check_service(self, name: str, given: str | None) -> None:
+        """Raises Unauthorized unless the given secret is the service key of this name."""
+        if not given or _match((each for each in self._service_keys if each.name == name), given) is None:
+            raise Unauthorized("The request needs a valid service key. Send it as `X-Service-Key`.")
+
+
+def _match(tokens: Iterable[Token], secret: str) -> Token | None:
+    """Compare with all of them, always: the time taken does not show which was nearly right."""
+    # Headers come as Latin-1; a token beyond ASCII was meant as the bytes that it came in.
+    given = hashed(secret.strip().encode("latin-1", "replace"))
+    found: Token | None = None
+    for token in tokens:
+        if hmac.compare_digest(given, token.sha256.lower()):
+            found = token
+    return found
 
 
 def require(scopes: Collection[str], needed: Iterable[str]) -> None:
