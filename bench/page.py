@@ -1,8 +1,8 @@
-"""One page of all benchmarks, and the table and plots of the README, made of the reports that are there.
+"""Generate the page of all benchmarks, and the table and plots of the README, from the existing reports.
 
     make bench        or        python bench/page.py [--reports FOLDER] [--into FOLDER]
 
-It measures nothing. A benchmark without a report is told of as not run.
+It measures nothing. A benchmark without a report is shown as not run.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ NOT_RUN = "not run"
 BETTER, SKIPPED = "Where a peer is better", "What was skipped"
 FRONT = (THROUGHPUT, PACING, WORKFLOWS, LATENCY, PIPELINE, MEMORY)  # the README shows the first two that were drawn
 FRONT_PLOTS = 2
-FRONT_HEAD = ("", "Penstock", "beside it", "ratio")
+FRONT_HEAD = ("", "Penstock", "compared with", "ratio")
 
 ABOUT = {
     THROUGHPUT: """\
-Messages a second. The raw loop is written by hand for the store and runs the statements and nothing else; with handlers that
-do nothing, everything counts that is not the handler. A peer's time runs from its first handler's start to its last one's,
-Penstock's from before its worker starts until the last message is settled on the disk.""",
+Messages per second. The raw loop is written by hand for the store and executes only the statements. The handlers do
+nothing, so that the figures show the cost of the engine. The time of a peer runs from the start of its first handler to the
+start of its last; the time of Penstock from before its worker starts until the last message is settled on the disk.""",
     LATENCY: """\
-An app that has nothing to do gets one message after a pause. The limit is one synced append of 4 KB after the same pause.
-Peers send from one process and handle in another; Penstock also has a line for one process that does both, as it is meant to
-be used.""",
+An idle app gets one message after a pause. The lower bound is one synced append of 4 KB after the same pause. Peers send
+from one process and handle in another. Penstock also has a row for one process that does both, which is its usual setup.""",
     WORKFLOWS: """\
-Runs of steps that do nothing, each step's result on the disk before the next begins, for everybody. The raw bound is one
-thread that makes the commits and nothing else.""",
+Runs of steps that do nothing. Every engine has the result of a step on the disk before the next step begins. The raw bound
+is one thread that makes only the commits.""",
     PACING: """\
-Services whose limits are drawn from seeds and never told. 100 % is what a client gets that knows everything, so the share is
-the ratio. Time is simulated.""",
+Services with undocumented rate limits, drawn from seeds. 100 % is the throughput of a client that knows every limit, so the
+share is the ratio. Time is simulated.""",
     PIPELINE: """\
-The App Store pipeline against a stand-in store: fully enriched apps a second beside a bare loop over the same addresses, what
-a month costs at a platform's prices, how well markets are found, and what is lost when the store blocks.""",
-    MEMORY: "Of whole processes. More apps or more sleeping runs should need no more of it.",
-    IDLE: "What an app takes that has nothing to do: processor time, and rows it looks at to know that.",
+The App Store pipeline against a fake server: fully enriched apps per second compared with a plain loop over the same
+addresses, the price of a month on a platform, the accuracy of the markets found, and the loss when the store blocks
+requests.""",
+    MEMORY: "Memory of whole processes. It should not grow with the number of apps or sleeping runs.",
+    IDLE: "The CPU time of an idle app, and the rows that it reads to find out that it is idle.",
 }
 
 
@@ -102,10 +102,10 @@ def whole(reports: Reports, drawn: Sequence[str] = (), *, host: str = "") -> str
     """The text of the page. `drawn` are the sections with a plot."""
     parts = [
         "# Benchmarks",
-        "Penstock beside other queues and workflow engines, and beside what this machine can do at most. `make bench` runs "
-        "every benchmark at a brief size, one after the other, and makes this page of what they wrote; `make bench-queues` "
-        "and the like run one at full size. Figures belong to one machine and one hour: what lasts are the ratios, since "
-        "both sides of one are measured right after each other.",
+        "Penstock compared with other queues and workflow engines, and with the upper bound of this machine. `make bench` "
+        "runs every benchmark at a brief size, one after the other, and generates this page. `make bench-queues` and the "
+        "other targets run one benchmark at full size. The absolute figures hold for one machine at one time. The ratios are "
+        "more stable, because both sides of a ratio are measured directly after each other.",
         provenance(reports),
         *_runs(reports),
     ]
@@ -158,7 +158,7 @@ def _runs(reports: Reports) -> Iterator[str]:
         "options",
         "settings",
         "fdatasync p50",
-        "cores busy with others",
+        "cores used by others",
     )
     yield table(head, lines)
     versions: dict[str, str] = {}
@@ -167,9 +167,9 @@ def _runs(reports: Reports) -> Iterator[str]:
     if versions:
         yield table(("", "version"), [(name, _version(told)) for name, told in versions.items()])
     yield (
-        "A plus behind a commit: files differed from it. Busy with others: servers of a benchmark count as others. Full "
-        "durability is SQLite with a write-ahead log and `synchronous=FULL`, and PostgreSQL with `fsync` and "
-        "`synchronous_commit` on; tables say where it was otherwise, and each peer has the settings of its own documentation."
+        "A plus after a commit means that files differed from it. *Cores used by others* includes the servers of a "
+        "benchmark. Full durability is SQLite with a write-ahead log and `synchronous=FULL`, and PostgreSQL with `fsync` and "
+        "`synchronous_commit` on. The tables show other settings. Each peer has the settings of its own documentation."
     )
     if odd := [name for name, report in reports.items() if report.size in ("smoke", "quick")]:
         yield f"**Too small to be relied on**: {', '.join(odd)}."
@@ -208,8 +208,8 @@ def _better(reports: Reports) -> Iterator[str]:
     ]
     if shown:
         yield (
-            "By the figures above, each beside Penstock on the same store and on SQLite. The ratio says how good Penstock is "
-            "beside the peer: of rates its own divided by the peer's, of times the other way round."
+            "The figures above in which a peer is better than Penstock, on the same store and on SQLite. The ratio compares "
+            "Penstock with the peer: for rates, Penstock's figure divided by the peer's; for times, the inverse."
         )
         yield table(("", "peer", "its figure", "Penstock's figure: ratio"), shown)
     elif compared:
@@ -218,12 +218,12 @@ def _better(reports: Reports) -> Iterator[str]:
         yield f"No peer was run: {NOT_RUN}."
     missed = [(name, bar) for name, report in reports.items() for bar in report.bars if bar.passed is False]
     if missed:
-        yield "Bars that were missed:"
+        yield "Targets that were missed:"
         lines = [(name, *bar_line(bar)[:3]) for name, bar in missed]
-        yield table(("benchmark", "bar", "found", "has to be"), lines)
+        yield table(("benchmark", "target", "measured", "required"), lines)
     yield (
-        "Nor does anything here say how it is to run something for years, on many machines or in another language: there the "
-        "others are ahead. See [compared with others](comparison.md) and [when not to use it](when-not.md)."
+        "These figures do not cover years of production use, many machines or other languages, in which the peers are ahead. "
+        "See the [comparison](comparison.md) and [when not to use Penstock](when-not.md)."
     )
 
 
@@ -260,25 +260,35 @@ def _last(start: str) -> Callable[[Found], Row | None]:
 
 
 HEADLINES = (
-    Headline("messages drained, one worker, a handler that does nothing", "queues", _of(DRAIN)),
-    Headline("messages sent one by one, waiting for each", "queues", _of(ONE_BY_ONE)),
-    Headline("idle, from send to handler in another process, p50", "queues", _of(P50, PENSTOCK + TWO_PROCESSES)),
-    Headline("claimed, run and settled", "store", _of(NOOP), "a raw loop on SQLite"),
+    Headline("messages processed, one worker, no-op handler", "queues", _of(DRAIN)),
+    Headline("messages sent one by one, with a wait for each", "queues", _of(ONE_BY_ONE)),
     Headline(
-        "durable workflows of five steps, a hundred at once",
+        "latency from send to a handler in another idle process, p50", "queues", _of(P50, PENSTOCK + TWO_PROCESSES)
+    ),
+    Headline("messages claimed, executed and settled", "store", _of(NOOP), "a raw loop on SQLite"),
+    Headline(
+        "durable workflows of five steps, a hundred at a time",
         "workflows",
         _of(str(Point("sqlite", JUDGED_STEPS, JUDGED_AT_ONCE))),
     ),
-    Headline("pace held under limits nobody tells, mean", "pace", _of(page_plots.MEAN), "a client that knows them"),
-    Headline("apps fully enriched over HTTP", "appstore", _of("enrich: apps fully enriched"), "a bare loop"),
-    Headline("memory of the most runs that sleep", "sleeping", _last("peak memory, "), "a tenth of them"),
-    Headline("idle for a while", "store", _of("idle processor time"), "at most"),
+    Headline(
+        "throughput under undocumented rate limits, mean",
+        "pace",
+        _of(page_plots.MEAN),
+        "a client that knows the limits",
+    ),
+    Headline("apps fully enriched over HTTP", "appstore", _of("enrich: apps fully enriched"), "a plain loop"),
+    Headline("memory of the largest number of sleeping runs", "sleeping", _last("peak memory, "), "a tenth of them"),
+    Headline("CPU time of an idle app", "store", _of("idle processor time"), "at most"),
 )
 
 
 def front(reports: Reports, drawn: Sequence[str] = ()) -> str:
     """The README's block, without its markers."""
-    named = f"{provenance(reports)} All of it, with what was skipped and where a peer is better: [benchmarks]({PAGE})."
+    everything = (
+        f"All results, including skipped benchmarks and figures in which a peer is better: [benchmarks]({PAGE})."
+    )
+    named = f"{provenance(reports)} {everything}"
     pictures = [section for section in FRONT if section in drawn][:FRONT_PLOTS]
     shown = [f"![{section}]({PLOTS}/{page_plots.file_of(section)})" for section in pictures]
     return "\n\n".join([named, table(FRONT_HEAD, [headline(each, reports) for each in HEADLINES]), *shown])

@@ -12,18 +12,18 @@ from typing import Any
 from bench.report import Bar, Row
 
 BENCHES = {
-    "queues": "enqueue, drain and idle latency beside other queues",
-    "store": "how fast SQLite and PostgreSQL send, claim and settle, beside raw loops on each",
-    "meter": "what measuring a statement costs",
-    "history": "what it costs to keep a history of every message",
-    "points": "what a data point costs, beside a plain insert",
-    "web": "an answer of the HTTP server on a kept-alive connection, beside a raw loop",
-    "workflows": "durable workflows beside DBOS and a raw bound",
-    "sleeping": "the memory of runs that sleep",
-    "scale": "worker processes on one PostgreSQL",
-    "pace": "controllers against services whose limits they do not know",
-    "clusters": "how well markets are found, against the planted truth",
-    "appstore": "the App Store pipeline: rows, plans, price, apps a second, memory",
+    "queues": "enqueue, drain and idle latency compared with other queues",
+    "store": "send, claim and settle on SQLite and PostgreSQL, compared with raw loops",
+    "meter": "overhead of metering a statement",
+    "history": "overhead of the history of every message",
+    "points": "cost of a data point, compared with a plain insert",
+    "web": "response of the HTTP server on a kept-alive connection, compared with a raw loop",
+    "workflows": "durable workflows compared with DBOS and a raw bound",
+    "sleeping": "memory of sleeping runs",
+    "scale": "several worker processes on one PostgreSQL",
+    "pace": "controllers with services whose limits they do not know",
+    "clusters": "accuracy of the markets found, compared with the planted ones",
+    "appstore": "the App Store pipeline: rows, plans, price, apps per second, memory",
 }
 THROUGHPUT, LATENCY, WORKFLOWS = "Throughput", "Latency", "Workflows"
 PACING, PIPELINE, MEMORY, IDLE = "Pacing", "Pipeline", "Memory", "Idle cost"

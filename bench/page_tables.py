@@ -73,7 +73,7 @@ def beside_peers(report: Found, rows: Sequence[Row], measures: Sequence[str], ke
         share = EMPTY if at is None or at.ratio is None else ratio(at.ratio)
         lines.append((subject, some.store, durable(some), *figures, share, against))
     named = [f"{measure}, {rows[0].unit}" for measure in measures]
-    yield table(("", "store", "synced", *named, limit, "Penstock is so many times as good"), lines)
+    yield table(("", "store", "durability", *named, limit, "Penstock: times as good"), lines)
 
 
 def workflows(rows: Sequence[Row]) -> Iterator[str]:
@@ -92,7 +92,7 @@ def workflows(rows: Sequence[Row]) -> Iterator[str]:
         yield table(head, lines)
     tried = [row for row in rows if row.measure.startswith(SWEEP) and row.unit != SAME_IN_STEPS]
     if tried:
-        yield f"DBOS took part with the best setting for each store: {len(tried)} turns with others came before."
+        yield f"DBOS ran with its best setting for each store, found in {len(tried)} earlier rounds."
 
 
 def pacing(rows: Sequence[Row]) -> Iterator[str]:
@@ -135,7 +135,7 @@ def compared(rows: Sequence[Row]) -> Iterator[str]:
             )
         )
     if lines:
-        yield table(("", "store", "synced", "Penstock", "beside it", "ratio"), lines)
+        yield table(("", "store", "durability", "Penstock", "compared with", "ratio"), lines)
 
 
 def folded(rows: Sequence[Row]) -> Iterator[Row]:
@@ -156,7 +156,7 @@ def folded(rows: Sequence[Row]) -> Iterator[Row]:
 
 def bars(those: Sequence[Bar]) -> Iterator[str]:
     if those:
-        yield table(("bar", "found", "has to be", ""), [bar_line(bar) for bar in those])
+        yield table(("target", "measured", "required", ""), [bar_line(bar) for bar in those])
 
 
 def bar_line(bar: Bar) -> Sequence[str]:

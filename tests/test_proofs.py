@@ -54,9 +54,10 @@ def test_the_page_that_says_which_trigger_to_take_has_pace_memory_and_retries_of
     alarm = ", ".join(str(2**power) for power in (1, 2)) + f" ... {2**LOCAL.alarm_retries}"
 
     assert [cell.partition("]")[0].strip("[") for cell in table[""]] == ["Cron", "Alarm", "Queue", "Workflow"]
-    assert table["Pace"] == ["fixed", "its own, adaptive", "as messages come", "from step to step"]
-    cron, after, queue, workflow = table["When it fails"]
-    assert (cron, queue, workflow) == ("the next fire", "again, three times", "the failed step alone")
+    assert table["Pace"] == ["fixed", "set by the object, adaptive", "as messages arrive", "step by step"]
+    cron, after, queue, workflow = table["After a failure"]
+    assert (cron, queue) == ("the next scheduled time", "retried three times")
+    assert workflow == "only the failed step is retried"
     assert alarm in after
     assert "six times" in after
 

@@ -275,8 +275,8 @@ def test_an_idle_app_stands_beside_its_bar_and_others_beside_their_reference() -
 
     lines = {line[0]: line[1:] for line in page.cells_of(page.front(reports))}
 
-    assert lines["idle for a while"] == ["0.05 % of one core", "at most 0.1", "0.5"]
-    assert lines["memory of the most runs that sleep"] == ["60 MB", "50, a tenth of them", "1.2"]
+    assert lines["CPU time of an idle app"] == ["0.05 % of one core", "at most 0.1", "0.5"]
+    assert lines["memory of the largest number of sleeping runs"] == ["60 MB", "50, a tenth of them", "1.2"]
 
 
 # -- plots ----------------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def assert_agree(readme: str, text: str, root: Path) -> None:
     assert head == list(page.FRONT_HEAD)
     assert [line[0] for line in lines] == [each.words for each in page.HEADLINES]
     assert headings(text) == [*SECTIONS, page.BETTER, page.SKIPPED]
-    told = block.split(" All of it", 1)[0]
+    told = block.split(" All results", 1)[0]
     assert told in text.split("\n\n"), "the README and the page are of different runs"
     on_page = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
     assert {f"{page.PLOTS.name}/{path.name}" for path in (root / page.PLOTS).glob("*.svg")} == set(on_page)
