@@ -69,7 +69,7 @@ def _guarded(
         try:
             request.state.scopes = keyring.scopes(request.headers.get("authorization"))
             require(request.state.scopes, needed)
-            app.metered("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
+            app._life.count("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
             return sent(await answering(request))
         except Exception as error:
             if isinstance(error, PenstockError) and not isinstance(error, HandlerExit):
