@@ -37,10 +37,9 @@ CONCEPTS = (
         "App and units",
         "app",
         "An app is one database with its queues, tasks and objects. What its code wants saved is collected in units of work.",
-        ("penstock.app", "penstock.outside", "penstock.runtime"),
+        ("penstock.app", "penstock.runtime"),
         (
             ("async with app.unit() as unit", "penstock.runtime.unit:OpenUnit"),
-            ("@app.get", "penstock.routes:Routes"),
             ("app.trial", "penstock.readiness.trial:Trial"),
         ),
     ),
@@ -80,7 +79,7 @@ CONCEPTS = (
         "workflows",
         "Runs of steps that are each done once.",
         ("penstock.workflows",),
-        (("app.workflows; @app.workflow is its add", "penstock.workflows.workflows:Workflows"),),
+        (("app.workflows", "penstock.workflows.workflows:Workflows"),),
     ),
     Concept(
         "Database",
@@ -93,9 +92,8 @@ CONCEPTS = (
         "HTTP, pages and blobs",
         "outside",
         "The way out, pages that are kept, and bytes that are no rows.",
-        ("penstock.blobs", "penstock.gateway.client"),
+        ("penstock.blobs", "penstock.gateway.addresses", "penstock.gateway.bodies", "penstock.gateway.client"),
         (
-            ("app.http(...)", "penstock.gateway.client:Client"),
             ("app.page_cache(...)", "penstock.gateway.pages:PageCache"),
             ("app.blobs(...)", "penstock.blobs.folder:BlobFolder"),
         ),
@@ -111,7 +109,6 @@ CONCEPTS = (
         "alerts",
         "Who is told of what, once.",
         ("penstock.alerts",),
-        (("app.on_alert, app.alert, app.recovered, app.sinks", "penstock.alerts.telling:Alerts"),),
     ),
     Concept(
         "Data points",
@@ -140,7 +137,7 @@ CONCEPTS = (
 
 # What classes have for the engine's own use, and nobody else's.
 THE_ENGINES = {
-    "App": "desk expire_blobs host metered migrations_found open opened store watch",
+    "App": "migrations_found open opened store",
     "Controllers": "watch",
     "Crons": "declare forget_others",
     "Datasets": "begin standard",
@@ -169,6 +166,8 @@ def pages() -> tuple[list[tuple[str, Page]], list[str]]:
     for module in PUBLIC:
         for name in importlib.import_module(module).__all__:
             value = getattr(importlib.import_module(module), name)
+            if inspect.ismodule(value):
+                continue  # its names are there by themselves
             address = _address(module, value)
             if address is None:
                 problems.append(f"{module}.{name} belongs to no concept: name its module in tools/site/reference.py")
