@@ -48,9 +48,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage.postgres": PURE | {"storage"},
     "config": {"model"},
     "logs": ENGINE | {"config"},
-    "outside": ENGINE | USERS | {"config", "gateway"},
+    "lifecycle": ENGINE | CONCEPTS | USERS | {"app"},
     "routes": PURE | {"web"},  # `app.asgi` imports the server when it is called
-    "app": ENGINE | CONCEPTS | USERS | {"config", "outside", "routes", "stores"},
+    "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "routes", "stores"},
     "errors": ENGINE | CONCEPTS | USERS,  # every error that a program may catch
     PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes"},
     "web": ENGINE | CONCEPTS | USERS | {"app", "routes", PUBLIC},

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
 
-from penstock.alerts.telling import Alerts
+from penstock.alerts.telling import Alerts, AnySink
+from penstock.blobs.folder import BlobFolder, Expiry
 from penstock.config import Config
 from penstock.contracts.store import Store
 from penstock.control.controller import FLUSH_SECONDS, IDLE_BACKOFF, Definition
@@ -19,7 +19,13 @@ from penstock.control.permits import Permits, Remembered
 from penstock.cron.crons import AnyTask, Crons
 from penstock.cron.task import Probe
 from penstock.data.database import Database
-from penstock.data.migrations import apply, found_in
+from penstock.data.migrations import found_in
+from penstock.gateway.budgets import Budgets
+from penstock.gateway.models import Model
+from penstock.gateway.paid import Gateway
+from penstock.gateway.standins import StandIn
+from penstock.lifecycle import Lifecycle
+from penstock.metrics.standard import Datasets
 from penstock.model import presets
 from penstock.model.arguments import Count, FromZero, Positive, Range, checked
 from penstock.model.ceiling import Ceiling
@@ -30,31 +36,32 @@ from penstock.model.limits import Limits
 from penstock.model.migration import Migration
 from penstock.model.queue import QueueSettings, from_limits
 from penstock.model.schedule import CatchUp, Overlap
-from penstock.objects.host import Host
-from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClass, Told, introduce, parked, settings_of
-from penstock.outside import Outside
+from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClass, Told, namespace_of, settings_of
 from penstock.queues.addressees import check_addressees
-from penstock.queues.consumer import Consumer
-from penstock.queues.desk import Desk
 from penstock.queues.dying import dead_letter_queue
 from penstock.queues.letters import DeadLetters
 from penstock.queues.queue import Queue
 from penstock.readiness.trial import Trial
 from penstock.routes import Routed, Routes
-from penstock.runtime.clock import ClockOf
-from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
-from penstock.runtime.events import Events, QueuesRedeclared
+from penstock.runtime.events import Events
 from penstock.runtime.surroundings import Surroundings
 from penstock.runtime.unit import OpenUnit, run_once
-from penstock.runtime.worker import Worker
 from penstock.stores import checked_address, checked_name, store_at
-from penstock.workflows.workflows import Workflows
+from penstock.workflows.workflow import Workflow
+from penstock.workflows.workflows import Code, WorkflowOptions, Workflows
 
+if TYPE_CHECKING:
+    from penstock.gateway.client import Client
+    from penstock.gateway.mounts import Asgi
+    from penstock.gateway.pages import PageCache
+
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
-class App(Outside, Routed):
+class App(Routed):
     """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
     penstock.toml says. With `database` nobody else has a say. With `require_trial` it is not let loose before a trial has
     passed, unless penstock.toml says otherwise."""
@@ -75,16 +82,19 @@ class App(Outside, Routed):
         self.events = Events()
         self.db = Database(self)
         self.queues: dict[str, Queue] = {}
+        self._life = Lifecycle(self)
+        self._clock = self._life.clock
+        self.host, self.desk = self._life.host, self._life.desk
         self.dead = DeadLetters(self.opened, self.queues)
-        super().__init__(ClockOf(lambda: None if self._engine is None else self._engine.clock), self.opened)
+        self.metrics = Datasets(self._clock, self.opened)
+        self.gateways: list[Gateway] = []
+        self.standins: list[StandIn] = []
+        self._expiring: list[BlobFolder] = []
         self.crons = Crons(self.limits, self.opened, self._internal_queue, self.config.ceiling)
         self._objects: dict[str, ObjectClass] = {}
-        self._host: Host | None = None
-        self._desk: Desk | None = None
         self._paces: dict[str, Permits] = {}
         self._saved_paces: Namespace[Remembered] | None = None
         self.workflows = Workflows(self, self.limits, self._internal_queue)
-        self.workflow = self.workflows.add
         self.trial = Trial(self.object, self.db.now)
         asked = self.config.readiness.require_trial
         self.requires_trial = require_trial if asked is None else asked
@@ -92,18 +102,10 @@ class App(Outside, Routed):
         self.controllers = Controllers(self.opened, self.host, self.object)
         self.alerts = Alerts(self._internal_queue, self.object)
         self.sinks = self.alerts.sinks
-        self.on_alert, self.alert, self.recovered = self.alerts.on_alert, self.alerts.alert, self.alerts.recovered
-        usual = file or f"{name}.db"
-        elsewhere = os.environ.get("PENSTOCK_DATABASE") or self.config.database or usual
+        elsewhere = os.environ.get("PENSTOCK_DATABASE") or self.config.database or file or f"{name}.db"
         self.database = checked_address(elsewhere if database is None else database)
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
         self.migrations = Path(migrations) if migrations is not None else beside / "migrations"
-        self.worker: Worker | None = None
-        self._stop_asked = False
-        self._engine: Engine | None = None
-        self._opening: asyncio.Lock | None = None
-
-    # -- putting it together ----------------------------------------------------------------------------
 
     @checked
     def queue(
@@ -162,8 +164,8 @@ class App(Outside, Routed):
         self.queues[name] = Queue(self, settings, accepted)
         return self.queues[name]
 
-    def watch(self, queue: Queue) -> None:
-        """Somebody handles this queue's dead letters: they are told of in a queue of its own."""
+    def _watch(self, queue: Queue) -> None:
+        """Deliver this queue's dead letters to a queue of their own, for its handler of dead letters."""
         if f"{queue.name}-dlq" not in self.queues:
             self.queues[f"{queue.name}-dlq"] = dead_letter_queue(self, queue, self.dead)
 
@@ -190,6 +192,49 @@ class App(Outside, Routed):
         rule = Rule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
         return self.crons.add(rule, reason=reason, name=name, when=when, ceiling=ceiling, wall=wall)
 
+    @overload
+    def workflow(self, function: Code[P, R]) -> Workflow[P, R]: ...
+    @overload
+    def workflow(self, **options: Unpack[WorkflowOptions]) -> Callable[[Code[P, R]], Workflow[P, R]]: ...
+    def workflow(self, function: Any = None, **options: Any) -> Any:
+        """Register durable work in several steps.
+
+        At most `parallel` runs are executed at once in a process, those of a lower `priority` number first. A step that
+        fails is retried up to `retries` times and may take half of `wall` seconds. Ended runs are kept for `keep_days`.
+
+        Example:
+            @app.workflow
+            async def research(run: ps.Run, cluster: int) -> None:
+                await run.sleep(days=1)"""
+        return self.workflows.add(function, **options)
+
+    def on_alert(self, sink: AnySink) -> AnySink:
+        """Register a receiver of alerts: dead letters, and every condition. A receiver that raises is retried.
+
+        Example:
+            @app.on_alert
+            async def page(alert: ps.Alert) -> None:
+                print(alert.subject)"""
+        return self.alerts.on_alert(sink)
+
+    async def alert(self, condition: str, title: str, text: str, *, key: str | None = None) -> bool:
+        """Send an alert for a condition, at most once a day while it stays the same; return whether it was sent.
+
+        A condition changes with its title or text, or only with `key`. A handler that fails afterwards has sent it too.
+
+        Example:
+        await app.alert("prices", "Prices are stale", "None changed for a week.")
+        """
+        return await self.alerts.alert(condition, title, text, key=key)
+
+    async def recovered(self, condition: str, title: str | None = None, text: str = "") -> bool:
+        """Report the end of a condition, once, if its alert was sent; return whether it was.
+
+        Example:
+        await app.recovered("prices")
+        """
+        return await self.alerts.recovered(condition, title, text)
+
     @checked
     def object(self, cls: type[AnyObject], *, tag: str | None = None, hint: str | None = None) -> Namespace[AnyObject]:
         """Objects of a class, by name: `counters = app.object(Counter)`, then `await counters["main"].add(1)`. A `tag` (v1,
@@ -197,12 +242,8 @@ class App(Outside, Routed):
         if cls.__name__ in self._objects:
             raise BadApp(f"App {self.name!r} has two classes of objects called {cls.__name__!r}.")
         queue = self._internal_queue(settings_of(cls, self.limits), [Told, Alarmed])
-        namespace = Namespace(cls, self.host, queue, hint)
-        queue.on(Told, name="told")(namespace.told)
-        queue.on(Alarmed, name="alarm")(namespace.alarmed)
-        queue.on_dead(partial(parked, self))
         self._objects[cls.__name__] = ObjectClass(cls, tag)
-        return namespace
+        return namespace_of(self, cls, queue, hint)
 
     @checked
     def controller(
@@ -229,8 +270,8 @@ class App(Outside, Routed):
         if alias is not None:
             self.routes.alias(alias, name)
         defined = partial(Definition, mode=mode, version=version, parallel=parallel, rate=rate, hint=hint)
-        waits: dict[str, Any] = {"idle_backoff": idle_backoff, "flush_seconds": flush_after}
-        return self.controllers.add(name, partial(defined, timeout_seconds=timeout, **waits))
+        defined = partial(defined, timeout_seconds=timeout, idle_backoff=idle_backoff, flush_seconds=flush_after)
+        return self.controllers.add(name, defined)
 
     @checked
     def pace(
@@ -239,8 +280,7 @@ class App(Outside, Routed):
         """A pace that handlers share: `store = app.pace("shop.example")`, then `async with store.permit():` around each
         call. A call that would wait longer than `max_wait` seconds gets `Throttled`, which releases its message uncharged."""
         if name not in self._paces:
-            if self._saved_paces is None:
-                self._saved_paces = self.object(Remembered)
+            self._saved_paces = self._saved_paces or self.object(Remembered)
             saved = self._saved_paces[name]
             self._paces[name] = Permits(name, self.opened, saved, rate=rate, parallel=parallel, max_wait=max_wait)
         return self._paces[name]
@@ -249,21 +289,57 @@ class App(Outside, Routed):
         self.queues[settings.name] = Queue(self, settings, accepts)
         return self.queues[settings.name]
 
-    async def host(self) -> Host:
-        """Where objects live in this process."""
-        engine = await self.opened()
-        if self._host is None or self._host.engine is not engine:
-            self._host = Host(engine)
-        return self._host
+    def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = (), durable: bool = True) -> BlobFolder:
+        """Open a folder of blobs: bytes under keys, each saved whole or not at all. Those older than `expiries` allow are
+        deleted. Without `durable` a blob is saved without waiting for the disk.
 
-    async def desk(self) -> Desk:
-        """Queues by their names, for whoever is not one of their handlers."""
-        engine = await self.opened()
-        if self._desk is None or self._desk.engine is not engine:
-            self._desk = Desk(self, engine, self.queues)
-        return self._desk
+        Example:
+            pages = app.blobs("pages", expiries=[ps.Expiry("html/", days=30)])"""
+        read = partial(self._life.count, "blob_reads")
+        folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable, on_read=read)
+        if expiries:
+            self._expiring.append(folder)
+        return folder
 
-    # -- units of work ----------------------------------------------------------------------------------
+    def http(self, **options: Any) -> Client:
+        """Return an HTTP client that calls no private address and limits what it reads; the options are `ps.Client`'s.
+
+        Example:
+            web = app.http(user_agent="Market/1 (+https://market.example)")"""
+        from penstock.gateway.client import Client  # its libraries take long to load
+
+        return Client(clock=self._clock, **options)
+
+    def stand_in(self, client: Client, *hosts: str, make: Callable[[Callable[[], float]], Asgi], module: str) -> None:
+        """Name a fake server for these hosts, used only with `--standins`: `make` returns it as an ASGI app that takes a
+        clock, and `python -m module --port 0` starts it as a program."""
+        self.standins.append(StandIn(client, hosts, make, module))
+
+    def page_cache(self, blobs: BlobFolder, client: Client, **options: Any) -> PageCache:
+        """Return a cache of pages in a folder of blobs: a page is fetched only if no fresh and good copy is kept.
+
+        Example:
+            pages = app.page_cache(app.blobs("pages"), app.http())"""
+        from penstock.gateway.pages import PageCache
+
+        return PageCache(blobs, client, self._clock, **options)
+
+    @checked
+    def gateway(self, *, budgets: Budgets | None = None, service: str | None = None) -> Gateway:
+        """Return the gateway to paid services, with budgets in dollars. Calls are filed under `service`.
+
+        Example:
+            paid = app.gateway(budgets=ps.Budgets(run=0.50, day=2.0, month=20.0))"""
+        made = Gateway(self.opened, service or self.name, budgets or Budgets())
+        self.gateways.append(made)
+        return made
+
+    def model(self, name: str, *, gateway: Gateway, http: Client | None = None) -> Model:
+        """Return a language model, as `[models.<name>]` in penstock.toml describes it. Without a key it is offline.
+
+        Example:
+            analyst = app.model("analyst", gateway=app.gateway())"""
+        return Model(name, self.config.models.get(name), gateway, http, self.http)
 
     def unit(self, key: str | None = None) -> OpenUnit:
         """Opens a unit of work that commits at its end and raises there: `async with app.unit():`. Inside a handler it
@@ -275,52 +351,17 @@ class App(Outside, Routed):
 
     async def once(self, key: str, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Calls `function` unless its result is saved under this key; then returns that without calling it."""
-        result: T = await run_once(await self.opened(), key, function, *arguments)
-        return result
-
-    # -- running ----------------------------------------------------------------------------------------
+        return cast(T, await run_once(await self.opened(), key, function, *arguments))
 
     async def run(self, *, grace_seconds: float | None = None, until_idle: bool = False) -> None:
         """Runs every queue that has handlers, until `stop` or cancellation, then hands back what it holds. With
         `until_idle` it stops by itself once nothing is left that is due."""
-        engine = await self.opened()
         grace = self.config.grace_seconds if grace_seconds is None else grace_seconds
-        worker = self.worker = Worker(engine, grace_seconds=grace)
-        if self._objects:
-            (await self.host()).serve(worker)
-        alerts = self.alerts.listen(engine)
-        await self.crons.forget_others(engine)
-        served = [queue for queue in self.queues.values() if queue.is_served]
-        consumers = [Consumer(worker, engine, queue, patient=not until_idle) for queue in served]
-        if self._stop_asked:
-            worker.stop()
-        known = [row for queue in served for row in queue.known()]
-        kept = [queue.settings.retention_seconds for queue in self.queues.values()]
-        shortest = min((seconds for seconds in kept if seconds is not None), default=None)
-        standard = self.metrics.standard(engine, self.store(metered=False), self.name, self.controllers)
-        beside = [self.controllers.watch(), self.expire_blobs(), standard.run(), alerts.run()]
-        work = worker.run(consumers, known, expires_after=shortest, until_idle=until_idle, beside=beside)
-        running = asyncio.ensure_future(work)
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            worker.stop()
-            await running
-            raise
-        finally:
-            await alerts.end()
-            await standard.end()
-            self.worker = None
-            self._stop_asked = False
-            await self.close()
+        await self._life.run(self._objects, self._expiring, grace, until_idle)
 
     def stop(self) -> None:
-        """Asks a running app to stop, or one that is about to run not to. A second call cuts the grace short."""
-        self._stop_asked = True
-        if self.worker is not None:
-            self.worker.stop()
-
-    # -- the database -----------------------------------------------------------------------------------
+        """Ask a running app to stop, or one that is about to run not to. A second call cuts the grace period short."""
+        self._life.stop()
 
     def store(self, **options: Any) -> Store:
         """The store that this app's database is kept in."""
@@ -328,52 +369,14 @@ class App(Outside, Routed):
 
     async def open(self, surroundings: Surroundings | None = None, *, migrate: bool = True) -> Engine:
         """Opens the database and applies what is pending of the migrations. Most programs need not call it."""
-        surroundings = surroundings or Surroundings(faults=faults_from_environment(os.environ))
-        if self.requires_trial:
-            self.trial.record()
-        lease_longest = max((queue.settings.lease_seconds for queue in self.queues.values()), default=930.0)
-        store = self.store(faults=surroundings.faults)
-        recorded: dict[str, Any] = {"service": self.name, "history": float(self.config.history)}
-        engine = Engine(self, store, self.events, self.limits, surroundings, lease_longest=lease_longest, **recorded)
-        await engine.open()
-        try:
-            settings = [queue.settings for queue in self.queues.values()]
-            changed = await engine.in_writer(partial(engine.writer.workers.register_queues, settings))
-            if changed:
-                self.events.emit(QueuesRedeclared(self.name, changed))
-            await self.crons.declare(engine)
-            await introduce(engine, self._objects.values())
-            if migrate:
-                await self._migrate(engine)
-        except BaseException:
-            await engine.close()
-            raise
-        self._engine = engine
-        self.routes.forget()
-        self.metrics.begin(engine)
-        return engine
+        return await self._life.open(surroundings, migrate=migrate)
 
     async def opened(self) -> Engine:
-        if self._engine is not None and self._engine.is_open:
-            return self._engine
-        if self._opening is None:
-            self._opening = asyncio.Lock()
-        async with self._opening:
-            if self._engine is None or not self._engine.is_open:
-                await self.open()
-        assert self._engine is not None
-        return self._engine
+        return await self._life.opened()
 
     async def close(self) -> None:
-        """Lets go of the database. `async with app:` does it at the end of its block."""
-        if self._host is not None:
-            self._host.close()
-            self._host = None
-        if self._engine is not None:
-            await self.metrics.end()
-            await self._engine.close()
-            self._engine = None
-            self._opening = None
+        """Close the database. `async with app:` does it at the end of its block."""
+        await self._life.close()
 
     async def __aenter__(self) -> App:
         await self.opened()
@@ -384,6 +387,3 @@ class App(Outside, Routed):
 
     def migrations_found(self, dialect: str) -> list[Migration]:
         return found_in(self.migrations, dialect)
-
-    async def _migrate(self, engine: Engine) -> list[str]:
-        return await apply(engine, self.migrations_found(engine.store.dialect), counts_kept=self.db.counts_kept)

@@ -57,7 +57,7 @@ class Crew:
         for post, process in self._processes.items():
             if not process.dead and post in self._running:
                 await self.stop(post)
-            elif not process.dead and self.apps[post]._engine is not None:
+            elif not process.dead and self.apps[post]._life.engine is not None:
                 await process.start(self.apps[post].close())
         self._host.dispose()
 

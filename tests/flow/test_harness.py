@@ -103,7 +103,7 @@ async def test_a_worker_that_falls_over_fails_the_test() -> None:
     app, listings = shop_app()
 
     async def handle(_listing: Listing, _message: ps.Message) -> None:
-        worker = app.worker
+        worker = app._life.worker
         assert worker is not None
         worker.spawn(fall_over())
 

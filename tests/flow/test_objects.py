@@ -410,7 +410,7 @@ async def test_a_process_that_runs_nothing_keeps_no_object(tmp_path: Path) -> No
         await crew.man(1, visits=True)
         for _ in range(3):
             await add(crew, 1)
-            assert crew.apps[1]._host is not None
+            assert crew.apps[1]._life._host is not None
             await add(crew, 0)
         assert await value(crew, 0) == 6
 

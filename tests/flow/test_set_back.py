@@ -72,7 +72,7 @@ async def fill(crew: Crew) -> None:
 
 
 def now_of(crew: Crew, post: int) -> float:
-    engine = crew.apps[post]._engine
+    engine = crew.apps[post]._life.engine
     assert engine is not None
     return engine.clock.now() / 1_000_000
 

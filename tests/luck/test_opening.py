@@ -46,7 +46,7 @@ def test_an_app_that_cannot_be_opened_leaves_nothing_open(disk: Disk, path: Path
                 await shop.open()
             came = not disk._faults
             disk.heal()
-            if shop._engine is None:
+            if shop._life.engine is None:
                 failed += 1
             else:
                 await shop.close()

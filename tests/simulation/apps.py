@@ -29,9 +29,9 @@ class StagedApp(ps.App):
 
     async def opened(self) -> Engine:
         """A simulated process that was closed stays closed: opened anew, it would live in real time."""
-        if self._engine is None or not self._engine.is_open:
+        if self._life.engine is None or not self._life.engine.is_open:
             raise StoreUnavailable("This worker has stopped.")
-        return self._engine
+        return self._life.engine
 
     def store(self, **options: Any) -> Store:
         options |= {"synchronous": "off", "reserve_bytes": 0, "metered": False}

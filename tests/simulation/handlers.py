@@ -61,7 +61,7 @@ class Handlers:
         if isinstance(error, asyncio.CancelledError):
             overran = run.outcome != "cancelled" and world.now() - run.began >= run.row.queue.wall - 0.002
             # Cancelled by what it waits for is a failure, unless the worker cancels everybody at the same time.
-            stopping = app.worker is not None and app.worker.stopping
+            stopping = app._life.worker is not None and app._life.worker.stopping
             failed = run.outcome == "cancelled" and not stopping
             run.outcome = "wall" if overran else "fail" if failed else "handed_back"
         elif isinstance(error, ps.LeaseLost):

@@ -188,8 +188,6 @@ class Alerts:
         self._conditions: Known | None = None
 
     def on_alert(self, sink: AnySink) -> AnySink:
-        """Names who is told when a message dies, when dead letters age or pile up, and of every condition: `async def
-        page(alert: Alert)`. One that raises is tried again, by itself, and holds up nothing and nobody else."""
         if self._queue is None:
             self._begin()
         assert self._queue is not None
@@ -215,9 +213,6 @@ class Alerts:
         self._conditions = self._make_objects(bound)
 
     async def alert(self, condition: str, title: str, text: str, *, key: str | None = None) -> bool:
-        """Tells that something is wrong, and whether that was told: of a condition that stays the same once a day at most.
-        It is another if its title or text is, or only if `key` is, where one is given. It is told even if the handler
-        that found it fails afterwards."""
         title, text = _storable(title), _storable(text)
         _log.warning("%s: %s: %s", condition, title, text)
         if self._conditions is None:
@@ -225,7 +220,6 @@ class Alerts:
         return await self._conditions[condition].found(title, text, f"{title}\n{text}" if key is None else key)
 
     async def recovered(self, condition: str, title: str | None = None, text: str = "") -> bool:
-        """Tells that a condition is over, once, to those who were told of it. Where nobody was, nothing is told."""
         if self._conditions is None:
             return False
         return await self._conditions[condition].over(None if title is None else _storable(title), _storable(text))

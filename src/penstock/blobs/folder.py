@@ -25,6 +25,10 @@ from penstock.model.times import MICROS
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=@+,-]{0,199}")
 _KEY_CHARACTERS_MAX = 900  # with the folder's own path still below the 1,024 of the tightest system
 LISTED_MAX = 1_000
+EXPIRE_LOOKS = (
+    30  # in the time that the shortest-lived blobs are kept: what is too old stays a thirtieth longer at most
+)
+EXPIRE_EVERY_SECONDS = (3_600.0, 86_400.0)
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _INSIDE = _FOLDER | os.O_NOFOLLOW
@@ -340,3 +344,13 @@ def _make(folder: Path, *, durable: bool) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+async def expire_regularly(folders: Sequence[BlobFolder]) -> None:
+    """Delete what is too old, for as long as this runs. Each look reads all keys, so there are few."""
+    while folders:
+        for folder in folders:
+            await folder.expire()
+        shortest = min(expiry.seconds for folder in folders for expiry in folder.expiries)
+        least, most = EXPIRE_EVERY_SECONDS
+        await asyncio.sleep(min(most, max(least, shortest / EXPIRE_LOOKS)))

@@ -62,8 +62,8 @@ def _run(app: App, work: Coroutine[Any, Any, None]) -> None:
             runner.run(_awaited(task))
         except BaseException as error:
             if not task.done():
-                if app.worker is not None:
-                    app.worker.suspect_ended()
+                if app._life.worker is not None:
+                    app._life.worker.suspect_ended()
                 end_process(f"{type(error).__qualname__} ended the event loop: {error}. The worker ends at once.")
             raise
 

@@ -256,6 +256,7 @@ class Client:
         raise Forbidden(f"{shown} is behind more than {most} redirects.", reason="too_many_redirects", url=shown)
 
     async def aclose(self) -> None:
+        """Close all connections. `async with ps.Client() as web:` does it at the end of its block."""
         for mounted in self._mounts.values():
             await mounted.aclose()
         await self._network.aclose()

@@ -189,6 +189,8 @@ class ObjectClass(NamedTuple):
 class Home(Protocol):
     async def opened(self) -> Engine: ...
     @property
+    def host(self) -> Callable[[], Awaitable[Host]]: ...
+    @property
     def dead(self) -> Any: ...
 
 
@@ -215,8 +217,17 @@ def _number(each: ObjectClass) -> int:
     return int(found[1])
 
 
-async def parked(home: Home, letter: Any) -> None:
-    """An event of an object has failed for the last time: a lost alarm is flagged on its object."""
+def namespace_of(home: Home, cls: type[AnyObject], queue: Any, hint: str | None) -> Namespace[AnyObject]:
+    """Return the objects of a class, with the handlers of their events on this queue."""
+    namespace = Namespace(cls, home.host, queue, hint)
+    queue.on(Told, name="told")(namespace.told)
+    queue.on(Alarmed, name="alarm")(namespace.alarmed)
+    queue.on_dead(partial(_failed, home))
+    return namespace
+
+
+async def _failed(home: Home, letter: Any) -> None:
+    """Flag a lost alarm on its object, after an event of an object has failed for the last time."""
     payload = home.dead.payload(letter)
     if letter.type != "object.alarm":
         return

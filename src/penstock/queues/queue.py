@@ -31,7 +31,7 @@ class Home(Protocol):
     def name(self) -> str: ...
     @property
     def limits(self) -> Limits: ...
-    def watch(self, queue: Queue) -> None: ...
+    def _watch(self, queue: Queue) -> None: ...
 
 
 class Queue:
@@ -338,7 +338,7 @@ class Queue:
 
     def _watched(self) -> None:
         self.settings = replace(self.settings, watched=True)
-        self._home.watch(self)
+        self._home._watch(self)
 
     @property
     def is_served(self) -> bool:

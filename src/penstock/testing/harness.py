@@ -200,7 +200,7 @@ class TestApp:
                 duplicated=self._duplicated,
             )
         process.when_killed.append(self._revive)
-        self.app._stop_asked = False  # asked of one that died meanwhile
+        self.app._life.stop_asked = False  # asked of one that died meanwhile
         self._running = process.start(self.app.run())
         self._running.add_done_callback(self._worker_ended)
         await self._host.loop.settle()

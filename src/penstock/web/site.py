@@ -128,7 +128,7 @@ def _guarded(
     async def answer(request: Request) -> Response:
         try:
             admit(request)
-            app.metered("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
+            app._life.count("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
             address = request.client.host if request.client else "-"
             with operated_by(request.state.principal or "-", f"http {address}"):
                 replied = await answering(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
 
 from penstock.model.arguments import FromZero, Positive, checked
 from penstock.model.errors import BadApp, NoSuchRun
@@ -22,8 +22,10 @@ from penstock.workflows.workflow import Handle, Home, Making, RunState, Workflow
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
 
+
 P = ParamSpec("P")
 R = TypeVar("R")
+Code = Callable[Concatenate[Run, P], Awaitable[R]]
 
 KEPT_DAYS = 30.0
 WALL_SECONDS = 1_800.0  # of one slice: half of it is for the step that begins last
@@ -37,6 +39,17 @@ class Handling(Making, Protocol):
 MakeQueue = Callable[[QueueSettings, list[type]], Handling]
 
 
+class WorkflowOptions(TypedDict, total=False):
+    """What `app.workflow(...)` takes."""
+
+    name: str | None
+    parallel: int | None
+    priority: int
+    retries: int | Retry | None
+    wall: float
+    keep_days: float
+
+
 class Workflows:
     def __init__(self, home: Home, limits: Limits, make_queue: MakeQueue) -> None:
         self._home = home
@@ -44,19 +57,6 @@ class Workflows:
         self._make_queue = make_queue
         self._known: dict[str, Workflow[..., Any]] = {}
 
-    @overload
-    def add(self, function: Callable[Concatenate[Run, P], Awaitable[R]]) -> Workflow[P, R]: ...
-    @overload
-    def add(
-        self,
-        *,
-        name: str | None = None,
-        parallel: int | None = None,
-        priority: int = PRIORITY_NORMAL,
-        retries: int | Retry | None = None,
-        wall: float = WALL_SECONDS,
-        keep_days: float = KEPT_DAYS,
-    ) -> Callable[[Callable[Concatenate[Run, P], Awaitable[R]]], Workflow[P, R]]: ...
     @checked
     def add(
         self,
@@ -69,10 +69,7 @@ class Workflows:
         wall: Positive = WALL_SECONDS,
         keep_days: FromZero = KEPT_DAYS,
     ) -> Any:
-        """Durable work in several steps: `@app.workflow` above `async def research(run: Run, cluster_id: int)`.
-
-        At most `parallel` runs are at work in a process, those of a lower `priority` number first. A step that fails is
-        tried again up to `retries` times; one may take half of `wall` seconds. Ended runs are kept for `keep_days`."""
+        """Register a workflow, as `App.workflow` describes it."""
         if function is None:
             return partial(
                 self.add,
