@@ -207,7 +207,7 @@ async def test_a_failed_cron_task_and_a_failed_run_are_one_line_with_the_place()
     lab.app.events.subscribe(failed.append, to=TickFailed)
     lab.app.events.subscribe(failed.append, to=RunFailed)
 
-    @lab.app.cron("*/5 * * * *", why="charts move slowly")
+    @lab.app.cron("*/5 * * * *", reason="charts move slowly")
     async def crawl() -> None:
         converted("GBP")
 

@@ -35,7 +35,7 @@ def queue(app: ps.App, **given: Any) -> object:
 
 
 def cron(app: ps.App, **given: Any) -> object:
-    return app.cron(given.pop("expression", "0 4 * * *"), **{"why": "it is quiet", **given})(task)
+    return app.cron(given.pop("expression", "0 4 * * *"), **{"reason": "it is quiet", **given})(task)
 
 
 def controller(app: ps.App, **given: Any) -> object:
@@ -89,9 +89,9 @@ WRONG: dict[Callable[..., object], dict[str, tuple[Any, ...]]] = {
     },
     cron: {
         "expression": (*NO_TEXT, None),
-        "why": (*NO_TEXT, None),
+        "reason": (*NO_TEXT, None),
         "name": NO_TEXT,
-        "unless": NO_FUNCTION,
+        "when": NO_FUNCTION,
         "ceiling": (*NO_TEXT, "x"),
         "zone": (*NO_TEXT, None, ("a", "b")),
         "jitter": (*NO_NUMBER, None, 2.5),
@@ -105,13 +105,13 @@ WRONG: dict[Callable[..., object], dict[str, tuple[Any, ...]]] = {
         "parallel": NO_COUNT,
         "rate": NO_RANGE,
         "timeout": (*NO_NUMBER, None, 0, -1),
-        "rest": NO_RANGE,
-        "gather": (*NO_NUMBER, None, -1),
+        "idle_backoff": NO_RANGE,
+        "flush_after": (*NO_NUMBER, None, -1),
         "version": (*NO_TEXT, None),
         "alias": NO_TEXT,
         "hint": (*NO_TEXT, "moon"),
     },
-    pace: {"name": (*NO_TEXT, None), "rate": NO_RANGE, "parallel": NO_COUNT, "patience": (*NO_NUMBER, None, -1)},
+    pace: {"name": (*NO_TEXT, None), "rate": NO_RANGE, "parallel": NO_COUNT, "max_wait": (*NO_NUMBER, None, -1)},
     workflow: {
         "name": NO_TEXT,
         "parallel": (*NO_NUMBER, 0, 2.5),

@@ -24,7 +24,7 @@ class Pages(ps.Controller[int]):
         return []
 
 
-@app.cron("0 4 * * *", why="test")
+@app.cron("0 4 * * *", reason="test")
 async def sweep() -> None:
     pass
 

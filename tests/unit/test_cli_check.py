@@ -159,6 +159,7 @@ def test_what_makes_no_fixed_batch_passes(terminal: Terminal, empty_folder: Path
         "hot-queries",
         "undeclared-queues",
         "rationale",
+        "open-routes",
     ]
 
 

@@ -95,7 +95,7 @@ def test_fastapi_serves_the_app_beside_its_own_routes_and_runs_its_handlers(
     assert (posted.status_code, posted.json()["result"]) == (202, "/pipeline/jobs/7")
     assert (refused.status_code, stranger.status_code) == (422, 401)
     assert "/jobs/{number}" in described["paths"]
-    assert app._engine is None, "the lifespan has closed the database"
+    assert app._life.engine is None, "the lifespan has closed the database"
 
 
 def test_starlette_serves_the_app_without_running_it(app: ps.App, handled: threading.Event) -> None:
@@ -117,4 +117,4 @@ def test_an_asgi_server_runs_the_app_alone(app: ps.App, handled: threading.Event
         assert handled.wait(SECONDS_MAX)
 
     assert (posted.status_code, posted.content) == (202, again.content)
-    assert app._engine is None
+    assert app._life.engine is None

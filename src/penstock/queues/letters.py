@@ -128,13 +128,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
     def facts(self) -> dict[str, Any]:
         """The five facts somebody is woken with."""
-        return {
-            "attempts": self.attempts,
-            "queue": self.queue,
-            "type": self.type,
-            "source": self.source,
-            "event_id": self.event_id,
-        }
+        return {name: getattr(self, name) for name in ("attempts", "queue", "type", "source", "event_id")}
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -351,8 +345,8 @@ class DeadLetters:
     async def repair(self, letter: DeadLetter, payload: object, *, flags: int = 0) -> None:
         """Send the letter back to its queue with another payload, in the current unit."""
         engine = await self._opened()
-        body = self._checked(engine, letter, payload)
-        joined_letters(engine.app).append(Replay(letter.id, engine.clock.now(), "fixed", body, flags))
+        replay = Replay(letter.id, engine.clock.now(), "fixed", self._checked(engine, letter, payload), flags)
+        joined_letters(engine.app).append(replay)
 
     async def _chosen(
         self, which: Which | Sequence[int] | int, limit: int, *, replays_under: int = FOREVER

@@ -44,5 +44,5 @@ class RunsApp(StagedApp):
     async def _on_posted(self, posted: Posted) -> None:
         self.db.write(EFFECT, id=posted.origin.encode(), handler="", token=0, kind="post")
 
-    def post(self, origin: str, *, delay: float) -> None:
+    def send_post(self, origin: str, *, delay: float) -> None:
         self._posts.send(Posted(origin=origin), delay=delay)

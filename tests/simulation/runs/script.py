@@ -77,7 +77,7 @@ class Script:
             case "hopeless":
                 raise Planned(f"{do.name} always fails")
             case "send":
-                app.post(step.key, delay=do.after)
+                app.send_post(step.key, delay=do.after)
             case "start":
                 app.flows[do.workflow].start(value, step.key)
         return mixed(do.name, "done", value)
