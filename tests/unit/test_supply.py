@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.main import penstock
+
 ROOT = Path(__file__).resolve().parents[2]
 DEPENDENCIES_MAX = 10
 # Whoever may write what these read can run code with them.
@@ -53,3 +55,24 @@ def test_nothing_that_was_stored_is_ever_run() -> None:
                 case _:
                     continue
             assert not found, f"{path.relative_to(ROOT)}:{node.lineno}: {', '.join(found)}"
+
+
+def test_the_page_of_extras_has_every_extra_with_its_libraries() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    page = (ROOT / "docs/operate/extras.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE)
+
+    shown = {extra: set(re.findall(r"`([^`]+)`", libraries)) for extra, libraries in rows}
+    assert shown == {extra: {each.partition(">=")[0] for each in extras[extra]} for extra in extras if extra != "dev"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_page_of_extras_has_the_line_that_completes_commands_in_each_shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: str
+) -> None:
+    monkeypatch.setenv("_PENSTOCK_COMPLETE", f"{shell}_source")
+    with pytest.raises(SystemExit):
+        penstock(prog_name="penstock")
+
+    assert "penstock" in capsys.readouterr().out
+    assert f"_PENSTOCK_COMPLETE={shell}_source penstock" in (ROOT / "docs/operate/extras.md").read_text("utf-8")
