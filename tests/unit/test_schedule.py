@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model import schedule as module
+from penstock.model import zone
 from penstock.model.errors import BadConfig, BadParameter
 from penstock.model.schedule import Schedule, meet, refuse_frequent
 from penstock.model.times import from_micros, to_micros
@@ -197,8 +197,9 @@ def test_a_misspelt_zone_is_answered_with_the_nearest() -> None:
 
 def test_a_machine_without_time_zone_data_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     path = zoneinfo.TZPATH
-    monkeypatch.setitem(sys.modules, "tzdata", None)
-    module._place.cache_clear()
+    for name in {"tzdata", "tzdata.zoneinfo", "tzdata.zoneinfo.Europe"}:
+        monkeypatch.setitem(sys.modules, name, None)
+    zone._place.cache_clear()
     zoneinfo.ZoneInfo.clear_cache()
     zoneinfo.reset_tzpath(to=())
     try:

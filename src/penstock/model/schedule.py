@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import re
-import zoneinfo
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import count, islice, pairwise
+from itertools import islice, pairwise
 from typing import Literal, NoReturn, get_args
 
 from cronsim import CronSim, CronSimError
 
 from penstock.model.errors import BadConfig, BadParameter
 from penstock.model.times import MICROS, from_micros, to_micros
+from penstock.model.zone import Zone
 
 CatchUp = Literal["once", "skip", "all"]
 Overlap = Literal["skip", "queue", "allow"]
@@ -30,8 +29,6 @@ CLOCK_AHEAD_MAX_SECONDS = 25 * 3_600  # a last fire further ahead than any chang
 WAITING_MAX = 100  # fires of one schedule that may wait for their turn
 EASY_PACE_SECONDS = 300  # a task that runs more often has to say why and to look before it works
 
-_MINUTE = 60 * MICROS
-_DAY = 24 * 60 * _MINUTE
 _TEXT_MAX = 300  # every value of every field written out stays below
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -69,11 +66,11 @@ class Schedule:
     overlap: Overlap = "skip"
     catch_up_max: int = 100  # how many of the latest missed fires `all` makes up for
     fields: CronSim = field(init=False, repr=False, compare=False)
-    place: tzinfo = field(init=False, repr=False, compare=False)
+    place: Zone = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", _parse(self.expression))
-        object.__setattr__(self, "place", _place(self.zone))
+        object.__setattr__(self, "place", Zone(self.zone))
         _require("catch_up", self.catch_up, self.catch_up in get_args(CatchUp), "Write once, skip or all")
         _require("overlap", self.overlap, self.overlap in get_args(Overlap), "Write skip, queue or allow")
         most = CATCH_UP_MAX
@@ -133,62 +130,22 @@ class Schedule:
             ) from why
 
     def _next_fixed(self, micros: int) -> int:
-        wall = self._wall(micros)
+        wall = self.place.wall(micros)
         while True:
             wall = self._next_wall(wall)
-            fire = self._moment_of(wall)
+            fire = self.place.moment_of(wall)
             # In the second pass of an hour that comes twice, the wall times ahead have fired in the first.
             if fire is not None and fire > micros:
                 return fire
 
     def _next_real(self, micros: int) -> int:
         while True:
-            offset = self._offset(micros + 1)
+            offset = self.place.offset(micros + 1)
             found = to_micros(self._next_wall(from_micros(micros + offset)).replace(tzinfo=UTC)) - offset
-            change = self._change_between(micros + 1, found)
+            change = self.place.change_between(micros + 1, found)
             if change is None:
                 return found
             micros = change - 1
-
-    def _moment_of(self, wall: datetime) -> int | None:
-        """When the wall clock shows this for the first time, or the moment that stands for it if it never does."""
-        local = wall.replace(tzinfo=self.place)
-        moment = to_micros(local.astimezone(UTC))
-        if self._wall(moment) == wall:
-            return moment
-        leap = self._change_between(to_micros(local.replace(fold=1).astimezone(UTC)), moment)
-        assert leap is not None  # a wall time that does not exist lies inside a leap
-        nearby = (leap, leap - _MINUTE)
-        # A leap over a whole day leaves a day that never was: nothing fires for it.
-        return next((moment for moment in nearby if self._wall(moment).date() == wall.date()), None)
-
-    def _wall(self, micros: int) -> datetime:
-        return from_micros(micros).astimezone(self.place).replace(tzinfo=None, fold=0)
-
-    def _offset(self, micros: int) -> int:
-        offset = from_micros(micros).astimezone(self.place).utcoffset()
-        assert offset is not None
-        return (offset.days * 86_400 + offset.seconds) * MICROS + offset.microseconds
-
-    def _change_between(self, low: int, high: int) -> int | None:
-        """The first moment up to `high` when the clock is set to another offset than at `low`."""
-        before = self._offset(low)
-        # A change and its undoing are weeks apart, so looking once a day finds each.
-        for look in count(low + _DAY, _DAY):
-            look = min(look, high)
-            if self._offset(look) != before:
-                break
-            low = look
-            if look == high:
-                return None
-        high = look
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._offset(middle) == before:
-                low = middle
-            else:
-                high = middle
-        return high
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,27 +264,6 @@ def _refuse(field: str, value: str) -> NoReturn:
     )
 
 
-@lru_cache(maxsize=1_000)
-def _place(name: str) -> tzinfo:
-    if name == "UTC":
-        return UTC  # so that the usual case needs no time zone data
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as why:
-        known = zoneinfo.available_timezones()
-        if not known:
-            way_out = "This machine has no time zone data. Install it: `pip install tzdata`, or `apt install tzdata`"
-        elif near := difflib.get_close_matches(name, known, n=1, cutoff=0.8):
-            way_out = f"Did you mean {near[0]}?"
-        else:
-            way_out = "Write it as Region/City, such as Europe/Berlin, or UTC"
-        raise BadConfig(_wrong("zone", name, way_out), field="zone", value=name) from why
-
-
 def _require(field: str, value: object, fits: bool, way_out: str) -> None:
     if not fits:
-        raise BadConfig(_wrong(field, value, way_out), field=field, value=value)
-
-
-def _wrong(field: str, value: object, way_out: str) -> str:
-    return f"The {field} of a schedule cannot be {value!r}. {way_out}{'' if way_out.endswith('?') else '.'}"
+        raise BadConfig(f"The {field} of a schedule cannot be {value!r}. {way_out}.", field=field, value=value)

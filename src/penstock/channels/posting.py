@@ -1,0 +1,88 @@
+"""One HTTP call of a channel: its answer, or the outcome that its failure stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.channels.channel import Channel, Flight, Outcome
+from penstock.model.errors import PenstockError, Permanent, Throttled
+
+if TYPE_CHECKING:
+    from penstock.contracts.clock import Clock
+
+# A gateway or a time-out on the way says nothing about what became of the request behind it.
+NO_ANSWER = {408, 502, 504}
+
+
+class Answer(Protocol):
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    def json(self) -> object: ...
+
+
+class Posting(Protocol):
+    """The way out: what `app.http()` gives."""
+
+    @property
+    def clock(self) -> Clock: ...
+    async def post(
+        self,
+        url: str,
+        *,
+        json: object = ...,
+        content: bytes = ...,
+        headers: Mapping[str, str] = ...,
+        follow: bool = ...,
+        on_sent: Callable[[], None] = ...,
+    ) -> Answer: ...
+    async def get(self, url: str, *, headers: Mapping[str, str] = ..., follow: bool = ...) -> Answer: ...
+
+
+async def post(
+    channel: Channel,
+    http: Posting,
+    url: str,
+    flight: Flight,
+    *,
+    json: object = None,
+    content: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+    secrets: tuple[str, ...] = (),
+) -> Answer | Outcome:
+    """Post without following redirects. Neither the outcome nor its error holds a secret."""
+    try:
+        sent = {"json": json} if json is not None else {"content": content}
+        return await http.post(url, headers=headers or {}, follow=False, on_sent=flight.leave, **sent)  # type: ignore[arg-type]
+    except PenstockError as error:
+        status, excerpt = error.facts.get("status"), error.facts.get("excerpt") or ""
+        if status is None:
+            reason = error.facts.get("reason") or type(error).__name__
+            shown = channel.shown(f"{channel.name} cannot be reached: {reason}.", *secrets)
+            return (
+                Outcome("failed", shown, is_permanent=isinstance(error, Permanent))
+                if not flight.has_left
+                else flight.lost(shown)
+            )
+        shown = channel.shown(f"{channel.name} answered {status}. {excerpt}", url, *secrets)
+        if status in NO_ANSWER:
+            return Outcome("unknown", shown)
+        return Outcome(
+            "failed",
+            shown,
+            retry_after=getattr(error, "retry_after", None),
+            is_throttled=isinstance(error, Throttled),
+            is_permanent=isinstance(error, Permanent),
+            is_gone=status == 410,
+        )
+
+
+def id_of(answer: Answer, *names: str) -> str:
+    """Return the id that a provider gave the notice; an answer of another shape has none, and was an answer all the same."""
+    try:
+        found = answer.json()
+        for name in names:
+            found = found[name]  # type: ignore[index]
+    except (PenstockError, KeyError, TypeError, ValueError):
+        return ""
+    return str(found)[:200]

@@ -1,0 +1,80 @@
+"""Mail by SMTP, which knows no keys: once the text is on its way and no answer comes, nobody can say what became of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from penstock.channels.channel import Channel, Flight, Notice, Outcome
+from penstock.channels.mail import check_address, check_sender, compose
+from penstock.contracts.clock import Clock
+from penstock.model.errors import BadConfig
+from penstock.model.times import from_micros
+
+PORTS = {"starttls": 587, "tls": 465, "none": 25}
+
+
+class Smtp(Channel):
+    """`Smtp("smtp.example.org", sender="Reminders <r@example.org>", user="r", clock=web.clock)`; its password is in
+    SMTP_PASSWORD. Needs the extra `systems`."""
+
+    name = "email"
+
+    def __init__(
+        self,
+        host: str,
+        *,
+        sender: str,
+        clock: Clock,
+        to: str = "",
+        port: int = 0,
+        user: str = "",
+        tls: Literal["starttls", "tls", "none"] = "starttls",
+        secret_env: str = "SMTP_PASSWORD",
+    ) -> None:
+        try:
+            import aiosmtplib
+        except ImportError as error:
+            raise BadConfig("Mail by SMTP needs aiosmtplib: pip install 'penstock[systems]'.") from error
+        self._library = aiosmtplib
+        self._host, self._port, self._tls = host, port or PORTS[tls], tls
+        self._sender, self._to, self._clock, self._user = check_sender(sender), to, clock, user
+        self.secret_env = secret_env if user else ""
+
+    async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
+        library = self._library
+        to = check_address(notice.to or self._to)
+        sender = self._sender.rpartition("<")[2].rstrip(">")
+        at = from_micros(self._clock.now())
+        mail = compose(notice, key, self._sender, at) if notice.to else compose(_to(notice, to), key, self._sender, at)
+        client = library.SMTP(
+            self._host,
+            self._port,
+            use_tls=self._tls == "tls",
+            start_tls=self._tls == "starttls",
+            username=self._user or None,
+            password=self.secret or None,
+            timeout=self.seconds,
+        )
+        try:
+            await client.connect()
+            await client.mail(sender)
+            await client.rcpt(to)
+            flight.leave()
+            answer = await client.data(mail.as_bytes())
+            return Outcome("sent", provider_id=answer.message[:200])
+        except library.SMTPRecipientRefused as error:
+            return self._refused(error.code, error.message)
+        except library.SMTPResponseException as error:
+            return self._refused(error.code, error.message)
+        except (library.SMTPException, OSError) as error:
+            return flight.lost(self.shown(f"{self._host}: {type(error).__name__}: {error}"))
+        finally:
+            client.close()
+
+    def _refused(self, code: int, message: str) -> Outcome:
+        """An answer, so nothing is unknown: 4xx asks for another attempt, 5xx for none."""
+        return Outcome("failed", self.shown(f"{self._host} answered {code}. {message}"), is_permanent=code >= 500)
+
+
+def _to(notice: Notice, to: str) -> Notice:
+    return Notice(notice.title, notice.text, to, notice.html, headers=notice.headers)
