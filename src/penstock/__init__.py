@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import errors
 from penstock.alerts.alert import Alert
-from penstock.alerts.sinks import MailSink, SlackSink, WebhookSink
 from penstock.app import App
 from penstock.blobs.folder import Expiry
 from penstock.control.controller import Controller
@@ -87,7 +86,6 @@ __all__ = [
     "LeaseLost",
     "LoopBroken",
     "LostUpdate",
-    "MailSink",
     "Message",
     "Model",
     "NoSuchQueue",
@@ -105,7 +103,6 @@ __all__ = [
     "Rules",
     "Run",
     "ServiceKey",
-    "SlackSink",
     "Step",
     "StepFailed",
     "StorageFull",
@@ -116,7 +113,6 @@ __all__ = [
     "Unavailable",
     "UnitClosed",
     "Unparsable",
-    "WebhookSink",
     "Which",
     "Workflow",
     "errors",

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.model.ceiling import Ceiling
+from penstock.model.channel import ChannelConfig
 from penstock.model.errors import BadApp, BadConfig
 from penstock.model.language_model import ModelConfig
 from penstock.model.limits import Limits, profile
@@ -56,6 +57,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ceiling: Ceiling | None = None  # what the whole app may use in a month before its cron tasks stop
     readiness: ReadinessConfig = ReadinessConfig()
     models: dict[str, ModelConfig] = {}  # language models, by the names that code calls them
+    channels: dict[str, ChannelConfig] = {}  # ways to people and programs, by the names that code calls them
+    trust_apprise: bool = False  # Apprise checks no address
     systems: dict[str, dict[str, Any]] = {}  # a section for each of the systems, which knows what may stand there
     overrides: dict[str, Any] = {}
 

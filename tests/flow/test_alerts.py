@@ -8,8 +8,10 @@ import pytest
 
 import penstock as ps
 from penstock.alerts.telling import PENDING_MAX
+from penstock.channels import Resend, Slack
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, attempt, virtual
+from penstock_systems.standins.notifications import Faults, make_servers
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
 
 
@@ -201,3 +203,35 @@ async def test_without_a_sink_deaths_cost_nothing_and_handlers_go_on() -> None:
             await shop.send(listings, Listing(name=name))
         await shop.drain()
         assert await effects(app) == ["good"]
+
+
+@pytest.mark.spec("A12-07", "G2-31")
+@virtual
+async def test_a_channel_gets_an_alert_with_one_key_until_its_answer_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESEND_API_KEY", "re_fake")
+    app, _ = shop_app()
+    web = app.http()
+    app.on_alert(Resend(web, sender="a@example.org", to="team@example.org"))
+    async with TestApp(app) as shop:
+        servers = make_servers(lambda: shop.now.timestamp(), faults=Faults(lost=0.5, failed=0.5, rate=1_000))
+        web.mount("https://api.resend.com", servers)
+        for number in range(10):
+            await app.alert(f"source-{number}", "The source is down", "It answers 503")
+        await shop.advance(hours=3)
+
+        arrived = servers.state.arrivals.all
+        assert len(arrived) == len({each["key"] for each in arrived}) == 10
+        assert await shop.dead(app.queues["penstock.alerts"]) == []
+
+
+@virtual
+async def test_a_channel_without_its_secret_logs_the_alert(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("SLACK_WEBHOOK_URL", raising=False)
+    app, _ = shop_app()
+    app.on_alert(Slack(app.http()))
+    async with TestApp(app) as shop:
+        await app.alert("source", "The source is down", "It answers 503")
+        await shop.advance(minutes=1)
+    assert "No alert is sent by slack without SLACK_WEBHOOK_URL: The source is down" in caplog.text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar
 
+from penstock.channels.channel import Channel, Notice
+from penstock.model.times import to_micros
 from penstock.runtime.events import (
     AlarmWasLost,
     CeilingReached,
@@ -18,9 +20,6 @@ from penstock.runtime.events import (
 
 MACHINE, AGENT = "dlq-monitor", "queue-monitor"
 RAISED, RECOVERED = "condition.raised", "condition.recovered"
-TITLE_CHARACTERS_MAX = 200
-TEXT_CHARACTERS_MAX = 8_000  # what a mail, a chat and a webhook of 20 kB all take
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,17 @@ class Alert:
     @property
     def subject(self) -> str:
         """One line that can head a mail."""
-        return _UNSEEN.sub(" ", self.title or self.text).strip()[:TITLE_CHARACTERS_MAX]
+        return self.notice.subject
+
+    @property
+    def notice(self) -> Notice:
+        """What a channel sends of it."""
+        moment = to_micros(datetime.fromisoformat(self.at)) if self.at else 0
+        facts = {"condition": self.condition, "facts": self.facts}
+        return Notice(self.title or self.text, self.text, kind=self.kind, data=facts, at=moment)
 
 
-Sink = Callable[[Alert], Awaitable[object]]
+Sink = Callable[[Alert], Awaitable[object]] | Channel
 ALERTED = (MessageDied, LettersAge, LettersPiledUp, CeilingReached, AlarmWasLost)
 
 

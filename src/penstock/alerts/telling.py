@@ -13,12 +13,11 @@ from penstock.alerts.alert import (
     ALERTED,
     RAISED,
     RECOVERED,
-    TEXT_CHARACTERS_MAX,
-    TITLE_CHARACTERS_MAX,
     Alert,
     Sink,
     alert_of,
 )
+from penstock.channels.channel import TEXT_CHARACTERS_MAX, TITLE_CHARACTERS_MAX, Channel
 from penstock.contracts.ledger import Bindable
 from penstock.model.errors import PenstockError
 from penstock.model.ids import as_text
@@ -200,7 +199,8 @@ class Alerts:
             unit = current_unit.get()
             assert unit is not None
             assert unit.origin is not None
-            await sink(replace(alert, id=as_text(unit.origin.id)))
+            known = replace(alert, id=as_text(unit.origin.id))
+            await (_send(sink, known) if isinstance(sink, Channel) else sink(known))
 
         self._queue.on(Alert, name=self._names[-1])(deliver)
         return sink
@@ -226,6 +226,14 @@ class Alerts:
 
     def listen(self, engine: Engine) -> Listener:
         return Listener(engine, QUEUE, None if self._queue is None else self._queue.send)
+
+
+async def _send(channel: Channel, alert: Alert) -> None:
+    """A second alert harms less than none, so an unknown outcome is retried, with the same key."""
+    if channel.is_offline:
+        _log.warning("No alert is sent by %s without %s: %s", channel.name, channel.secret_env, alert.subject)
+    else:
+        (await channel.send(alert.notice, alert.id)).raise_failure()
 
 
 def _storable(text: str) -> str:

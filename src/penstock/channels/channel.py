@@ -69,13 +69,14 @@ class Flight:
 
     def __init__(self) -> None:
         self.has_left = False
+        self.answer: Outcome | None = None
 
     def leave(self) -> None:
         self.has_left = True
 
     def lost(self, error: str) -> Outcome:
-        """Return the outcome of a call that ended without an answer."""
-        return Outcome("unknown" if self.has_left else "failed", error)
+        """Return the outcome of a call that was cut off: its answer, if one came before."""
+        return self.answer or Outcome("unknown" if self.has_left else "failed", error)
 
 
 class Channel(ABC):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from penstock.channels.channel import SENT, Channel, Flight, Notice, Outcome
 from penstock.channels.posting import Posting, id_of, post
 
@@ -68,8 +71,9 @@ class Telegram(Channel):
         if not isinstance(answer, Outcome):
             return Outcome("sent", provider_id=id_of(answer, "result", "message_id"))
         if "answered 403" in answer.error:  # the person has blocked the bot
-            return Outcome("failed", answer.error, is_permanent=True, is_gone=True)
-        return answer
+            return replace(answer, is_gone=True)
+        found = re.search(r"retry after (\d{1,5})", answer.error)
+        return answer if found is None else replace(answer, retry_after=float(found[1]))
 
 
 def lines(notice: Notice) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP as LINES
-from email.utils import format_datetime, parseaddr
+from email.utils import format_datetime, formataddr, parseaddr
+from typing import TYPE_CHECKING
 
 from penstock.channels.channel import Notice, one_line
 from penstock.model.errors import BadConfig, BadParameter
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
 
 ADDRESS_CHARACTERS_MAX = 254
 _ADDRESS = re.compile(
@@ -34,7 +35,7 @@ def check_sender(text: str) -> str:
         raise BadConfig(
             f"{one_line(text)!r} cannot send mail. Write `Reminders <r@example.org>`.", value=one_line(text)
         )
-    return str(Address(name, addr_spec=address))
+    return formataddr((name, address))
 
 
 def message_id(key: str, sender: str) -> str:
@@ -44,7 +45,10 @@ def message_id(key: str, sender: str) -> str:
 
 def compose(notice: Notice, key: str, sender: str, at: datetime) -> EmailMessage:
     """Return the mail for SMTP."""
-    mail = EmailMessage(policy=LINES)
+    from email.message import EmailMessage  # only where mail is sent: they take a while to load
+    from email.policy import SMTP
+
+    mail = EmailMessage(policy=SMTP)
     mail["From"], mail["To"], mail["Subject"] = sender, notice.to, notice.subject
     mail["Date"], mail["Message-ID"] = format_datetime(at), message_id(key, sender)
     for name, value in notice.headers.items():

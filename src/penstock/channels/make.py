@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.channels.apprise import Apprise
 from penstock.channels.channel import Channel
 from penstock.channels.chats import TELEGRAM, Discord, Slack, Telegram
@@ -14,14 +16,14 @@ from penstock.model.channel import ChannelConfig
 
 def make_channel(config: ChannelConfig, http: Posting, *, trust_apprise: bool = False) -> Channel:
     """Return the channel of `[channels.<name>]`, or raise BadConfig."""
-    env = {} if config.secret_env is None else {"secret_env": config.secret_env}
+    env: dict[str, Any] = {} if config.secret_env is None else {"secret_env": config.secret_env}
     made: Channel
     match config.kind:
         case "resend":
             made = Resend(http, sender=config.sender, to=config.to, base_url=config.url or BASE, **env)
         case "smtp":
-            smtp = {"port": config.port, "user": config.user, "tls": config.tls, "to": config.to}
-            made = Smtp(config.host, sender=config.sender, clock=http.clock, **smtp, **env)  # type: ignore[arg-type]
+            smtp: dict[str, Any] = {"port": config.port, "user": config.user, "tls": config.tls, "to": config.to}
+            made = Smtp(config.host, sender=config.sender, clock=http.clock, **smtp, **env)
         case "webhook":
             made = Webhook(http, config.url, **env)
         case "slack":

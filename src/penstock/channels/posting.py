@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.channels.channel import Channel, Flight, Outcome
-from penstock.model.errors import PenstockError, Permanent, Throttled
+from penstock.model.errors import PenstockError, Permanent, Refused, Throttled
 
 if TYPE_CHECKING:
     from penstock.contracts.clock import Clock
@@ -51,19 +51,17 @@ async def post(
     secrets: tuple[str, ...] = (),
 ) -> Answer | Outcome:
     """Post without following redirects. Neither the outcome nor its error holds a secret."""
+    sent: Any = {"json": json} if json is not None else {"content": content}
     try:
-        sent = {"json": json} if json is not None else {"content": content}
-        return await http.post(url, headers=headers or {}, follow=False, on_sent=flight.leave, **sent)  # type: ignore[arg-type]
+        return await http.post(url, headers=headers or {}, follow=False, on_sent=flight.leave, **sent)
     except PenstockError as error:
         status, excerpt = error.facts.get("status"), error.facts.get("excerpt") or ""
         if status is None:
-            reason = error.facts.get("reason") or type(error).__name__
-            shown = channel.shown(f"{channel.name} cannot be reached: {reason}.", *secrets)
-            return (
-                Outcome("failed", shown, is_permanent=isinstance(error, Permanent))
-                if not flight.has_left
-                else flight.lost(shown)
+            shown = channel.shown(
+                f"{channel.name} cannot be reached: {error.facts.get('reason') or type(error).__name__}."
             )
+            # Refused by our own rules, before the call or at a redirect, which was an answer.
+            return Outcome("failed", shown, is_permanent=True) if isinstance(error, Refused) else flight.lost(shown)
         shown = channel.shown(f"{channel.name} answered {status}. {excerpt}", url, *secrets)
         if status in NO_ANSWER:
             return Outcome("unknown", shown)

@@ -43,13 +43,12 @@ class Resend(Channel):
 
     async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
         to = check_address(notice.to or self._to)
-        mail = {"from": self._sender, "to": [to], "subject": notice.subject, "text": notice.text}
+        mail: dict[str, Any] = {"from": self._sender, "to": [to], "subject": notice.subject, "text": notice.text}
         mail |= {"html": notice.html} if notice.html is not None else {}
         mail |= {"headers": dict(notice.headers)} if notice.headers else {}
         mail |= {"tags": [{"name": TAG, "value": key}]}
-        answer = await post(
-            self, self._http, self._url, flight, json=mail, headers=self._headers | {"Idempotency-Key": key}
-        )
+        headers = self._headers | {"Idempotency-Key": key}
+        answer = await post(self, self._http, self._url, flight, json=mail, headers=headers)
         if not isinstance(answer, Outcome):
             return Outcome("sent", provider_id=id_of(answer, "id"))
         return self._explained(answer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from email.utils import parseaddr
 from typing import Literal
 
 from penstock.channels.channel import Channel, Flight, Notice, Outcome
@@ -41,14 +43,11 @@ class Smtp(Channel):
         self.secret_env = secret_env if user else ""
 
     async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
-        library = self._library
-        to = check_address(notice.to or self._to)
-        sender = self._sender.rpartition("<")[2].rstrip(">")
-        at = from_micros(self._clock.now())
-        mail = compose(notice, key, self._sender, at) if notice.to else compose(_to(notice, to), key, self._sender, at)
+        library, sender, at = self._library, self._sender, from_micros(self._clock.now())
+        mail = compose(replace(notice, to=check_address(notice.to or self._to)), key, sender, at)
         client = library.SMTP(
-            self._host,
-            self._port,
+            hostname=self._host,
+            port=self._port,
             use_tls=self._tls == "tls",
             start_tls=self._tls == "starttls",
             username=self._user or None,
@@ -57,24 +56,19 @@ class Smtp(Channel):
         )
         try:
             await client.connect()
-            await client.mail(sender)
-            await client.rcpt(to)
+            await client.mail(parseaddr(sender)[1])
+            await client.rcpt(str(mail["To"]))
             flight.leave()
-            answer = await client.data(mail.as_bytes())
-            return Outcome("sent", provider_id=answer.message[:200])
-        except library.SMTPRecipientRefused as error:
-            return self._refused(error.code, error.message)
+            flight.answer = Outcome("sent", provider_id=(await client.data(mail.as_bytes())).message[:200])
+            await client.quit()
         except library.SMTPResponseException as error:
-            return self._refused(error.code, error.message)
+            return flight.answer or self._refused(error.code, error.message)
         except (library.SMTPException, OSError) as error:
             return flight.lost(self.shown(f"{self._host}: {type(error).__name__}: {error}"))
         finally:
             client.close()
+        return flight.answer
 
     def _refused(self, code: int, message: str) -> Outcome:
         """An answer, so nothing is unknown: 4xx asks for another attempt, 5xx for none."""
         return Outcome("failed", self.shown(f"{self._host} answered {code}. {message}"), is_permanent=code >= 500)
-
-
-def _to(notice: Notice, to: str) -> Notice:
-    return Notice(notice.title, notice.text, to, notice.html, headers=notice.headers)

@@ -13,7 +13,6 @@ from penstock.channels.signing import read_secret, sign
 from penstock.model.times import MICROS, iso_z
 
 KEY_SECONDS = 86_400.0  # receivers are told to remember an id; most do so for longer
-GONE_FOR_GOOD = {400, 401, 403, 404, 405, 422}
 
 
 class Webhook(Channel):

@@ -8,7 +8,7 @@ import re
 import socket
 import ssl
 import weakref
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
@@ -23,7 +23,7 @@ from penstock.gateway.addresses import Rules, check_port, origin_of
 from penstock.gateway.answers import Forbidden, Response, excerpt_of, failure_of, redacted_url, text_of
 from penstock.gateway.bodies import ACCEPTED, Bounds, check_headers, read_body
 from penstock.gateway.mounts import Asgi, Forwarded, Mounted
-from penstock.gateway.network import Network, Resolver, system_resolver
+from penstock.gateway.network import SENDING, Network, Resolver, system_resolver
 from penstock.gateway.robots import FILE_BYTES_MAX, Robots
 from penstock.model.arguments import checked
 from penstock.model.errors import BadParameter, PenstockError, Unavailable, Unparsable
@@ -148,6 +148,9 @@ class Options(TypedDict, total=False):
     max_bytes: int | None  # of the unpacked body
     follow: bool  # redirects; what signs its body follows none
     truncate: bool  # beyond `max_bytes` the body is cut instead of refused
+    on_sent: (
+        Callable[[], object] | None
+    )  # called before the first byte is sent: from then on the host may have the request
 
 
 class Client:
@@ -217,6 +220,7 @@ class Client:
         max_bytes: int | None = None,
         truncate: bool = False,
         follow: bool = True,
+        on_sent: Callable[[], object] | None = None,
     ) -> Response:
         """One call, redirects included. `refusals` are statuses by which this host says "too fast", besides 429.
 
@@ -244,7 +248,7 @@ class Client:
                     async with self._turn(asked.url, limit) if robots else nullcontext():
                         if robots:
                             await self._robots.check(asked.url)
-                        answer = await self._exchange(asked, shown, refusals, bytes_max, truncate)
+                        answer = await self._exchange(asked, shown, refusals, bytes_max, truncate, on_sent)
                     if isinstance(answer, Response):
                         return answer
                     asked = answer
@@ -268,11 +272,20 @@ class Client:
         await self.aclose()
 
     async def _exchange(
-        self, asked: Asked, shown: str, refusals: Set[int], bytes_max: int, truncate: bool
+        self,
+        asked: Asked,
+        shown: str,
+        refusals: Set[int],
+        bytes_max: int,
+        truncate: bool,
+        on_sent: Callable[[], object] | None,
     ) -> Response | Asked:
         """One hop: the answer, or the request that a redirect leads to."""
         headers = {"Accept": "*/*", "Accept-Encoding": ACCEPTED} | dict(asked.headers)
-        request = httpx2.Request(asked.method, asked.url, headers=headers, content=asked.content or None)
+        told = {} if on_sent is None else {SENDING: on_sent}
+        request = httpx2.Request(
+            asked.method, asked.url, headers=headers, content=asked.content or None, extensions=told
+        )
         transport = self._mounts.get(origin_of(asked.url), self._network)
         async with asyncio.timeout(self.bounds.progress_seconds):
             response = await transport.handle_async_request(request)

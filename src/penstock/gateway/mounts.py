@@ -11,7 +11,7 @@ import httpcore2
 import httpx2
 
 from penstock.gateway.addresses import Rules, port_of
-from penstock.gateway.network import Network, sent
+from penstock.gateway.network import SENDING, Network, sent
 
 Event = MutableMapping[str, Any]
 Asgi = Callable[[Event, Callable[[], Awaitable[Event]], Callable[[Event], Awaitable[None]]], Awaitable[None]]
@@ -26,6 +26,7 @@ class Mounted(httpx2.AsyncBaseTransport):
         self._app = app
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.extensions.get(SENDING, bool)()
         answer = _Answer(await request.aread())
         answer.task = asyncio.create_task(answer.run(self._app, _scope(request)), context=contextvars.Context())
         try:

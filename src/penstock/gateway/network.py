@@ -21,6 +21,8 @@ IDLE_SECONDS = 15.0
 ADDRESSES_MAX = 4  # tried one after the other
 CONNECT_SECONDS = 10.0  # for all of them together
 
+SENDING = "penstock_sending"  # the extension of a request with what is called before its first byte is sent
+
 Headers = list[tuple[bytes, bytes]]
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -176,7 +178,14 @@ async def sent(
     pool: httpcore2.AsyncConnectionPool, request: httpx2.Request, url: httpcore2.URL, headers: Headers
 ) -> httpx2.Response:
     assert isinstance(request.stream, httpx2.AsyncByteStream)
-    asked = httpcore2.Request(request.method, url, headers=headers, content=request.stream)
+    on_sent = request.extensions.get(SENDING)
+
+    async def trace(event: str, _: object) -> None:
+        if event.endswith("send_request_headers.started"):
+            on_sent()  # type: ignore[misc]
+
+    traced = {} if on_sent is None else {"trace": trace}
+    asked = httpcore2.Request(request.method, url, headers=headers, content=request.stream, extensions=traced)
     answer = await pool.handle_async_request(asked)
     return httpx2.Response(answer.status, headers=answer.headers, stream=_Body(answer))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import penstock as ps
+from penstock.channels import Resend
 from penstock_systems.appstore.app import app, settings, web
 
-mail = app.on_alert(ps.MailSink(web, sender=settings.mail_from, to=settings.mail_to))
+mail = app.on_alert(Resend(web, sender=settings.mail_from, to=settings.mail_to))
