@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -14,7 +16,7 @@ STALE_DAYS = {"high": 7, "active": 7, "medium": 14, "low": 30}
 
 
 class Bases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the store's hosts are. A test or a stand-in puts its own address here."""
+    """Where the store's hosts are. They are public: `penstock run appstore --standins` puts a fake store in their place."""
 
     itunes: str = "https://itunes.apple.com"
     search: str = "https://search.itunes.apple.com"
@@ -32,8 +34,8 @@ class Refresh(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class ReviewFeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A form in which reviews are asked for, and as whom: some are answered with nothing."""
 
-    form: Literal["json", "xml"] = "json"
-    user_agent: str = ""
+    form: Literal["json", "xml"] = "xml"
+    user_agent: str = ""  # that of pages where it is empty
 
 
 class Volumes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     letters: Literal["latin", "any"] = "any"  # latin: keywords keep a to z only
     bases: Bases = Bases()
     page_user_agent: str = "Penstock"
+    robots: bool = True  # pages are read as far as the robots.txt of their host allows
     blobs: str = "."  # the folder that holds the page cache and the archive
     refresh: Refresh = Refresh()
     location: Literal["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"] = (
@@ -70,7 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     )
     outbound_max: int = 32  # requests of the enrichment that are under way at once
     review_pages: int = 1
-    review_feeds: tuple[ReviewFeed, ...] = (ReviewFeed(form="json"), ReviewFeed(form="xml"))  # tried in this order
+    review_feeds: tuple[ReviewFeed, ...] = (ReviewFeed(form="xml"), ReviewFeed(form="json"))  # tried in this order
     cluster_resolution: float = 1.0  # more finds smaller markets
     research: ResearchBudget = ResearchBudget()
     volumes: Volumes = Volumes()
@@ -81,7 +84,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def of(systems: Mapping[str, Any]) -> Settings:
         """Reads the section of this system; what is wrong there is named."""
         try:
-            return msgspec.convert(systems.get("appstore", {}), Settings)
+            settings = msgspec.convert(systems.get("appstore", {}), Settings)
         except msgspec.ValidationError as error:
             known = ", ".join(Settings.__struct_fields__)
             raise ps.BadConfig(f"[systems.appstore] in penstock.toml: {error}. Known settings: {known}.") from error
+        for name, base in msgspec.structs.asdict(settings.bases).items():
+            if _is_private(base):
+                raise ps.BadConfig(
+                    f"[systems.appstore] in penstock.toml: bases.{name} = {base!r} is not public, and the client calls "
+                    "public addresses only. For a fake store run `penstock run appstore --standins`."
+                )
+        return settings
+
+
+def _is_private(base: str) -> bool:
+    host = urlsplit(base).hostname or ""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

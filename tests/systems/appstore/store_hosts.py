@@ -30,16 +30,21 @@ class Asked:
 
 @dataclass
 class Host:
-    """`answer` gives the body for a path, or a status and a body. With `stands_in` another app answers."""
+    """`answer` gives the body for a path, or a status and a body. With `stands_in` another app answers. `robots` is the
+    robots.txt of every host; who asks for that is not among those who `asked`."""
 
     answer: Callable[[str], bytes | tuple[int, bytes]] = lambda path: (404, b"")
     stands_in: Asgi | None = None
     seconds: float = 0.0
+    robots: bytes | None = None
     asked: list[Asked] = field(default_factory=list)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         query = scope["query_string"].decode()
         path = scope["path"] + (f"?{query}" if query else "")
+        if path == "/robots.txt":
+            await _respond(send, *((404, b"") if self.robots is None else (200, self.robots)))
+            return
         headers = {name.decode().lower(): value.decode() for name, value in scope["headers"]}
         self.asked.append(Asked(f"https://{scope['server'][0]}", path, headers))
         if self.seconds:
@@ -48,13 +53,16 @@ class Host:
             await self.stands_in(scope, receive, send)
             return
         given = self.answer(path)
-        status, body = given if isinstance(given, tuple) else (200, given)
-        kind = (b"content-type", b"text/javascript; charset=utf-8")
-        await send({"type": "http.response.start", "status": status, "headers": [kind]})
-        await send({"type": "http.response.body", "body": body})
+        await _respond(send, *(given if isinstance(given, tuple) else (200, given)))
 
     def __iter__(self) -> Iterator[str]:
         return (asked.path for asked in self.asked)
+
+
+async def _respond(send: Any, status: int, body: bytes) -> None:
+    kind = (b"content-type", b"text/javascript; charset=utf-8")
+    await send({"type": "http.response.start", "status": status, "headers": [kind]})
+    await send({"type": "http.response.body", "body": body})
 
 
 @dataclass

@@ -38,6 +38,13 @@ def test_the_app_its_file_its_cache_and_its_points_have_their_names() -> None:
     assert Settings.of({}) == Settings()
 
 
+@pytest.mark.parametrize("base", ["http://127.0.0.1:8788", "http://localhost:80", "https://10.0.0.5", "http://[::1]"])
+def test_an_address_that_the_client_would_refuse_is_refused_at_the_start(base: str) -> None:
+    with pytest.raises(ps.BadConfig, match=r"bases.itunes = .* is not public.*--standins"):
+        Settings.of({"appstore": {"bases": {"itunes": base}}})
+    assert Settings.of({"appstore": {"bases": {"itunes": "https://itunes.example"}}}).bases.itunes
+
+
 @pytest.mark.slow("postgres")
 @pytest.mark.spec("B1-05", "B1-07")
 def test_queues_and_crons_have_their_names_and_numbers() -> None:

@@ -88,6 +88,53 @@ async def test_what_is_not_said_replaces_nothing_that_is_known(pipeline: Opened,
         assert (row.iap_scrape_status, row.enrichment_source) == ("found", "itunes")
 
 
+async def test_the_date_of_a_version_comes_from_the_look_up_where_the_page_lacks_it_and_mends_an_old_row(
+    pipeline: Opened, store: Store
+) -> None:
+    async def dates() -> list[tuple[Any, ...]]:
+        return list(map(tuple, await it.sql("select version, released_at from app_version_history order by version")))
+
+    async with crawling(pipeline) as it:
+        store.lookup = found(version="3.4")
+        store.page = page(versions=(Version("3.4"), Version("3.3")))
+        await enrich(APP)
+        assert await dates() == [("3.3", None), ("3.4", None)]
+
+        store.lookup = found(version="3.4", version_released="2025-12-20 08:00:00")
+        store.page = page(versions=(Version("3.4"), Version("3.3", "2025-11-01 00:00:00")))
+        await enrich(APP)
+        assert await dates() == [("3.3", "2025-11-01 00:00:00"), ("3.4", "2025-12-20 08:00:00")]
+
+
+async def test_the_category_of_a_page_in_another_language_replaces_none_that_is_known(
+    pipeline: Opened, store: Store
+) -> None:
+    async with crawling(pipeline) as it:
+        store.lookup, store.page = found(), page(genre="Finanzen")
+        await enrich(APP)
+        assert (await row_of(it)).primary_genre == "Finanzen"
+        store.lookup = found(genre="Finance")
+        await enrich(APP)
+        store.lookup = found()
+        await enrich(APP)
+        assert (await row_of(it)).primary_genre == "Finance"
+
+
+@pytest.mark.spec("B3-04")
+async def test_a_histogram_is_asked_for_only_where_the_page_shows_none(pipeline: Opened, store: Store) -> None:
+    async with crawling(pipeline) as it:
+        store.ratings = Ratings(10, (1, 0, 2, 3, 4))
+        store.page = page(ratings=Ratings(15, (1, 2, 3, 4, 5)))
+        await enrich(APP)
+        assert (store.count("ratings"), (await row_of(it)).rating_histogram) == (0, "[1,2,3,4,5]")
+        store.page = page()
+        await enrich(APP)
+        assert (store.count("ratings"), (await row_of(it)).rating_histogram) == (1, "[1,0,2,3,4]")
+        store.page = GONE
+        await enrich(APP)
+        assert store.count("ratings") == 2
+
+
 @pytest.mark.spec("B3-05")
 async def test_a_page_without_purchases_says_so_and_one_that_was_not_read_says_nothing(
     pipeline: Opened, store: Store

@@ -35,6 +35,7 @@ def whole_store(path: str) -> bytes:
     endpoints = {
         "/search?": shape("search.json"),
         "/lookup?": shape("portfolio.json"),
+        "mostRecent/xml": shape("reviews.xml"),
         "customerreviews": shape("reviews.json"),
         "/rss/": shape("chart.json"),
         "/app/": page(),
@@ -72,7 +73,7 @@ async def test_only_the_page_is_asked_for_under_a_name() -> None:
     host = Host(whole_store)
     async with opened(host, Settings(page_user_agent="Ledger/1 (+https://ledger.example)")) as store:
         await ask_everything(store)
-        assert store.skipped == {"chart": 2, "search": 2, "page": 7, "reviews": 2, "hints": 1, "genres": 1}
+        assert store.skipped == {"chart": 2, "search": 2, "page": 7, "reviews": 1, "hints": 1, "genres": 1}
 
     named = {asked.path: asked.headers.get("user-agent") for asked in host.asked}
     assert len(named) == 9  # the two look-ups of one id are the same request
@@ -90,7 +91,8 @@ async def test_the_name_on_pages_is_an_honest_one_unless_it_is_left_out() -> Non
 
 
 async def test_the_storefront_is_chosen_by_a_header_where_only_that_counts() -> None:
-    host = Host(whole_store)
+    german = page(shape("page.json").replace(b'"storefront":"us"', b'"storefront":"de"'))
+    host = Host(lambda path: german if "/app/" in path else whole_store(path))
     async with opened(host, Settings(country="de", language="de-DE")) as store:
         await store.ratings(17)
         await store.hints("bud")
@@ -285,6 +287,30 @@ async def test_the_page_of_another_app_is_put_aside_and_fetched_again_next_time(
         host.answer = whole_store
         assert (await store.page(POCKET_LEDGER)).title == "Pocket Ledger: Budget"
     assert len(host.asked) == 2
+
+
+async def test_a_page_of_another_country_is_gone_rather_than_read_or_asked_for_again() -> None:
+    german = page(shape("page.json").replace(b'"storefront":"us"', b'"storefront":"de"'))
+    host = Host(lambda path: german)
+    async with opened(host) as store:
+        with pytest.raises(ps.Gone, match="answered for the store of 'de' instead of 'us'") as error:
+            await store.page(POCKET_LEDGER)
+        assert error.value.facts["reason"] == "wrong_country"
+        assert not kept(f"app/{POCKET_LEDGER}/page.html")
+    async with opened(host, Settings(country="de")) as store:
+        assert (await store.page(POCKET_LEDGER)).title == "Pocket Ledger: Budget"
+
+
+@pytest.mark.fault("F50")
+async def test_a_page_that_robots_txt_disallows_is_read_only_where_the_settings_say_so() -> None:
+    host = Host(whole_store, robots=b"User-agent: *\nDisallow: /*/app/\n")
+    async with opened(host) as store:
+        with pytest.raises(ps.Permanent, match="disallowed by the robots.txt"):
+            await store.page(POCKET_LEDGER)
+        assert await store.search("budget")  # searches are no pages
+        assert not [asked for asked in host.asked if "/app/" in asked.path]
+    async with opened(host, Settings(robots=False)) as store:
+        assert (await store.page(POCKET_LEDGER)).title == "Pocket Ledger: Budget"
 
 
 @pytest.mark.spec("A9-05")

@@ -14,7 +14,7 @@ from penstock_systems.appstore.enrich.outbound import Outbound
 from penstock_systems.appstore.enrich.parts import Answer, Part, Parts
 from penstock_systems.appstore.outside import feeding, searching, store
 from penstock_systems.appstore.store.client import AppStore
-from penstock_systems.appstore.store.facts import Found, Review
+from penstock_systems.appstore.store.facts import Found, PageFacts, Ratings, Review
 
 PART_SECONDS = 50.0  # of one part, with the wait for its turn: less than an item may take altogether
 REVIEWS_A_PAGE = 50
@@ -53,12 +53,12 @@ beside = AppStore(
 
 
 async def ask(track_id: int, *, refresh: bool) -> Parts:
-    """The look-up, the page with the purchases on it, the ratings and the reviews. What one lacks takes nothing from the
-    others."""
+    """The look-up, the page with the purchases on it, the reviews, and the ratings where the page does not show them. What
+    one lacks takes nothing from the others."""
     async with asyncio.TaskGroup() as tasks:
         lookup = tasks.create_task(_part(lambda: ahead.get(track_id)))
         page = tasks.create_task(_part(lambda: _within(lambda: store.page(track_id, refresh=refresh))))
-        ratings = tasks.create_task(_part(lambda: _within(lambda: store.ratings(track_id))))
+        ratings = tasks.create_task(_part(lambda: _ratings(track_id, page)))
         reviews = tasks.create_task(_part(lambda: _reviews(track_id, lookup)))
     return Parts(lookup.result(), page.result(), ratings.result(), reviews.result())
 
@@ -74,6 +74,12 @@ async def _part(asked: Callable[[], Awaitable[Answer | None]]) -> Part[Answer]:
 async def _within(asked: Callable[[], Awaitable[Answer]]) -> Answer:
     async with outbound:
         return await asked()
+
+
+async def _ratings(track_id: int, page: asyncio.Task[Part[PageFacts]]) -> Ratings | None:
+    """Those of the page. Only where it shows none is the store asked for them."""
+    shown = (await asyncio.shield(page)).value
+    return shown.ratings if shown and shown.ratings else await _within(lambda: store.ratings(track_id))
 
 
 async def _reviews(track_id: int, lookup: asyncio.Task[Part[Found]]) -> tuple[Review, ...] | None:

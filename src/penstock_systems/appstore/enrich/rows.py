@@ -31,7 +31,8 @@ def registry_row(parts: Parts, now: str) -> Row:
         "seller_name": found.developer or page.developer,
         "average_rating": _first(found.score, page.average, rated.average if rated else None),
         "rating_count": _first(found.ratings, rated.total if rated else None),
-        "primary_genre": found.genre or page.genre,
+        "primary_genre": found.genre,
+        "page_genre": page.genre,  # in the language of the page, so it counts only where nothing else is known
         "price": found.price,
         "formatted_price": found.formatted_price,
         "artwork_url": found.icon,
@@ -85,11 +86,14 @@ def review_rows(track_id: int, parts: Parts, now: str) -> list[Row]:
 
 
 def version_rows(track_id: int, parts: Parts) -> list[Row]:
-    """The page has the history; a look-up knows the newest."""
+    """The page has the history; a look-up knows the newest, whose date and notes fill what the page lacks."""
     found, page = parts.lookup.value, parts.page.value
-    versions = list(page.versions) if page else []
+    versions = {each.version: each for each in page.versions} if page else {}
     if found is not None and found.version:
-        versions.append(Version(found.version, found.version_released, found.release_notes))
+        shown = versions.get(found.version, Version(found.version))
+        versions[found.version] = Version(
+            found.version, shown.released or found.version_released, shown.notes or found.release_notes
+        )
     return [
         {
             "track_id": track_id,
@@ -97,7 +101,7 @@ def version_rows(track_id: int, parts: Parts) -> list[Row]:
             "released_at": each.released,
             "notes": _short(each.notes),
         }
-        for each in first_by(versions, lambda each: each.version)[:VERSIONS_MAX]
+        for each in list(versions.values())[:VERSIONS_MAX]
     ]
 
 

@@ -19,10 +19,10 @@ insert into app_registry (
 )
 values (
   :track_id, :bundle_id, coalesce(:track_name, 'Unknown'), coalesce(:seller_name, 'Unknown'), :average_rating,
-  coalesce(:rating_count, 0), :primary_genre, :price, :formatted_price, :artwork_url, :track_view_url, :description,
-  :release_date, :version, :content_rating, :languages, :developer_id, :developer_website, :subtitle, :screenshots,
-  :rating_histogram, :similar_apps, :in_app_purchases, :iap_scraped_at, :iap_scrape_status, 'enrichment', :now, :now,
-  :now, :source, :attempts, :next_enrich_at, :error
+  coalesce(:rating_count, 0), coalesce(:primary_genre, :page_genre), :price, :formatted_price, :artwork_url, :track_view_url,
+  :description, :release_date, :version, :content_rating, :languages, :developer_id, :developer_website, :subtitle,
+  :screenshots, :rating_histogram, :similar_apps, :in_app_purchases, :iap_scraped_at, :iap_scrape_status, 'enrichment',
+  :now, :now, :now, :source, :attempts, :next_enrich_at, :error
 )
 on conflict (track_id) do update set
   bundle_id = coalesce(excluded.bundle_id, app_registry.bundle_id),
@@ -30,7 +30,7 @@ on conflict (track_id) do update set
   seller_name = coalesce(:seller_name, app_registry.seller_name),
   average_rating = coalesce(excluded.average_rating, app_registry.average_rating),
   rating_count = coalesce(:rating_count, app_registry.rating_count),
-  primary_genre = coalesce(excluded.primary_genre, app_registry.primary_genre),
+  primary_genre = coalesce(:primary_genre, app_registry.primary_genre, :page_genre),
   price = coalesce(excluded.price, app_registry.price),
   formatted_price = coalesce(excluded.formatted_price, app_registry.formatted_price),
   artwork_url = coalesce(excluded.artwork_url, app_registry.artwork_url),
@@ -98,7 +98,9 @@ where excluded.reviewed_at > app_reviews.reviewed_at
 VERSION = """
 insert into app_version_history (track_id, version, released_at, notes)
 values (:track_id, :version, :released_at, :notes)
-on conflict do nothing
+on conflict (track_id, version) do update set released_at = excluded.released_at
+where app_version_history.released_at is null
+and excluded.released_at is not null
 """
 MENTION = """
 insert into app_keyword_mentions (track_id, keyword, field, count)

@@ -52,6 +52,7 @@ class Pages(Protocol):
         bypass: bool = False,
         good: Callable[[Any], bool] | None = None,
         headers: Mapping[str, str] | None = None,
+        robots: bool = False,
         refusals: Set[int] = ...,
     ) -> Answer: ...
 
@@ -174,12 +175,12 @@ class AppStore:
 
     async def _page(self, track_id: int, refresh: bool) -> PageFacts:
         read: list[Read[PageFacts]] = []
-        wrong: list[ps.Unparsable] = []
+        wrong: list[ps.Permanent] = []
 
         def good(page: Answer) -> bool:
             try:
-                read.append(parse_page(page.body, track_id))
-            except ps.Unparsable as error:
+                read.append(parse_page(page.body, track_id, country=self._country))
+            except (ps.Unparsable, ps.Gone) as error:
                 wrong.append(error)
                 return False
             return True
@@ -191,11 +192,14 @@ class AppStore:
                 bypass=refresh,
                 good=good,
                 headers={"Accept-Language": self._language},
+                robots=self._settings.robots,
                 refusals=TOO_FAST,
             )
         except ps.Unparsable as error:
             if not wrong:
                 raise
+            if isinstance(wrong[-1], ps.Gone):
+                raise wrong[-1] from None
             raise ps.Unparsable(f"{wrong[-1]} {error}", **{**error.facts, **wrong[-1].facts}) from error
         return self._kept("page", read[-1])
 

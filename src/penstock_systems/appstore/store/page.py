@@ -24,10 +24,13 @@ def page_key(track_id: int) -> str:
     return f"app/{track_id}/page.html"
 
 
-def parse_page(body: bytes, track_id: int) -> Read[PageFacts]:
-    """What the page says about this app. A page about another app, or about nothing, is Unparsable."""
+def parse_page(body: bytes, track_id: int, *, country: str | None = None) -> Read[PageFacts]:
+    """What the page says about this app. A page about another app, or about nothing, is Unparsable.
+
+    The store may send a caller on to the country that the caller's address is of. What is said there is about another
+    store, and asking again leads there again: with `country` such a page is Gone."""
     if (data := script_of(body, DATA)) is not None:
-        return parse_data(data, track_id)
+        return parse_data(data, track_id, country)
     if (shoebox := script_of(body, SHOEBOX)) is not None:
         return parse_shoebox(shoebox, track_id)
     read = parse_markup(body, track_id)

@@ -31,6 +31,7 @@ _TEMPLATE = re.compile(r"\{w\}x\{h\}(?:\{c\})?\.\{f\}")
 
 class _Intent(msgspec.Struct):
     id: Any = None
+    storefront: Any = None
 
 
 class _Shelves(msgspec.Struct):
@@ -66,7 +67,7 @@ class _Shelf(msgspec.Struct):
     see_all: Any = msgspec.field(default=None, name="seeAllAction")
 
 
-def parse_data(script: bytes, track_id: int) -> Read[PageFacts]:
+def parse_data(script: bytes, track_id: int, country: str | None = None) -> Read[PageFacts]:
     """What the script says, if it says it about this app: pages of other apps come under its address too."""
     what = f"The data in the page of app {track_id}"
     script = script.strip()
@@ -74,9 +75,21 @@ def parse_data(script: bytes, track_id: int) -> Read[PageFacts]:
     parts, _ = each(root.data[:PARTS_MAX], _Part)
     for _, part in parts:
         if identity(part.intent.id) == track_id:
+            _check_country(part.intent.storefront, track_id, country)
             return _Reading(part.data, track_id).facts()
     told = ", ".join(str(identity(part.intent.id)) for _, part in parts) or "nothing that can be read"
     raise ps.Unparsable(f"{what} is about {told}.", reason="wrong_app", track_id=track_id)
+
+
+def _check_country(shown: object, track_id: int, country: str | None) -> None:
+    """A page that does not say whose it is, is believed."""
+    if country is not None and isinstance(shown, str) and shown.casefold() != country:
+        raise ps.Gone(
+            f"The page of app {track_id} was answered for the store of {shown!r} instead of {country!r}: the store goes by "
+            "the caller's address. Run from that country, or set country in [systems.appstore].",
+            reason="wrong_country",
+            track_id=track_id,
+        )
 
 
 class _Reading:

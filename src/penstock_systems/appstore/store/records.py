@@ -16,7 +16,7 @@ from penstock_systems.appstore.store.values import identity, moment, price, star
 LANGUAGES_MAX = 200
 SCREENSHOTS_MAX = 50
 VERSION_CHARACTERS_MAX = 50
-RECORDS_KEPT, RECORD_BYTES_KEPT = 5_000, 8_000  # read in brief: forty megabytes at most
+RECORDS_KEPT, RECORD_BYTES_KEPT = 4_000, 16_000  # read in brief: a real record has some 9,500 bytes
 
 
 class Record(msgspec.Struct, rename="camel"):

@@ -12,19 +12,25 @@ PRICE_MAX = 1e9  # a million euros is some ten thousand million in no currency o
 
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?")
+# What a page's script makes of a date: Thu Oct 01 2026 06:49:33 GMT+0000, and often the zone's name after it.
+_SCRIPT_DATE = re.compile(
+    r"[A-Z][a-z]{2} ([A-Z][a-z]{2} [0-9]{2} [0-9]{4} [0-9:]{8}) GMT([+-][0-9]{4})(?: \(.{0,60}\))?"
+)
 _LINKED_ID = re.compile(r"/id([0-9]{1,19})(?![0-9])")
 # Digits with what stores put between them: full stop, comma, apostrophes, blanks, and the Arabic marks.
 _GROUPED = re.compile("[0-9](?:[.,'\u2019 \u00a0\u2009\u202f\u066b\u066c]?[0-9])*")
 _SEPARATORS = re.compile("[^0-9]")
 YEARS = (1970, 2199)
+TIME_CHARACTERS = (10, 100)
+ROUNDING = 1e-3  # a count that is this close to a whole number is one: pages show 2000234.9999999998
 
 
 def whole(value: object, *, low: int = 0, high: int = ID_MAX) -> int | None:
-    """A whole number, also where it is written as text or with a point and zeros."""
+    """A whole number, also where it is written as text, with a point and zeros, or with the rounding error of a float."""
     if isinstance(value, str) and _DIGITS.fullmatch(stripped := value.strip()):
         number = int(stripped)
-    elif isinstance(value, float) and isfinite(value) and value.is_integer():
-        number = int(value)
+    elif isinstance(value, float) and isfinite(value) and abs(value - round(value)) <= ROUNDING:
+        number = round(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
     else:
@@ -87,11 +93,18 @@ def count(text: str) -> int | None:
 
 
 def moment(value: object) -> str | None:
-    """A time as the tables keep it, in UTC: 2026-01-31 08:00:00. A day alone is its first moment."""
-    if not isinstance(value, str) or not 10 <= len(value) <= 40:
+    """A time as the tables keep it, in UTC: 2026-01-31 08:00:00. A day alone is its first moment.
+
+    Read are ISO 8601 and the dates of JavaScript, which product pages show."""
+    if not isinstance(value, str) or not TIME_CHARACTERS[0] <= len(value) <= TIME_CHARACTERS[1]:
         return None
     try:
-        read = datetime.fromisoformat(value.strip())
+        text = value.strip()
+        script = _SCRIPT_DATE.fullmatch(text)
+        if script:
+            read = datetime.strptime(script[1] + script[2], "%b %d %Y %H:%M:%S%z")
+        else:
+            read = datetime.fromisoformat(text)
         # The first and the last year overflow when they are moved to UTC.
         at = read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError):
