@@ -305,7 +305,7 @@ async def test_a_page_of_another_country_is_gone_rather_than_read_or_asked_for_a
 async def test_a_page_that_robots_txt_disallows_is_read_only_where_the_settings_say_so() -> None:
     host = Host(whole_store, robots=b"User-agent: *\nDisallow: /*/app/\n")
     async with opened(host) as store:
-        with pytest.raises(ps.Permanent, match="disallowed by the robots.txt"):
+        with pytest.raises(ps.Permanent, match=r"disallowed by the robots\.txt"):
             await store.page(POCKET_LEDGER)
         assert await store.search("budget")  # searches are no pages
         assert not [asked for asked in host.asked if "/app/" in asked.path]
