@@ -19,8 +19,7 @@ import apsw
 
 from bench.appstore_process import given, tell
 from bench.appstore_rows import APP_COLUMNS, Calendar, Rows, Size, Values
-from penstock.cli.operating import progress
-from penstock.cli.output import Output
+from penstock.cli.output import Output, progress
 from penstock.testing import TestApp, run
 from penstock_systems.appstore.stages import app
 

@@ -20,8 +20,7 @@ from bench.appstore_enrich import started
 from bench.appstore_fill import FILE
 from bench.appstore_process import given, peak_mb, resident_mb, tell, told
 from bench.report import Bar, Report, Row, table
-from penstock.cli.operating import progress
-from penstock.cli.output import Output
+from penstock.cli.output import Output, progress
 from penstock.cli.worker import GARBAGE_THRESHOLD
 from penstock_systems.appstore.app import app, db, settings, web
 from penstock_systems.appstore.stages import app as staged

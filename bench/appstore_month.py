@@ -40,8 +40,7 @@ from bench.appstore_price import (
 from bench.appstore_process import given, tell, told
 from bench.appstore_rows import Calendar, Size
 from bench.report import Bar, Report, Row, number, table
-from penstock.cli.operating import progress
-from penstock.cli.output import Output
+from penstock.cli.output import Output, progress
 from penstock.model.prices import GROSS, Usage, cost
 from penstock.testing import run
 from penstock_systems.appstore.app import db, html_cache

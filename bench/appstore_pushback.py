@@ -17,8 +17,7 @@ from bench.appstore_pipeline import Pipeline, pipeline
 from bench.appstore_process import given, tell, told
 from bench.appstore_rows import Size
 from bench.report import Bar, Report, Row, table
-from penstock.cli.operating import progress
-from penstock.cli.output import Output
+from penstock.cli.output import Output, progress
 from penstock.testing import run
 from penstock_systems.appstore.app import app, db
 from penstock_systems.standins.appstore import FIRST_DAY, Manners

@@ -30,8 +30,7 @@ from bench.place import Place, in_file
 from bench.plot import Line, Panel, draw
 from bench.report import ROOT, Bar, Report, Row, size_of, table
 from bench.workflows_penstock import ENDED
-from penstock.cli.operating import progress
-from penstock.cli.output import Output
+from penstock.cli.output import Output, progress
 from penstock.cli.worker import GARBAGE_THRESHOLD
 from penstock.config import Config
 from penstock.contracts.faults import NoFaults

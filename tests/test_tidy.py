@@ -55,9 +55,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "routes", "stores"},
     "errors": ENGINE | CONCEPTS | USERS,  # every error that a program may catch
     PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes"},
+    # What a command or a page shows: rows that are read from a database, and how each value is written.
+    "views": ENGINE | CONCEPTS | USERS | {"app", "config", "stores", "storage"},
     "web": ENGINE | CONCEPTS | USERS | {"app", "routes", PUBLIC},
-    "cli": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "logs", "moving", "stores", "web", PUBLIC},
-    "commands": {"cli", "data", "model"},  # what a system's own commands are written with
+    "cli": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "logs", "moving", "stores", "views", "web", PUBLIC},
+    "commands": {"cli", "data", "model", "views"},  # what a system's own commands are written with
     "testing": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "stores", "web", "cli", PUBLIC},
     "__main__": {"cli"},
 }
@@ -73,7 +75,7 @@ PUBLIC_MODULES = {
 }  # what a system may import from
 PUBLIC_LAYERS = {name.removeprefix("penstock.") for name in PUBLIC_MODULES}
 # All in virtual time.
-MAY_IMPORT_TESTING = {f"src/penstock/cli/{command}.py" for command in ("run", "simulate", "trial")}
+MAY_IMPORT_TESTING = {f"src/penstock/cli/{command}.py" for command in ("readiness", "run", "simulate")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool"}
 # Layers that may use only these libraries; the others may use any but a database driver.
@@ -98,7 +100,12 @@ AMBIENT = re.compile(
     r"|random\.(?!Random$)\w+"
     r"|uuid\.uuid[1467]"
 )
-MAY_READ_AMBIENT = ("src/penstock/runtime/clock.py", "src/penstock/testing/loop.py", "src/penstock/cli/")
+MAY_READ_AMBIENT = (
+    "src/penstock/runtime/clock.py",
+    "src/penstock/testing/loop.py",
+    "src/penstock/cli/",
+    "src/penstock/views/observer.py",
+)
 
 SQL_CALLS = {"execute", "executemany", "executescript"}
 # Files and batches have methods of these names too, so here the text has to look like SQL.

@@ -1,35 +1,42 @@
-"""What the commands of a system are written with: how a command speaks, and how it opens a database.
+"""What the commands of a system are written with: how a command answers, and how it opens a database.
 
 A package offers its commands under the entry point group `penstock.commands`: a name, and a click command or group.
 """
 
 from __future__ import annotations
 
-from penstock.cli.operating import confirm, operating, refuse, show_help, yes_option
-from penstock.cli.output import NotFound, Output, fill, money_shown, plain, printable, table
-from penstock.cli.target import OnlyReading, Target, database_option, find, reading
+from penstock.cli.command import Command, Noun, confirm, opened_app, operating, refuse, this_output, yes_option
+from penstock.cli.output import Answer, NotFound, Output, Verbatim, fill, plain, table
+from penstock.cli.target import database_option, find, reading
 from penstock.data.usage import MonthUsage, month_usage
 from penstock.model.errors import StatementFailed
+from penstock.views.observer import Observer, Target
+from penstock.views.view import printable, usd_text
 
 __all__ = [
+    "Answer",
+    "Command",
     "MonthUsage",
     "NotFound",
-    "OnlyReading",
+    "Noun",
+    "Observer",
     "Output",
     "StatementFailed",
     "Target",
+    "Verbatim",
     "confirm",
     "database_option",
     "fill",
     "find",
-    "money_shown",
     "month_usage",
+    "opened_app",
     "operating",
     "plain",
     "printable",
     "reading",
     "refuse",
-    "show_help",
     "table",
+    "this_output",
+    "usd_text",
     "yes_option",
 ]

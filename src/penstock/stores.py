@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from penstock.contracts.store import Store
+from penstock.contracts.store import Lookout, Store
 from penstock.model.errors import BadApp, BadConfig
 from penstock.model.redaction import address_shown
+from penstock.storage.sqlite.lookout import FileLookout
 from penstock.storage.sqlite.store import SqliteStore
 
 POSTGRES = ("postgresql://", "postgres://")
@@ -85,3 +86,13 @@ def store_at(address: str, **options: Any) -> Store:
             field="database",
         ) from error
     return PostgresStore(address, **options)
+
+
+def lookout_at(address: str) -> Lookout:
+    if not is_postgres(address):
+        return FileLookout(Path(address).absolute())
+    store_at(address)  # which says what to install where the driver is missing
+    from penstock.storage.postgres.connection import Settings
+    from penstock.storage.postgres.lookout import PostgresLookout
+
+    return PostgresLookout(Settings(address))

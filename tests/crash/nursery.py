@@ -20,7 +20,7 @@ from penstock.storage.postgres.connection import statements
 # All that does not look at the environment, which each child has of its own.
 WARM = (
     "penstock",
-    "penstock.cli.launch",
+    "penstock.cli.run",
     "penstock.cli.worker",
     "penstock.runtime.crashpoints",
     "penstock.storage.postgres.store",

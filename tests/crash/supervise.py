@@ -7,7 +7,7 @@ import os
 import sys
 
 from penstock import logs
-from penstock.cli import launch
+from penstock.cli.run import supervise
 from penstock.config import Config
 from penstock.runtime import supervisor
 from penstock.runtime.events import Events, RowsReturned, WorkerDied, WorkerWasKilled
@@ -38,7 +38,7 @@ def main() -> int:
     logs.attach(events, config.log)
     for kind in (RowsReturned, WorkerDied, WorkerWasKilled):
         events.subscribe(lambda event: journal.note(event.name, **event.facts()), to=kind)
-    return launch.supervise(
+    return supervise(
         "tests.crash.victim:app",
         workers=given.workers,
         grace_seconds=given.grace,

@@ -9,10 +9,11 @@ import pytest
 from rich.console import Console
 
 import penstock as ps
-from penstock.cli.trace import draw
-from penstock.data import tracing
+from penstock.cli.output import draw
+from penstock.cli.trace import drawn
 from penstock.runtime.events import ChainGrewLong
 from penstock.testing import TestApp, virtual
+from penstock.views import trace as tracing
 from tests.flow.shop import Listing, Photo, shop_app
 
 
@@ -197,6 +198,6 @@ async def test_a_long_chain_is_drawn_with_its_depth() -> None:
 
         found = await tracing.trace(app.db, engine.history, tracing.parsed(first), now=now)
         assert found is not None
-        drawn = io.StringIO()
-        draw(found, Console(file=drawn, width=160), now)
-        assert "depth 300" in drawn.getvalue()
+        text = io.StringIO()
+        draw(Console(file=text, width=160), drawn(found, now))
+        assert "depth 300" in text.getvalue()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
-from penstock.data import tracing
 from penstock.model.errors import BadMessage
 from penstock.model.ids import as_text, correlation_of
 from penstock.queues.parcel import Draft, Parcel
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual
+from penstock.views import trace as tracing
 from tests.flow.shop import Listing, Photo, shop_app
 
 OWN = "5f0c954e-6a3c-4f1e-9a52-0a6a3a1c9d11"

@@ -9,12 +9,13 @@ import pytest
 
 import penstock as ps
 from penstock.config import Config
-from penstock.data import reports, tracing
-from penstock.data.traced import Trace
+from penstock.data import reports
 from penstock.model.ids import as_text, from_text
 from penstock.model.times import to_micros
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual
+from penstock.views import trace as tracing
+from penstock.views.chain import Trace
 
 
 class Research(ps.Command):
@@ -111,7 +112,7 @@ async def test_a_trace_has_the_agreed_shape() -> None:
         first = await shop.send(queues["research"], Research(keyword="shoes"))
         began = shop.now
         await shop.advance(minutes=5)
-        shape: dict[str, Any] = (await traced(shop, first)).told()
+        shape: dict[str, Any] = (await traced(shop, first)).facts()
 
     assert list(shape)[:2] == ["correlation_id", "events"]
     assert shape["correlation_id"] == first
@@ -123,12 +124,12 @@ async def test_a_trace_has_the_agreed_shape() -> None:
     assert abs(root["duration_ms"] - 250) < 0.01
     dead = next(event for event in shape["events"] if event["status"] == "dead")
     assert (dead["reason"], dead["resolution"]) == ("permanent", None)
-    assert dead["error"] == "Refused: not this one, token=[redacted] at test_trace.py:53"
+    assert dead["error"] == "Refused: not this one, token=[redacted] at test_trace.py:54"
     waits = shape["events"][-1]
     assert (waits["status"], waits["duration_ms"]) == ("delayed", None)
     assert waits["due"] > waits["at"]
     retried = next(event for event in shape["events"] if event["status"] == "retried")
-    assert retried["error"] == "ValueError: the pen broke at test_trace.py:48"
+    assert retried["error"] == "ValueError: the pen broke at test_trace.py:49"
 
 
 @virtual

@@ -7,11 +7,12 @@ import asyncio
 import pytest
 
 import penstock as ps
-from penstock.data import runs, tracing
-from penstock.data.traced import Trace
 from penstock.model.ids import from_text
 from penstock.model.times import to_micros
 from penstock.testing import TestApp, virtual
+from penstock.views import runs
+from penstock.views import trace as tracing
+from penstock.views.chain import Trace
 from tests.flow.research import Lab
 from tests.flow.shop import Listing
 
@@ -135,4 +136,4 @@ async def test_a_run_is_told_of_by_its_id_also_where_the_history_knows_nothing()
         (1, "run", "proof", "complete"),
         (1, "step", "read", "done"),
     ]
-    assert trace.told()["events"][1]["run"] == "shoes"
+    assert trace.facts()["events"][1]["run"] == "shoes"

@@ -104,7 +104,7 @@ def test_what_is_done_in_the_middle_of_a_backup_is_not_in_it(
 
         yield moved
 
-    monkeypatch.setattr("penstock.cli.backup.progress", meddling)
+    monkeypatch.setattr("penstock.cli.move.progress", meddling)
     monkeypatch.setattr("penstock.moving.copying.TOLD_EVERY", 1)
     monkeypatch.setattr("penstock.moving.files.PAGES", 1)
     file = tmp_path / "backup.db"

@@ -137,8 +137,8 @@ def test_what_paid_calls_cost_stands_beside_the_rest_with_what_is_left(terminal:
     assert terminal("cost", "shop.db", "--json").told["api"] == {**api, "budgets": []}
     shown = terminal("cost", "shop.py").words
     assert "Paid calls $0.05" in shown
-    assert "openai chat 2 0 $0.04 $0.04 of it at most" in shown
-    assert "shop, this day $0.05 of $1.00 $0.95" in shown
+    assert "openai chat 2 0 $0.04 $0.04 at most" in shown
+    assert "shop day $0.05 $1.00 $0.95" in shown
 
 
 def test_where_nothing_is_paid_for_nothing_is_said_about_it(terminal: Terminal, empty_folder: Path) -> None:

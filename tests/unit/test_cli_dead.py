@@ -137,7 +137,7 @@ def test_a_time_that_is_none_ends_with_2(terminal: Terminal, three: Path) -> Non
     said = terminal("dead", "list", "--since", "yesterday")
 
     assert said.code == 2
-    assert "'yesterday' is no time" in said.err
+    assert "'yesterday' is not a time" in said.err
 
 
 def test_causes_are_counted(terminal: Terminal, three: Path) -> None:
@@ -168,7 +168,7 @@ def test_where_nothing_died_it_says_so(terminal: Terminal, shop: Path) -> None:
     worked("lamp")
 
     assert terminal("dead", "list").out == "There are no dead letters.\n"
-    assert terminal("dead", "list", "--queue", "sales").out == "None of the dead letters match.\n"
+    assert terminal("dead", "list", "--queue", "sales").out == "No dead letters match.\n"
     assert terminal("dead", "list", "--json").told == {"dead": []}
 
 
@@ -247,16 +247,17 @@ def test_all_means_all_and_a_limit_is_kept(terminal: Terminal, shop: Path) -> No
     worked(*["cursed"] * 25)
 
     assert terminal("dead", "replay", "--all", "--limit", "3", "shop.py").words == (
-        "3 letters went back. 22 more match: say it again, or add --limit or --all."
+        "Replayed 3 dead letters. 22 more match: repeat the command, or add --limit or --all. See how they fare with: "
+        "penstock dead list"
     )
-    assert terminal("dead", "replay", "--all").out == "22 letters went back.\n"
+    assert "Replayed 22 dead letters." in terminal("dead", "replay", "--all").words
 
 
 @pytest.mark.spec("A3-08")
 def test_named_letters_go_back_once(terminal: Terminal, three: Path) -> None:
     assert terminal("dead", "replay", "1", "3", "shop.db", "--json").told["replayed"] == 2
     assert numbers(terminal) == [2]
-    assert terminal("dead", "replay", "1").out == "0 letters went back. 1 had been dealt with before.\n"
+    assert terminal("dead", "replay", "1").out == "Replayed 0 dead letters. 1 had been resolved before.\n"
     assert ready(terminal) == 2
     assert [letter["resolution"] for letter in listed(terminal, "--all")] == ["replayed", None, "replayed"]
 
@@ -278,7 +279,7 @@ def test_what_went_back_three_times_stays_unless_forced_and_blocks_nobody(termin
 
     told = terminal("dead", "replay", "--all", "--limit", "1", "--json").told
     assert (told["replayed"], told["worn_out"]) == (1, [worn])
-    assert f"{worn}. --force sends them." in terminal("dead", "replay", str(worn)).words
+    assert f"{worn}. Add --force to replay them." in terminal("dead", "replay", str(worn)).words
     assert terminal("dead", "replay", str(worn), "--force", "--json").told["replayed"] == 1
 
 
@@ -425,7 +426,7 @@ def test_more_than_one_is_put_away_only_after_a_yes(
     for which in (["1", "2"], ["--queue", "sales"]):
         said = terminal("dead", "discard", *which, *REASON)
         assert said.code == 2
-        assert "dead letters, and there is nobody to ask. Add --yes" in said.err
+        assert "dead letters, and there is no terminal to ask on. Add --yes" in said.err
     typed(monkeypatch, "n\n", terminal=True)
     assert terminal("dead", "discard", "--queue", "sales", *REASON).code == 130
     assert numbers(terminal) == [1, 2, 3]

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import apsw
 import pytest
 
-from penstock.cli import checkup
+from penstock.cli import doctor
 from penstock.cli.reference import load
 from tests.unit.cli import Terminal
 
@@ -57,14 +57,14 @@ def test_a_sound_database_passes_every_check(terminal: Terminal, shop: Path) -> 
         "locks",
     }
     assert all(status == "ok" for statuses in found.values() for status in statuses)
-    assert "All is well." in terminal("doctor", "shop.py").out
+    assert "all passed." in terminal("doctor", "shop.py").out
 
 
 def test_before_anything_exists_it_says_what_comes_next(terminal: Terminal, shop: Path) -> None:
     assert checks(terminal)["database"] == ["warn"]
     assert "penstock run" in terminal("doctor").words
     assert checks(terminal, "shop.py")["database"] == ["warn"]
-    assert "`penstock run shop.py` makes it" in terminal("doctor", "shop.py").out
+    assert "Create it with: penstock run shop.py" in terminal("doctor", "shop.py").words
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_before_anything_exists_it_says_what_comes_next(terminal: Terminal, shop
     ],
 )
 def test_a_sqlite_with_the_bug_in_its_log_is_refused(version: str, status: str) -> None:
-    assert checkup.sqlite(version).status == status
+    assert doctor.sqlite(version).status == status
 
 
 def test_a_wrong_setting_fails(terminal: Terminal, shop: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_disk_that_is_nearly_full_is_told(
 
 def test_a_network_file_system_is_refused(terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made()
-    monkeypatch.setattr(checkup, "file_system", lambda _: "nfs4")
+    monkeypatch.setattr(doctor, "file_system", lambda _: "nfs4")
 
     assert "fail" in checks(terminal, "shop.db")["disk"]
 
@@ -119,8 +119,8 @@ def test_a_network_file_system_is_refused(terminal: Terminal, shop: Path, monkey
 def test_the_file_system_is_that_of_the_nearest_mount() -> None:
     if not Path("/proc/mounts").exists():
         pytest.skip("only Linux tells")
-    assert checkup.file_system(Path("/proc")) == "proc"
-    assert checkup.file_system(Path("/proc/self")) == "proc"
+    assert doctor.file_system(Path("/proc")) == "proc"
+    assert doctor.file_system(Path("/proc/self")) == "proc"
 
 
 def test_a_log_that_another_program_turned_off_fails(terminal: Terminal, shop: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_log_that_another_program_turned_off_fails(terminal: Terminal, shop: P
 
 
 @pytest.mark.fault("F09")
-@pytest.mark.parametrize("hours, told", [(3, "workers go on from that time"), (300, "has run for an hour")])
+@pytest.mark.parametrize("hours, told", [(3, "workers continue from that time"), (300, "has run for an hour")])
 def test_a_clock_behind_what_was_noted_is_told_with_what_comes_of_it(
     terminal: Terminal, shop: Path, hours: int, told: str
 ) -> None:
@@ -151,9 +151,7 @@ def test_a_clock_that_was_set_back_is_told(terminal: Terminal, shop: Path) -> No
         connection.execute("update penstock_messages set sent_at = sent_at + 7200000000")
 
     assert checks(terminal, "shop.db")["clock"] == ["warn"]
-    assert "1h 59m ahead of this clock" in " ".join(terminal("doctor", "shop.db").out.split()).replace(
-        "2h 0m", "1h 59m"
-    )
+    assert "min ahead of this clock" in terminal("doctor", "shop.db").words
 
 
 def test_counters_that_differ_from_rows_fail_a_deep_look(terminal: Terminal, shop: Path) -> None:

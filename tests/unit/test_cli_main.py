@@ -11,21 +11,27 @@ import click
 import pytest
 
 from penstock.cli import main as cli
-from penstock.cli.main import COMMANDS, penstock
-from penstock.cli.output import Output, age_shown, bytes_shown, exit_code, money_shown
+from penstock.cli.main import COMMANDS, GROUPS, penstock
+from penstock.cli.output import Output, exit_code
 from penstock.model.errors import BadApp, BadConfig, PenstockError, SchemaTooNew, StorageFull
+from penstock.views.view import ago_text, bytes_text, span_text, usd_text
 from tests.unit.cli import PROGRAM, Terminal, environ
 from tests.unit.cli import penstock as run_penstock
 
 CONTEXT = click.Context(penstock)
 
 
-def test_without_arguments_it_gives_a_tour(terminal: Terminal) -> None:
+def test_without_arguments_it_shows_the_commands_by_purpose_with_examples(terminal: Terminal) -> None:
     said = terminal()
 
     assert said.code == 0
+    assert said.out == terminal("--help").out
     assert "penstock run market.py" in said.out
     assert "Exit codes" in said.out
+    assert set(COMMANDS) == {name for commands in GROUPS.values() for name in commands}
+    for purpose, example in GROUPS:
+        assert f"\n{purpose}  (such as {example}):\n" in said.out
+        assert example.split()[1] in COMMANDS
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -36,6 +42,14 @@ def test_the_help_of_every_command_shows_an_example_and_json(terminal: Terminal,
     assert f"Example:\n    penstock {name}" in said.out
     assert "--json" in said.out
     assert "  " + COMMANDS[name].partition(":")[2] in terminal("--help").out
+
+
+def test_every_command_is_on_the_page_of_commands() -> None:
+    page = (Path(__file__).parents[2] / "docs/operate/command-line.md").read_text("utf-8")
+
+    assert [
+        name for name in COMMANDS if f"| `penstock {name} " not in page and f"| `penstock {name}`" not in page
+    ] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -65,7 +79,7 @@ def test_a_wrong_call_ends_with_2_and_says_how_it_goes(terminal: Terminal, argum
     said = terminal(*arguments)
     assert said.code == 2
     assert said.out == ""
-    assert "--help` shows how it is called" in said.err
+    assert " --help\n" in said.err
 
     said = terminal(*arguments, "--json")
     assert said.code == 2
@@ -200,19 +214,15 @@ def test_an_error_shows_no_password_and_moves_no_cursor(capsys: pytest.CaptureFi
 
 
 def test_numbers_are_written_for_people() -> None:
-    assert [bytes_shown(size) for size in (0, 999, 1_000, 12_345_678, 5_600_000_000_000)] == [
+    assert [bytes_text(size) for size in (0, 999, 1_000, 12_345_678, 5_600_000_000_000)] == [
         "0 B",
         "999 B",
         "1.0 KB",
         "12.3 MB",
         "5,600.0 GB",
     ]
-    assert [age_shown(age) for age in (None, 0, 59.4, 61, 3_700, 90_061)] == [
-        "-",
-        "0s",
-        "59s",
-        "1m 1s",
-        "1h 1m",
-        "1d 1h",
-    ]
-    assert [money_shown(usd) for usd in (0, 0.001, 0.01, 1_234.5)] == ["$0.00", "<$0.01", "$0.01", "$1,234.50"]
+    spans = {0: "0 s", 59.4: "59 s", 119: "119 s", 121: "2 min", 7_199: "119 min", 7_300: "2 h", 172_800: "2 days"}
+    assert {seconds: span_text(seconds) for seconds in spans} == spans
+    second = 1_000_000
+    assert [ago_text(at * second, 100 * second) for at in (100, 90, 128)] == ["now", "10 s ago", "in 28 s"]
+    assert [usd_text(usd) for usd in (0, 0.001, 0.01, 1_234.5)] == ["$0.00", "<$0.01", "$0.01", "$1,234.50"]

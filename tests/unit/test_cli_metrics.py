@@ -89,7 +89,7 @@ def test_people_get_two_tables_in_which_no_text_moves_the_cursor(terminal: Termi
 
     assert said.code == 0
     assert "sales in the last 24h" in said.out
-    assert "north 2 3 89.500" in said.words
+    assert "north 2 3 89.5" in said.words
     assert "[bold]south[/]?[31m? 1 5 -" in said.words
     assert "\x1b" not in said.out
     assert "double3" not in said.out

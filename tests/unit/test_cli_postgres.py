@@ -54,7 +54,7 @@ def test_a_process_that_died_is_told_of_and_so_is_a_message_that_vanished(termin
 
 def test_an_old_transaction_is_told_of(terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made()
-    monkeypatch.setattr("penstock.cli.checkup.SNAPSHOT_SECONDS_WARNED", 0.0)
+    monkeypatch.setattr("penstock.cli.doctor.SNAPSHOT_SECONDS_WARNED", 0.0)
     with psycopg.connect(os.environ["PENSTOCK_DATABASE"]) as connection:
         connection.execute("select 1")
 

@@ -152,7 +152,7 @@ def test_one_queue_is_shown_with_depth_settings_and_what_was_tuned(terminal: Ter
     assert told["served_by"] == []
 
     said = terminal("queues", "show", "sales").words
-    assert "2.5 a second (tuned; the app says no limit)" in said
+    assert "2.5 a second (tuned; the app declares no limit)" in said
     assert "No process serves this queue" in said
     assert "penstock dead groups --queue sales" in said
 
@@ -220,7 +220,7 @@ def test_without_a_terminal_a_purge_wants_yes(terminal: Terminal, shop: Path, mo
     said = terminal("queues", "purge", "sales", *more)
 
     assert (said.code, said.out) == (2, "")
-    assert "This would purge 1 message of sales" in said.err
+    assert "This would purge 1 message of queue sales" in said.err
     assert "--yes" in said.err
     assert state(terminal, "sales")["ready"] == 1
 
@@ -235,7 +235,7 @@ def test_on_a_terminal_a_purge_asks(
     said = terminal("queues", "purge", "sales")
 
     assert said.code == code
-    assert "Purge 1 message of sales?" in said.err
+    assert "Purge 1 message of queue sales?" in said.err
     assert state(terminal, "sales")["ready"] == left
 
 
@@ -248,7 +248,7 @@ def test_tuning_one_thing_leaves_the_other_and_auto_gives_it_back(terminal: Term
     assert state(terminal, "sales")["tuned"] == {"parallel": 4, "rate": 0.0}
 
     said = terminal("queues", "tune", "sales", "--parallel", "auto", "--rate", "auto")
-    assert said.out == "sales: parallel as the app says, rate as the app says.\n"
+    assert said.out == "Tuned queue sales: parallel as the app declares, rate as the app declares.\n"
     assert state(terminal, "sales")["tuned"] == {"parallel": None, "rate": None}
 
 
@@ -324,7 +324,7 @@ def test_without_the_app_its_type_is_known_and_its_payload_is_not_checked(termin
         ("sales", "lamp", [], "JSON is not valid at byte 0"),
         ("sales", '{"item": "lamp"}', ["--type", "word"], "'sales' does not accept 'word': it accepts sale"),
         ("sales", '{"type": "word", "payload": {}}', [], "'sales' does not accept 'word': it accepts sale"),
-        ("spoken", '{"text": "hi"}', [], "Say which message it is with --type: it accepts word, phrase"),
+        ("spoken", '{"text": "hi"}', [], "Name the type of the message with --type: it accepts word, phrase"),
         ("anything", "{}", ["--type", "v8"], "cannot be written by hand"),
         ("sales", '{"item": "lamp"}', ["--delay", "soon"], "'soon' is no span of time"),
         ("sales", '{"item": "lamp"}', ["--delay", "99999d"], "A delay of"),
@@ -345,7 +345,7 @@ def test_a_payload_that_is_none_of_its_class_is_refused_by_the_app(terminal: Ter
     said = terminal("queues", "send", "sales", '{"itm": "lamp"}', "shop.py")
 
     assert said.code == 2
-    assert "This is no sale: Object missing required field `item`" in said.err
+    assert "The body is no sale: Object missing required field `item`" in said.err
     assert state(terminal, "sales")["sent"] == 0
 
 
@@ -367,7 +367,7 @@ def test_somebody_who_forgot_the_body_is_not_left_waiting(
     said = terminal("queues", "send", "sales")
 
     assert said.code == 2
-    assert "What is to be sent?" in said.err
+    assert "There is no body to send" in said.err
 
 
 def test_the_same_key_sends_once(terminal: Terminal, market: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.output import exit_code
-from penstock.cli.reference import load, try_out
+from penstock.cli.reference import load
+from penstock.cli.tryout import try_out
 from penstock.model.errors import BadConfig, PenstockError
 from tests.extent import sampled
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cli import launch
+from penstock.cli import run
 from penstock.cli.reference import load
 from tests.extent import sampled
 from tests.unit.cli import PROGRAM, SHOP, Said, Terminal, environ, here, kept_elsewhere, penstock, shop_in
@@ -98,7 +98,7 @@ def test_settings_are_used_where_no_option_says_otherwise(
         given.append({"reference": reference, **options})
         return 0
 
-    monkeypatch.setattr(launch, "supervise", supervise)
+    monkeypatch.setattr(run, "supervise", supervise)
     (shop / "penstock.toml").write_text("workers = 3\ngrace_seconds = 7.5")
 
     assert terminal("run", "shop.py").code == 0
@@ -117,7 +117,7 @@ def test_settings_are_used_where_no_option_says_otherwise(
 def test_the_exit_code_is_that_of_the_supervisor(
     terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "supervise", lambda *_, **__: 3)
+    monkeypatch.setattr(run, "supervise", lambda *_, **__: 3)
 
     assert terminal("run", "shop.py") == Said(3, "", terminal("run", "shop.py").err)
 

@@ -14,10 +14,10 @@ import pytest
 
 from penstock.cli.reference import load
 from penstock.contracts.workers import WorkerRow
-from penstock.data.serving import LiveWorkers, QueueRow
-from penstock.data.why import COUNTED_MAX, NOT_BEGUN, PULLED, Crowd, Finding, held, obstacles
 from penstock.model.pacing import interval_micros
 from penstock.model.row import Row, row_type
+from penstock.views.queues import LiveWorkers, QueueRow
+from penstock.views.why import COUNTED_MAX, NOT_BEGUN, PULLED, Crowd, Finding, held, obstacles
 from tests.unit.cli import Terminal, shop_in
 from tests.unit.test_cli_dead import a_worker, listed
 from tests.unit.test_cli_queues import worked
@@ -91,8 +91,8 @@ def test_a_message_that_nobody_serves_says_so(terminal: Terminal, shop: Path) ->
     assert told["besides"] == told["others"] == []
 
     said = terminal("why", id.replace("-", "")).words
-    assert "No process serves queue sales. `penstock run` starts one." in said
-    assert "nobody can tell" in said
+    assert "No process serves queue sales. Start one with: penstock run APP" in said
+    assert "not known" in said
 
 
 @pytest.mark.spec("A1-29")
@@ -104,8 +104,8 @@ def test_a_delay_has_an_end_and_what_holds_it_then_is_told_besides(terminal: Ter
 
     assert (told["state"], told["when"], told["ahead"]) == ("delayed", told["due"], None)
     assert [each["state"] for each in told["besides"]] == ["paused", "unserved"]
-    assert "in 9m" in terminal("why", id).out
-    assert "besides, paused: Queue sales is paused. `penstock queues resume sales`" in terminal("why", id).words
+    assert "in 9 min" in terminal("why", id).out
+    assert "Also paused: Queue sales is paused. Resume with: penstock queues resume sales" in terminal("why", id).words
 
 
 def test_a_failure_is_told_with_its_attempt_and_its_error(terminal: Terminal, stalled: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_message_that_runs_and_the_one_behind_it_are_told_apart(terminal: Term
     assert (runs["state"], runs["when"]) == ("running", None)
     assert runs["worker"]["pid"] > 0
     assert runs["since"] >= runs["sent_at"]
-    assert "It is cancelled when it has run for 900 s." in shown
+    assert "It is cancelled after 900 s." in shown
     assert waits["state"] == "busy"
     assert waits["reason"] == "All slots of queue sales are busy: 1."
 
@@ -153,7 +153,7 @@ def test_a_worker_that_is_gone_is_named(terminal: Terminal, shop: Path) -> None:
     told = why(terminal, id)
 
     assert told["state"] == "worker_died"
-    assert told["reason"].startswith("Worker 77 had it and is gone")
+    assert told["reason"].startswith("Worker 77 had claimed it and died")
 
 
 def test_a_message_that_a_client_pulled_says_until_when(terminal: Terminal, shop: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_dead_letter_is_named_with_its_reason_and_what_was_done_about_it(termi
     told = why(terminal, first["event_id"])
     assert (told["state"], told["letter"], told["letter_reason"]) == ("dead", 1, "permanent")
     assert told["reason"] == (
-        "It is dead letter 1 (permanent: Gone: nobody sells that at shop.py:17). `penstock dead replay 1` sends it back."
+        "It is dead letter 1 (permanent: Gone: nobody sells that at shop.py:17). Retry it with: penstock dead replay 1"
     )
 
     terminal("dead", "discard", "2", "--reason", "test data")
@@ -351,7 +351,7 @@ def test_a_rate_says_when_one_at_this_place_begins() -> None:
     (finding,) = obstacles(a_row(), a_queue(rate=2.0, next_start=NOW + SECOND), crowd, ONE, ONE, NOW)
 
     assert finding.when == NOW + SECOND + 3 * interval_micros(2.0)
-    assert finding.reason == "Queue sales begins at most 2 a second, and 3 come first."
+    assert finding.reason == "Queue sales starts at most 2 a second, and 3 messages come first."
 
 
 def test_a_batch_says_when_it_goes_without_more() -> None:
@@ -363,14 +363,14 @@ def test_a_batch_says_when_it_goes_without_more() -> None:
 def test_a_count_that_was_cut_says_so() -> None:
     (finding,) = obstacles(a_row(), a_queue(), ALONE._replace(ahead=COUNTED_MAX), ONE, ONE, NOW)
 
-    assert finding.reason == "10,000 or more of queue sales come first."
+    assert finding.reason == "10,000 or more messages of queue sales come first."
 
 
 def test_a_push_back_without_a_charge_is_no_failure() -> None:
     row = a_row(due=NOW + SECOND, error_class="Throttled", error_message="slow down")
     (finding,) = obstacles(row, a_queue(), ALONE, ONE, ONE, NOW)
 
-    assert finding.reason.startswith("It was pushed back, without a charge, and waits for attempt 1 of 3.")
+    assert finding.reason.startswith("It was released uncharged and waits for attempt 1 of 3.")
 
 
 @pytest.mark.parametrize(

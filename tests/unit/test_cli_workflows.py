@@ -128,7 +128,7 @@ def test_a_run_is_shown_in_the_agreed_shape_with_every_step(
         assert "approved waits for a signal until" in found["waits_for"]
 
     said = terminal("workflows", "show", id)
-    assert "research cluster 7: waiting" in said.out
+    assert "research cluster 7  waiting" in said.out
     assert '{"cluster_id":7,"loud":true}' in said.words
     assert "gathered 7" in said.words
     assert "waits until" in said.words
@@ -177,7 +177,7 @@ def test_a_run_is_found_by_its_id_by_that_of_its_message_and_among_several_workf
 
     said = terminal("workflows", "show", "same", "--json")
     assert (said.code, said.error["code"]) == (4, "no_such_run")
-    assert "patient and sleepy. Say which with --workflow." in said.error["message"]
+    assert "patient and sleepy. Name one with --workflow." in said.error["message"]
     assert shown(terminal, "same", "--workflow", "patient")["workflow"] == "patient"
     assert terminal("workflows", "pause", "same", "--workflow", "sleepy", "--json").told["paused"] == ["same"]
     assert terminal("workflows", "show", "same", "--workflow", "research").code == 4
@@ -236,17 +236,15 @@ def test_a_run_is_started_once_under_its_id(lab: Path, terminal: Terminal) -> No
     told = terminal("workflows", "start", "sleepy", "shop.py", "--id", "one", "--json").told
     assert told == {"id": "one", "workflow": "sleepy", "started": False, "state": "waiting"}
     assert "started before and is waiting" in terminal("workflows", "start", "sleepy", "shop.py", "--id", "one").words
-    assert (
-        "begins as soon as a worker" in terminal("workflows", "start", "sleepy", "shop.py", "--priority", "low").words
-    )
+    assert "Started run" in terminal("workflows", "start", "sleepy", "shop.py", "--priority", "low").words
     assert sorted(each["priority"] for each in terminal("workflows", "list", "--json").told["runs"]) == ["high", "low"]
 
 
 @pytest.mark.parametrize(
     "given, told",
     [
-        ("{", "--input is no JSON. The JSON is not valid at byte 1"),
-        ("7", "--input is a number, and a workflow is given one object, by parameter name"),
+        ("{", "--input is not JSON. The JSON is not valid at byte 1"),
+        ("7", "--input is a number; give one object, by parameter name"),
         ("{}", "missing a required argument: 'cluster_id'"),
         ('{"cluster_id": 7, "cluster": 8}', "unexpected keyword argument 'cluster'"),
         ('{"cluster_id": "seven"}', "Expected `int`, got `str`"),
@@ -291,7 +289,7 @@ def test_a_run_hears_a_signal_and_goes_on(lab: Path, terminal: Terminal, target:
     found = shown(terminal, id)
     assert (found["state"], found["result"], found["ended_at"] > found["created_at"]) == ("complete", "yes", True)
     assert "gathered 7" in terminal("workflows", "show", id).words
-    for verb, word in (("signal", "hears nothing any more"), ("pause", "is complete and was not paused")):
+    for verb, word in (("signal", "takes no more signals"), ("pause", "is complete and was not paused")):
         said = terminal("workflows", verb, id, *(["approved"] if verb == "signal" else []), *behind)
         assert (said.code, word in said.words) == (1, True)
     said = terminal("workflows", "signal", id, "approved", "--json")
@@ -302,7 +300,7 @@ def test_signals_that_nobody_waited_for_yet_are_shown_and_bad_ones_are_refused(l
     id = started(terminal, "research", input='{"cluster_id": 7}')
     terminal("workflows", "signal", id, "early", "[1]")
     assert [each["name"] for each in shown(terminal, id)["signals"]] == ["early"]
-    assert "not heard yet" in terminal("workflows", "show", id).words
+    assert "unread signals" in terminal("workflows", "show", id).words
     said = terminal("workflows", "signal", id, "approved", "{yes", "--json")
     assert (said.code, said.error["code"]) == (2, "bad_json")
 
@@ -316,10 +314,12 @@ def test_runs_are_paused_resumed_terminated_and_restarted(
         started(terminal, "sleepy", "--id", id)
 
     assert terminal("workflows", "pause", "a", "b", *target, "--json").told == {"paused": ["a", "b"], "refused": []}
-    assert terminal("workflows", "pause", "a", *target).words.startswith("a rests.")  # it does already
+    assert terminal("workflows", "pause", "a", *target).words.startswith("Paused run a.")  # it does already
     assert listed(terminal) == [("b", "paused"), ("a", "paused")]
-    assert "resume a` lets it go on" in terminal("workflows", "show", "a").words
-    assert terminal("workflows", "resume", "a", *target).words == "a goes on."
+    assert "Resume with: penstock workflows resume a" in terminal("workflows", "show", "a").words
+    assert (
+        terminal("workflows", "resume", "a", *target).words == "Resumed run a. Follow with: penstock workflows show a"
+    )
     worked()
     assert listed(terminal) == [("b", "paused"), ("a", "waiting")]
 
@@ -331,7 +331,7 @@ def test_runs_are_paused_resumed_terminated_and_restarted(
 
     told = terminal("workflows", "restart", "a", *target, "--from", "first", "--json").told
     assert told == {"id": "a", "restarted": True, "from": "first"}
-    assert "b is done anew from its beginning" in terminal("workflows", "restart", "b", *target).words
+    assert "Restarted run b from its start" in terminal("workflows", "restart", "b", *target).words
     worked()
     assert listed(terminal) == [("b", "waiting"), ("a", "waiting")]
     assert shown(terminal, "a")["restarts"] == 1
@@ -347,8 +347,8 @@ def test_ids_may_look_like_anything_but_the_last_of_several_may_be_the_app(lab: 
     assert terminal("workflows", "pause", "page.db", "--json").told["paused"] == ["page.db"]
     told = terminal("workflows", "pause", "a/b c", "[7]", "cluster:a", "--json").told
     assert told == {"paused": ["a/b c", "[7]", "cluster:a"], "refused": []}
-    assert "[7], cluster:a go on." in terminal("workflows", "resume", "[7]", "cluster:a", "shop:app").words
-    assert "sleepy [7]: " in terminal("workflows", "show", "[7]").words
+    assert "Resumed 2 runs: [7], cluster:a." in terminal("workflows", "resume", "[7]", "cluster:a", "shop:app").words
+    assert "sleepy [7]" in terminal("workflows", "show", "[7]").words
     assert terminal("workflows", "pause", "cluster:a", "page.db").code == 3  # there is no such database
 
 
@@ -419,9 +419,9 @@ def test_a_trace_is_asked_for_by_the_id_of_a_run_and_has_its_steps(
     assert "2 messages: 2 delayed" in lines[0]
     assert any(line.endswith("run mother of all of family  waiting") for line in lines)
     assert any(line.endswith("child kid  waiting") for line in lines)
-    assert any("run mother of all/kid of research  waiting  due in 59m" in line for line in lines)
+    assert any("run mother of all/kid of research  waiting  due in 59 min" in line for line in lines)
     said = terminal("trace", "nobody")
-    assert (said.code, "nor has a run of a workflow" in said.words) == (2, True)
+    assert (said.code, "no run of a workflow" in said.words) == (2, True)
 
 
 def test_why_tells_what_a_run_waits_for_and_how_it_ended(lab: Path, terminal: Terminal) -> None:
@@ -437,18 +437,18 @@ def test_why_tells_what_a_run_waits_for_and_how_it_ended(lab: Path, terminal: Te
     assert f"Run {made} of research waits: approved waits for a signal until 20" in why(made)[1]
     assert why(made[1:]) == why(made)  # the id of its message
     assert "waits: sleep-1 sleeps until 20" in why("sleepy")[1]
-    assert "waits: anything waits for a signal, without a time-out" in why("patient")[1]
-    assert "step flaky failed and is tried again at 20" in why("trying")[1]
+    assert "waits: anything waits for a signal, without a timeout" in why("patient")[1]
+    assert "step flaky failed and is retried at 20" in why("trying")[1]
     assert "kid waits for its child" in why("family")[1]
     assert why("doomed") == (
         "errored",
         "Run doomed of doomed is errored: StepFailed: Step 'closed' failed: Gone: the shop is closed, token=[redacted] at "
-        "shop.py:57. `penstock workflows show doomed` tells of its steps.",
+        "shop.py:57. See its steps with: penstock workflows show doomed",
     )
-    assert "nobody can tell" in terminal("why", "patient").words
+    assert "not known" in terminal("why", "patient").words
     terminal("workflows", "pause", "patient")
     assert why("patient") == (
         "paused",
-        "Run patient of patient is paused. `penstock workflows resume patient` lets it go on.",
+        "Run patient of patient is paused. Resume it with: penstock workflows resume patient",
     )
     assert terminal("why", "nobody").code == 2

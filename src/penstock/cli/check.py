@@ -1,4 +1,4 @@
-"""`penstock check`: what can be said against an app before it runs. Each check passes, or names the line and the way out."""
+"""`penstock check`: what is wrong with an app, found before it runs. Each finding names the line and what to do."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 import click
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.checkup import DECLARE, undeclared
-from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
+from penstock.cli.command import Command
+from penstock.cli.doctor import DECLARE, undeclared
+from penstock.cli.output import BAD_ANSWER, FINE, Answer, Marked
 from penstock.cli.reference import load
 from penstock.model.errors import BadStatement, PenstockError
 from penstock.readiness import autonomy
 from penstock.readiness.autonomy import Hot, slow
 from penstock.readiness.lints import Finding, counts, fixed_batches, singletons
 from penstock.readiness.topology import loose_ends
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from penstock.views.observer import Target
 
 
 def _tasks(app: App) -> Iterator[Finding]:
@@ -44,14 +43,14 @@ def _queues(app: App) -> Iterator[Finding]:
 
 
 def _undeclared(app: App) -> Iterator[Finding]:
-    found = targets.Target(app.database, app.config, app)
+    found = Target(app.database, app.config, app)
     try:
         if targets.is_there(found):
             with targets.reading(found) as reading:
                 for queue in undeclared(app, reading):
                     yield Finding("", 0, f"Messages wait in a queue that the app does not declare: {queue}.", DECLARE)
     except PenstockError:
-        return  # `penstock doctor` tells what is wrong with a database
+        return  # `penstock doctor` reports what is wrong with a database
 
 
 def _exits(app: App) -> Iterator[Finding]:
@@ -83,14 +82,13 @@ def _open_routes(app: App) -> Iterator[Finding]:
     for route in app.routes.ordered():
         if route.auth is None:
             code = route.function.__code__
-            told = f"{route.method} {route.path} answers anyone: its auth is None."
-            yield Finding(
-                code.co_filename, code.co_firstlineno, told, "Give it a scope or a ps.ServiceKey, or leave it open."
-            )
+            message = f"{route.method} {route.path} answers anyone: its auth is None."
+            fix = "Give it a scope or a ps.ServiceKey, or leave it open."
+            yield Finding(code.co_filename, code.co_firstlineno, message, fix)
 
 
 def _owner(app: App) -> Iterator[Finding]:
-    return autonomy.annotation("owner", app.config.readiness.owner, "who answers for the app", '"market team"')
+    return autonomy.annotation("owner", app.config.readiness.owner, "who is responsible for the app", '"market team"')
 
 
 def _audience(app: App) -> Iterator[Finding]:
@@ -104,13 +102,13 @@ def _expected(app: App) -> Iterator[Finding]:
 
 
 def _plans(app: App) -> Iterator[Finding]:
-    """On an empty database with the app's tables, which is thrown away."""
+    """Read the plans on an empty database with the app's tables, which is deleted afterwards."""
     if not app.db.hot_queries:
         return
     with TemporaryDirectory(prefix="penstock-check-") as folder:
         before, app.database = app.database, str(Path(folder, "check.db"))
         try:
-            asyncio.run(_made(app))
+            asyncio.run(_open_once(app))
             with closing(apsw.Connection(app.database)) as connection:
                 lists = {str(name) for (name,) in connection.execute(PARTIAL)}
                 yield from slow([Hot(*each) for each in app.db.hot_queries], partial(_plan, connection), lists)
@@ -118,7 +116,7 @@ def _plans(app: App) -> Iterator[Finding]:
             app.database = before
 
 
-async def _made(app: App) -> None:
+async def _open_once(app: App) -> None:
     async with app:
         pass
 
@@ -138,8 +136,8 @@ class _Nothing(dict[str, None]):
 
 
 class Check(NamedTuple):
-    """`loose`: it is asked only of apps that require a trial, because they are let loose by themselves. `note`: its findings
-    are listed, and the check does not fail."""
+    """`loose`: it applies only to apps that require a trial, because they run by themselves. `note`: its findings are listed,
+    and the check does not fail."""
 
     name: str
     look: Callable[[App], Iterator[Finding]]
@@ -158,7 +156,7 @@ CHECKS: dict[str, Check] = {
     "undeclared-queues": Check("Every queue that holds messages is declared", _undeclared),
     "rationale": Check("Every cron task has a reason for its schedule", _reasons),
     "open-routes": Check("Every route asks for a scope or a service key", _open_routes, note=True),
-    "topology": Check("Every message has a sender, a handler and somebody who hears of its death", _queues, loose=True),
+    "topology": Check("Every message has a sender, a handler, and a handler of its dead letters", _queues, loose=True),
     "exit-condition": Check("Every cron task looks before it works", _exits, loose=True),
     "ceiling": Check("Every cron task has a ceiling", _ceilings, loose=True),
     "trial": Check("A trial is declared: output comes before input", _trial, loose=True),
@@ -170,31 +168,35 @@ CHECKS: dict[str, Check] = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("app", metavar="APP")
-@click.pass_obj
-def check(output: Output, app: str) -> int:
+def check(app: str) -> Answer:
     """Check an app before it runs.
 
-    Reads its code, and makes its tables in a database that is thrown away; of its own it reads which queues hold messages.
-    Exit code 1 if anything failed.
+    It reads the code, and creates the tables in a temporary database. In the app's own database it reads which queues hold
+    messages. Exit code 1 if a check failed.
 
-    \b
     Example:
       penstock check market.py
       penstock check package.market:app --json
     """
     checks = list(_checked(load(app)))
     passed = all(each["status"] != "fail" for each in checks)
-    output.show({"passed": passed, "checks": checks}, lambda console: _draw(console, checks))
-    return FINE if passed else BAD_ANSWER
+    return Answer({"passed": passed, "checks": checks}, *map(_mark, checks), code=FINE if passed else BAD_ANSWER)
+
+
+def _mark(each: dict[str, Any]) -> Marked:
+    if each["status"] in ("pass", "skip"):
+        return Marked(each["status"], each["name"] + (f": {each['message']}" if each["message"] else ""))
+    place = f"{each['file']}:{each['line']}: " if each["file"] else ""
+    return Marked(each["status"], each["name"], f"{place}{each['message']}", f"→ {each['fix']}")
 
 
 def _checked(app: App) -> Iterator[dict[str, Any]]:
     nothing = {"file": None, "line": None, "message": "", "fix": ""}
     for id, check in CHECKS.items():
         if check.loose and not app.requires_trial:
-            why = {"message": "asked only of an app that requires a trial"}
+            why = {"message": "only for an app that requires a trial"}
             yield {"id": id, "name": check.name, "status": "skip", **nothing, **why}
             continue
         found = list(check.look(app))
@@ -205,7 +207,7 @@ def _checked(app: App) -> Iterator[dict[str, Any]]:
 
 
 def _modules(app: App) -> list[ModuleType]:
-    """Where the app was written, and whatever else is beside that: its tasks, handlers and objects."""
+    """Return the modules of the app and of its package: its tasks, handlers and objects."""
     own = [module for module in list(sys.modules.values()) if any(each is app for each in vars(module).values())]
     packages = {module.__name__.rpartition(".")[0] for module in own} - {""}
     return [
@@ -213,19 +215,3 @@ def _modules(app: App) -> list[ModuleType]:
         for name, module in sorted(sys.modules.items())
         if module in own or any(name.startswith(f"{package}.") for package in packages)
     ]
-
-
-def _draw(console: Console, checks: list[dict[str, Any]]) -> None:
-    from rich.padding import Padding
-
-    for each in checks:
-        mark = {"pass": "[green]pass[/]", "fail": "[red]fail[/]", "skip": "[dim]skip[/]", "note": "[yellow]note[/]"}[
-            each["status"]
-        ]
-        console.print(f"{mark}  {plain(each['name'])}")
-        if each["status"] == "skip":
-            console.print(Padding(f"[dim]{plain(each['message'])}[/]", (0, 0, 0, 6)))
-        if each["status"] in ("fail", "note"):
-            place = f"{plain(each['file'])}:{each['line']}: " if each["file"] else ""
-            console.print(Padding(f"{place}{plain(each['message'])}", (0, 0, 0, 6)))
-            console.print(Padding(f"→ {plain(each['fix'])}", (0, 0, 0, 6)))

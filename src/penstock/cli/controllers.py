@@ -1,219 +1,142 @@
-"""`penstock controllers`: what each controller does and why, and the levers an operator has: start, stop, reset, tune."""
+"""`penstock controllers` and `penstock paces`: how fast each service is asked and why, and what an operator does about it."""
 
 from __future__ import annotations
-
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from penstock.app import App
-from penstock.cli import target as targets
-from penstock.cli.operating import app_at, operating, refuse, show_help
-from penstock.cli.output import NotFound, Output, age_shown, code_name, fill, plain, table
-from penstock.model.errors import NoSuchController
+from penstock.cli.command import Command, Noun, looking, operating_app, refuse
+from penstock.cli.output import Answer, Facts, Listed, Title, listed
+from penstock.views import paces as view
+from penstock.views.observer import Observer
+from penstock.views.view import View
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-SAID_LINES = 10  # the last changes of pace that are drawn
+TICKS_SHOWN = 10  # the last changes of pace
 
 name_argument = click.argument("name", metavar="NAME")
-app_argument = click.argument("app", metavar="APP")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def controllers(ctx: click.Context) -> None:
-    """Controllers: list, status, start, stop, reset, tune.
+@click.command(cls=Command)
+@looking
+async def paces(observer: Observer) -> Answer:
+    """List paces: the rate of each, the limit that was found, and refusals.
 
-    The app is named too: how a controller decides its pace is declared there.
+    A controller has a pace, and so has each `app.pace(...)` that handlers share. They are saved every half minute. The
+    limit is empty until the service has refused a request for the first time.
 
-    \b
+    Example:
+      penstock paces
+      penstock paces market.db --json
+    """
+    return listed(view.PACES, await view.rows(observer))
+
+
+@click.group(cls=Noun)
+def controllers() -> None:
+    """List controllers, and start, stop, reset or tune one.
+
+    Name the app too: how a controller decides its pace is declared in its code.
+
     Example:
       penstock controllers list market.py
       penstock controllers status prices market.py
       penstock controllers stop prices market.py
     """
-    show_help(ctx)
 
 
 @controllers.command("list")
-@app_argument
-@targets.database_option
-@click.pass_obj
-def list_controllers(output: Output, app: str, database: str | None) -> None:
-    """All controllers of an app, each with its pace and what it has done.
+@operating_app
+async def list_controllers(app: App) -> Answer:
+    """List the controllers of an app, each with its pace and success.
 
-    \b
     Example:
       penstock controllers list market.py
     """
-
-    async def look(opened: App) -> list[dict[str, Any]]:
-        return [await opened.controllers.status(name) for name in sorted(opened.controllers)]
-
-    found = _with_app(app, database, look)
-    output.show({"controllers": found}, lambda console: _draw_all(console, found))
+    return listed(view.CONTROLLERS, await view.controllers(app))
 
 
 @controllers.command()
 @name_argument
-@app_argument
-@targets.database_option
-@click.pass_obj
-def status(output: Output, name: str, app: str, database: str | None) -> None:
-    """One controller: pace, success, totals, and why the pace changed.
+@operating_app
+async def status(app: App, name: str) -> Answer:
+    """Show one controller: pace, success, totals, and why the pace changed.
 
-    It is read from what is saved, and waits for no tick.
+    It is read from what is saved, without waiting for a tick.
 
-    \b
     Example:
       penstock controllers status prices market.py
       penstock controllers status prices market.py --json
     """
-    found = _with_app(app, database, lambda opened: opened.controllers.status(name))
-    output.show(found, lambda console: _draw(console, found))
+    row = await app.controllers.status(name)
+    ticks = View("ticks", view.TICKS, empty="The pace has not changed yet.")
+    parts = "", Facts(view.CONTROLLER, row), "", Listed(ticks, row["ticks"][-TICKS_SHOWN:])
+    return Answer(row, Title(f"{name} ({row['mode']})", view.controller_state(row)), *parts)
 
 
 @controllers.command()
 @name_argument
-@app_argument
-@targets.database_option
-@click.pass_obj
-def start(output: Output, name: str, app: str, database: str | None) -> None:
-    """Run on, or begin: a cooldown ends, and the next tick comes in a second.
+@operating_app
+async def start(app: App, name: str) -> Answer:
+    """Start a controller, or end its cooldown. The next tick follows within a second.
 
-    \b
     Example:
       penstock controllers start prices market.py
     """
-    found = _operate(name, "start", app, database)
-    _say(output, found, f"{name} runs; its next tick is at {found['next_tick_at']}.")
+    row = await app.controllers.operate(name, "start")
+    return Answer(row, f"Started controller {name}. See it with: penstock controllers status {name} APP")
 
 
 @controllers.command()
 @name_argument
-@app_argument
-@targets.database_option
-@click.pass_obj
-def stop(output: Output, name: str, app: str, database: str | None) -> None:
-    """Start no further item. What is under way is finished.
+@operating_app
+async def stop(app: App, name: str) -> Answer:
+    """Stop a controller. It starts no further item; those that run are finished.
 
     It stays stopped over restarts, until it is started.
 
-    \b
     Example:
       penstock controllers stop prices market.py
     """
-    found = _operate(name, "stop", app, database)
-    _say(output, found, f"{name} has stopped. `penstock controllers start {name} {app}` lets it go on.")
+    row = await app.controllers.operate(name, "stop")
+    return Answer(row, f"Stopped controller {name}. Start it with: penstock controllers start {name} APP")
 
 
 @controllers.command()
 @name_argument
-@app_argument
-@targets.database_option
+@operating_app
 @click.option("--keep-stopped", is_flag=True, help="Do not start it if it is stopped.")
-@click.pass_obj
-def reset(output: Output, name: str, app: str, database: str | None, keep_stopped: bool) -> None:
-    """Begin anew, as if it had never run: pace, counts and items set aside.
+async def reset(app: App, name: str, keep_stopped: bool) -> Answer:
+    """Forget the pace, the counts and the items set aside, as if it had never run.
 
-    What a tick under way learns is dropped. A stopped controller starts, unless `--keep-stopped` is given.
+    What a running tick learns is dropped. A stopped controller starts, unless `--keep-stopped` is given.
 
-    \b
     Example:
       penstock controllers reset prices market.py
     """
-    found = _operate(name, "reset", app, database, keep_stopped=keep_stopped)
-    _say(output, found, f"{name} begins anew{'' if found['running'] else ' and is stopped'}.")
+    row = await app.controllers.operate(name, "reset", keep_stopped=keep_stopped)
+    return Answer(row, f"Reset controller {name}. It is {view.controller_state(row)}.")
 
 
 @controllers.command()
 @name_argument
-@app_argument
-@targets.database_option
-@click.option("--rate", type=float, metavar="R", help="A pilot: starts a second at most.")
-@click.option("--parallel", type=int, metavar="N", help="A pilot: items under way at most.")
-@click.option("--batch-size", type=int, metavar="N", help="Zones: items a tick.")
-@click.option("--interval-ms", type=int, metavar="MS", help="Zones: milliseconds between two ticks.")
-@click.pass_obj
-def tune(output: Output, /, name: str, app: str, database: str | None, **given: float | None) -> None:
-    """Set the pace by hand, within its rails and at once.
+@operating_app
+@click.option("--rate", type=float, metavar="R", help="Mode pilot: starts a second at most.")
+@click.option("--parallel", type=int, metavar="N", help="Mode pilot: items that run at once, at most.")
+@click.option("--batch-size", type=int, metavar="N", help="Mode zones: items a tick.")
+@click.option("--interval-ms", type=int, metavar="MS", help="Mode zones: milliseconds between two ticks.")
+async def tune(app: App, name: str, **given: float | None) -> Answer:
+    """Set the pace by hand, within the declared limits and at once.
 
-    A pilot has a rate and a number under way; zones have a batch and an interval. It goes on from there by itself.
+    The mode pilot has a rate and a number of items at once; zones have a batch and an interval. It adapts from there.
 
-    \b
     Example:
       penstock controllers tune prices market.py --rate 2.5
       penstock controllers tune prices market.py --batch-size 10 --interval-ms 30000
     """
     wanted = {key: value for key, value in given.items() if value is not None}
     if not wanted:
-        raise refuse("Say what to tune: --rate and --parallel, or --batch-size and --interval-ms.")
-    found = _operate(name, "tune", app, database, **wanted)
-    params = found["params"]
-    _say(output, found, f"{name}: batch {params['batch_size']}, every {params['interval_human']}.")
-
-
-def _operate(name: str, verb: str, app: str, database: str | None, **wanted: object) -> dict[str, Any]:
-    found: dict[str, Any] = _with_app(app, database, lambda opened: opened.controllers.operate(name, verb, **wanted))
-    return found
-
-
-def _with_app(reference: str, database: str | None, deed: Callable[[App], Awaitable[Any]]) -> Any:
-    found = app_at(reference, database)
-
-    async def operate() -> Any:
-        async with operating(found) as app:
-            return await deed(app)
-
-    try:
-        return asyncio.run(operate())
-    except NoSuchController as error:
-        raise NotFound(str(error), code=code_name(error)) from error
-
-
-def _say(output: Output, told: dict[str, Any], sentence: str) -> None:
-    output.show(told, lambda console: console.print(plain(sentence)))
-
-
-def _draw_all(console: Console, found: list[dict[str, Any]]) -> None:
-    if not found:
-        console.print("The app has no controllers.")
-        return
-    drawn = table(
-        ("controller", "left"), ("mode", "left"), ("does", "left"), ("a minute", "right"), ("success", "right")
-    )
-    rows = [
-        (
-            each["name"],
-            each["mode"],
-            _does(each),
-            f"{each['completions_per_minute']:,.1f}",
-            f"{each['success_rate_pct']:.1f} %",
-        )
-        for each in found
-    ]
-    console.print(fill(drawn, rows))
-
-
-def _does(each: dict[str, Any]) -> str:
-    if not each["running"]:
-        return "stopped"
-    return f"cools down, {each['cooldown_remaining_s']} s left" if each["in_cooldown"] else "runs"
-
-
-def _draw(console: Console, each: dict[str, Any]) -> None:
-    console.print(plain(f"{each['name']} ({each['mode']}): {_does(each)}"))
-    lifetime, rolling = each["lifetime"], each["rolling"]
-    facts = [
-        ("pace", f"{each['rate_per_second']:g} a second, batch {each['current_batch_size']}"),
-        ("rate", f"{each['completions_per_minute']:,.1f} a minute, {each['projected_per_day']:,} a day"),
-        ("success", f"{rolling['success_rate_pct']:.1f} % of {rolling['sample_size']} ({rolling['confidence']})"),
-        ("ever", f"{lifetime['completed']:,} done, {lifetime['failed']:,} failed of {lifetime['dispatched']:,}"),
-        ("last tick", f"{age_shown(each['seconds_since_last_tick'])} ago" if each["last_tick_at"] else "never"),
-        *((said["at"], said["text"]) for said in each["ticks"][-SAID_LINES:]),
-    ]
-    console.print(fill(table(("", "left"), ("", "left")), facts))
+        raise refuse("Nothing to tune. Give --rate and --parallel, or --batch-size and --interval-ms.")
+    row = await app.controllers.operate(name, "tune", **wanted)
+    params = row["params"]
+    done = f"Tuned controller {name}: {params['batch_size']:,} at once, every {params['interval_human']}."
+    return Answer(row, f"{done} Undo with: penstock controllers reset {name} APP")

@@ -1,48 +1,124 @@
-"""`penstock doctor`: looks at the machine, the settings and a database, and says what to do about what is wrong."""
+"""`penstock doctor`: checks the machine, the settings and a database, and says what to do about each problem."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
 
+import apsw
 import click
 
-from penstock.cli import checkup
+from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.checkup import Check
-from penstock.cli.output import BAD_ANSWER, FINE, Output, plain
+from penstock.cli.command import Command
+from penstock.cli.output import BAD_ANSWER, FINE, Answer, Marked
+from penstock.config import FILE, Config
+from penstock.data import overview
 from penstock.model.errors import PenstockError, StoreUnavailable
+from penstock.model.forecast import Level
+from penstock.runtime.clock import BELIEVED_MICROS
+from penstock.runtime.worker import LOG_BYTES_WARNED
+from penstock.storage.presence import is_locked
+from penstock.storage.sqlite.bell import folder_for
+from penstock.views.observer import Observer, Target
+from penstock.views.view import bytes_text, counted, span_text
 
-if TYPE_CHECKING:
-    from rich.console import Console
+PYTHON_LEAST = (3, 11)
+FREE_LEAST, FREE_ENOUGH = 100_000_000, 1_000_000_000
+BUILT = 1_767_225_600  # 2026-01-01: a clock before that is wrong
+AHEAD_SECONDS_MOST = 60.0
+CONNECTIONS_WARNED = 0.8  # of those that a server gives out
+SNAPSHOT_SECONDS_WARNED = 600.0
+SOCKET_PATH_MAX = 100
+DECLARE = "Declare the queue again until it is empty, or delete its messages: penstock queues purge NAME"
+REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "fuse.s3fs", "afs", "ceph", "glusterfs"}
 
-MARKS = {"ok": "[green]ok[/]  ", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
+QUICK = "select quick_check as answer from pragma_quick_check limit 5"
+DEEP = "select integrity_check as answer from pragma_integrity_check limit 5"
+NEWEST = """
+select max(at) as at
+from (
+  select max(started_at) as at from penstock_workers
+  union all
+  select max(at) from penstock_sizes
+  union all
+  select cast(value as bigint) from penstock_facts where name = 'seen_at'
+  union all
+  select sent_at from (select sent_at from penstock_messages order by seq desc limit 1) as newest
+) as times
+"""
+SERVER = """
+select
+  current_setting('server_version') as version,
+  current_setting('fsync') as fsync,
+  cast(current_setting('max_connections') as bigint) as most,
+  (select count(*) from pg_stat_activity where backend_type = 'client backend') as used,
+  (
+    select cast(max(extract(epoch from clock_timestamp() - xact_start)) as double precision)
+    from pg_stat_activity
+    where pid <> pg_backend_pid()
+    and backend_type = 'client backend'
+  ) as oldest
+"""
+# No message vanishes: what the counters say is waiting or dead is what there is.
+UNBALANCED = """
+select queue
+from (
+  select queue, sent - acked - dead - purged - expired as waiting, dead from penstock_counters
+  union all
+  select queue, -1, 0 from penstock_messages
+  union all
+  select queue, 0, -1 from penstock_dead where resolution is null
+) as entries
+group by queue
+having sum(waiting) <> 0 or sum(dead) <> 0
+limit 100
+"""
 
 
-@click.command()
+class Check(NamedTuple):
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    message: str
+    fix: str = ""
+
+
+@click.command(cls=Command)
 @targets.target_argument
 @targets.database_option
 @click.option("--deep", is_flag=True, help="Read everything: indexes too, and whether each message is accounted for.")
-@click.pass_obj
-def doctor(output: Output, target: str | None, database: str | None, deep: bool) -> int:
-    """Find out what is wrong.
+def doctor(target: str | None, database: str | None, deep: bool) -> Answer:
+    """Check the machine, the settings and a database, and say what to do.
 
-    Looks at versions, settings, the disk, the file and the processes that use it. Each line is ok, warn or fail, with
-    the way out. Changes nothing, and may be run beside workers. Exit code 1 if anything failed.
+    It checks versions, settings, the disk, the file and the processes that use it. It changes nothing, and may run beside
+    workers. Exit code 1 if a check failed.
 
-    \b
     Example:
       penstock doctor
       penstock doctor market.py --deep
     """
     checks = _examine(target, database, deep)
-    failed = any(check.status == "fail" for check in checks)
-    told = {"passed": not failed, "checks": [check._asdict() for check in checks]}
-    output.show(told, lambda console: _draw(console, checks))
-    return BAD_ANSWER if failed else FINE
+    failed, warned = (sum(check.status == status for check in checks) for status in ("fail", "warn"))
+    facts = {"passed": not failed, "checks": [check._asdict() for check in checks]}
+    marks = [
+        Marked(f"{check.status:<4}", f"{check.name:<9} {check.message}", *([f"→ {check.fix}"] if check.fix else []))
+        for check in checks
+    ]
+    count = counted(len(checks), "check")
+    total = f"{count}, {failed} failed, {counted(warned, 'warning')}." if failed or warned else f"{count}, all passed."
+    return Answer(facts, *marks, "", total, code=BAD_ANSWER if failed else FINE)
 
 
 def _examine(target: str | None, database: str | None, deep: bool) -> list[Check]:
-    checks = list(checkup.machine())
+    checks = list(machine())
     if any(check.name == "config" and check.status == "fail" for check in checks):
         return checks
     try:
@@ -50,31 +126,215 @@ def _examine(target: str | None, database: str | None, deep: bool) -> list[Check
     except StoreUnavailable as error:
         return [*checks, Check("database", "warn", str(error), targets.NEXT_STEP)]
     except PenstockError as error:
-        return [*checks, Check("app", "fail", str(error), "Put it right, or look at the database alone: `--database`.")]
+        return [*checks, Check("app", "fail", str(error), "Correct it, or check the database alone with --database.")]
     if found.file is not None:
-        checks += checkup.surroundings(found.file)
+        checks += surroundings(found.file)
     if found.app is not None and _is_missing(found):
-        fix = f"`penstock run {target}` makes it."
+        fix = f"Create it with: penstock run {target}"
         return [*checks, Check("database", "warn", f"There is no database {found.database} yet.", fix)]
-    return [*checks, *checkup.database(found, deep=deep)]
+    return [*checks, *database_checks(found, deep=deep)]
 
 
-def _is_missing(found: targets.Target) -> bool:
+def _is_missing(found: Target) -> bool:
     try:
         return not targets.is_there(found)
     except PenstockError:
-        return False  # there is something, and what is wrong with it is told
+        return False  # it is there, and the checks say what is wrong with it
 
 
-def _draw(console: Console, checks: list[Check]) -> None:
-    from rich.padding import Padding
+def machine() -> Iterator[Check]:
+    """Check what needs no database."""
+    python = f"Python {platform.python_version()}"
+    if sys.version_info[:2] >= PYTHON_LEAST:
+        yield Check("python", "ok", python)
+    else:
+        yield Check("python", "fail", f"{python} is too old.", "Install Python 3.11 or newer.")
+    yield sqlite(apsw.sqlite_lib_version())
+    now = time.time()
+    if now < BUILT:
+        yield Check("clock", "fail", f"The clock shows {time.ctime(now)}.", "Set it: due times depend on it.")
+    try:
+        Config.load()
+        named = os.environ.get("PENSTOCK_CONFIG") or (FILE if Path(FILE).exists() else None)
+        yield Check("config", "ok", f"{named} is valid." if named else f"No {FILE}: every setting has its default.")
+    except (PenstockError, OSError) as error:
+        yield Check("config", "fail", str(error), "Correct the file, or remove it: every setting has a default.")
 
-    for check in checks:
-        console.print(f"{MARKS[check.status]}  [bold]{check.name:<9}[/] {plain(check.message)}")
-        if check.fix:
-            console.print(Padding(f"→ {plain(check.fix)}", (0, 0, 0, 16), expand=False))
-    failed = sum(check.status == "fail" for check in checks)
-    warned = sum(check.status == "warn" for check in checks)
-    console.print(
-        f"\n{len(checks)} checks, {failed} failed, {warned} to look at." if failed or warned else "\nAll is well."
+
+def sqlite(version: str) -> Check:
+    """Several connections on one log, as Penstock has them, could corrupt it before 3.51.3; 3.52.0 was withdrawn."""
+    parts = tuple(int(part) for part in version.split("."))
+    if (3, 51, 3) <= parts < (3, 52) or parts >= (3, 53):
+        return Check("sqlite", "ok", f"SQLite {version}, with the fix for the WAL-reset bug.")
+    return Check("sqlite", "fail", f"SQLite {version} may corrupt a file.", "pip install --upgrade apsw")
+
+
+def surroundings(database: Path) -> Iterator[Check]:
+    """Check the disk and the folders of a database file."""
+    folder = database.absolute().parent
+    if not folder.is_dir():
+        yield Check("folder", "fail", f"{folder} does not exist.", f"mkdir -p {folder}")
+        return
+    if not os.access(folder, os.W_OK):
+        yield Check("folder", "fail", f"{folder} cannot be written.", "Change its rights: SQLite keeps its log there.")
+    kind = file_system(folder)
+    if kind in REMOTE:
+        yield Check("disk", "fail", f"{folder} is on {kind}, a network file system.", "Move it to a local disk.")
+    free = shutil.disk_usage(folder).free
+    if free < FREE_ENOUGH:
+        status: Literal["warn", "fail"] = "fail" if free < FREE_LEAST else "warn"
+        yield Check("disk", status, f"{bytes_text(free)} free beside {database.name}.", "Free some space.")
+    else:
+        yield Check("disk", "ok", f"{bytes_text(free)} free beside {database.name}.")
+    yield _sockets(database)
+
+
+def file_system(folder: Path) -> str:
+    """Return the kind of file system, where the system says (Linux)."""
+    try:
+        mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return ""
+    inside = [(point, kind) for point, kind in mounts if folder.is_relative_to(point)]
+    return max(inside, key=lambda mount: len(mount[0]), default=("", ""))[1]
+
+
+def _sockets(database: Path) -> Check:
+    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    fix = (
+        "Set XDG_RUNTIME_DIR to a short path of your own. Without it workers notice each other's sends a second later."
     )
+    try:
+        folder = folder_for(database) if database.exists() else Path(base)
+        writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError as error:
+        return Check("sockets", "warn", f"Workers cannot wake each other in {base}: {error}.", fix)
+    if not writable or len(str(folder)) + len("/1000000") > SOCKET_PATH_MAX:
+        return Check("sockets", "warn", f"Workers cannot wake each other in {folder}: no rights or too long.", fix)
+    return Check("sockets", "ok", f"Workers wake each other in {folder}.")
+
+
+def database_checks(target: Target, *, deep: bool) -> Iterator[Check]:
+    """Check the content, beside running workers."""
+    try:
+        with targets.reading(target) as reading:
+            version = reading.lookout.schema_version()
+            yield Check("database", "ok", f"{target.database} opens, schema {version}.")
+            if target.file is None:
+                yield from _server(reading)
+            else:
+                yield from _file(target.file, reading, deep)
+            yield from _balance(reading) if deep else ()
+            yield from _size_and_time(target, reading)
+            if target.app is not None:
+                yield _queues(undeclared(target.app, reading))
+            yield from _processes(reading)
+            if target.file is not None:
+                yield from _locks(target.file, reading)
+    except PenstockError as error:
+        yield Check("database", "fail", str(error), str(error.facts.get("hint") or "See docs/operate/running.md."))
+
+
+def _file(path: Path, reading: Observer, deep: bool) -> Iterator[Check]:
+    began = time.monotonic()
+    answers = [row.answer for row in reading.read(DEEP if deep else QUICK)]
+    took = f"({time.monotonic() - began:.1f} s)"
+    if answers != ["ok"]:
+        fix = "Stop all workers, keep the file, and restore the last backup."
+        yield Check("integrity", "fail", f"The file is damaged: {'; '.join(answers)}.", fix)
+        return
+    yield Check("integrity", "ok", f"{'Every index and table' if deep else 'Every page'} is sound {took}.")
+    yield Check("journal", "ok", "Write-ahead logging is on.")
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size > LOG_BYTES_WARNED:
+        fix = "Another program holds a read transaction open on the file; end it."
+        yield Check("log", "warn", f"{log.name} has grown to {bytes_text(log.stat().st_size)}.", fix)
+    if not Path(f"{path}-reserve").exists():
+        fix = "A worker reserves it when it starts, if there is room."
+        yield Check("reserve", "warn", "No space is reserved for settling messages when the disk is full.", fix)
+
+
+def _server(reading: Observer) -> Iterator[Check]:
+    (row,) = reading.read(SERVER)
+    yield Check("server", "ok", f"PostgreSQL {row.version}.")
+    if row.fsync == "off":
+        fix = "Turn `fsync` on, unless the data may be lost in a power failure."
+        yield Check("server", "warn", "It acknowledges commits that are not on the disk.", fix)
+    if row.used >= row.most * CONNECTIONS_WARNED:
+        fix = "A worker uses up to seven. Raise `max_connections`, or run fewer workers."
+        yield Check("server", "warn", f"{row.used} of {row.most} connections are in use.", fix)
+    if (row.oldest or 0) > SNAPSHOT_SECONDS_WARNED:
+        fix = "Rows that it can still see cannot be vacuumed. End that session (`pg_stat_activity` shows it)."
+        yield Check("snapshot", "warn", f"A transaction has been open for {span_text(row.oldest)}.", fix)
+
+
+def _balance(reading: Observer) -> Iterator[Check]:
+    unbalanced = [row.queue for row in reading.read(UNBALANCED)]
+    if unbalanced:
+        fix = "This is a bug. Keep the database, and report it."
+        yield Check("balance", "fail", f"Counters and rows differ: {', '.join(unbalanced)}.", fix)
+    else:
+        yield Check("balance", "ok", "Every message that was sent is accounted for.")
+
+
+def _size_and_time(target: Target, reading: Observer) -> Iterator[Check]:
+    now = reading.now()
+    cap = target.config.limits.database_bytes_max
+    size = asyncio.run(overview.size(reading, reading.lookout.size_bytes(), cap_bytes=cap, now=now))
+    if size.level is not Level.OK:
+        yield Check(
+            "size", "warn", str(size), "Prune or archive old rows (`db.prune`, `db.archive`), or raise the cap."
+        )
+    off = (now - time.time_ns() // 1_000) / 1_000_000
+    if abs(off) > AHEAD_SECONDS_MOST:
+        fix = "Due times follow the server's clock. Correct this one: its logs have other times."
+        yield Check("clock", "warn", f"This clock and the server's differ by {span_text(abs(off))}.", fix)
+    (newest,) = reading.read(NEWEST)
+    ahead = ((newest.at or 0) - now) / 1_000_000
+    if ahead > AHEAD_SECONDS_MOST:
+        fix = "Correct the clock if it is wrong. " + (
+            "If not, workers continue from that time, slowly, until the clock has caught up."
+            if ahead * 1_000_000 <= BELIEVED_MICROS
+            else "If not, a worker that has run for an hour makes waiting messages due that much sooner."
+        )
+        yield Check("clock", "warn", f"The database has recorded a time {span_text(ahead)} ahead of this clock.", fix)
+    else:
+        yield Check("clock", "ok", "The clock agrees with the times in the database.")
+
+
+def undeclared(app: App, reading: Observer) -> list[str]:
+    """Return the queues that hold messages and that the app does not declare, with the number of their messages."""
+    states = asyncio.run(overview.queues(reading, now=reading.now()))
+    held = {state.name: state.ready + state.leased + state.delayed for state in states}
+    return [f"{name} ({number:,})" for name, number in held.items() if number > 0 and name not in app.queues]
+
+
+def _queues(found: list[str]) -> Check:
+    if not found:
+        return Check("queues", "ok", "Every queue that holds messages is declared by the app.")
+    return Check(
+        "queues", "warn", f"Messages wait in queues that the app does not declare: {', '.join(found)}.", DECLARE
+    )
+
+
+def _processes(reading: Observer) -> Iterator[Check]:
+    listed = asyncio.run(overview.processes(reading))
+    alive = [worker for worker in listed if reading.is_alive(worker) and worker.runs_handlers]
+    gone = [worker for worker in listed if reading.is_alive(worker) is False]
+    if gone:
+        names = ", ".join(f"{worker.id} (pid {worker.pid})" for worker in gone)
+        fix = "No message is lost: the next worker that starts releases those that they held."
+        yield Check("workers", "warn", f"Died: {names}.", fix)
+    else:
+        yield Check("workers", "ok", f"{counted(len(alive), 'worker')}, no process died.")
+
+
+def _locks(path: Path, reading: Observer) -> Iterator[Check]:
+    prefix = f"{path.name}-worker-"
+    known = {f"{prefix}{worker.id}" for worker in asyncio.run(overview.processes(reading))}
+    files = [each for each in path.absolute().parent.glob(f"{prefix}*") if each.name not in known]
+    left = " ".join(each.name for each in files if not is_locked(each))
+    if left:
+        yield Check("locks", "warn", f"Lock files of ended processes: {left}.", f"rm {left}")
+    else:
+        yield Check("locks", "ok", "No lock file of an ended process.")

@@ -1,4 +1,4 @@
-"""The `penstock` command: finds the command asked for, and turns every failure into a sentence and an exit code."""
+"""The `penstock` command: finds the command that is named, and turns every failure into a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -12,54 +12,58 @@ from typing import Any
 
 import click
 
-from penstock.cli import systems
-from penstock.cli.output import BAD_ANSWER, FINE, INTERRUPTED, USAGE, Output, exit_code
+from penstock.cli.output import BAD_ANSWER, FINE, INTERRUPTED, USAGE, Answer, Output, Verbatim, exit_code
+from penstock.cli.reference import SHIPPED, load_command, system_commands
 from penstock.model.errors import PenstockError
 from penstock.model.limits import near
 
-# Loaded only when they are asked for, so that each starts quickly.
-COMMANDS = {
-    "new": "penstock.cli.new:new",
-    "run": "penstock.cli.run:run",
-    "status": "penstock.cli.status:status",
-    "migrate": "penstock.cli.migrate:migrate",
-    "queues": "penstock.cli.queues:queues",
-    "dead": "penstock.cli.dead:dead",
-    "cron": "penstock.cli.cron:cron",
-    "objects": "penstock.cli.objects:objects",
-    "controllers": "penstock.cli.controllers:controllers",
-    "workflows": "penstock.cli.workflows:workflows",
-    "why": "penstock.cli.why:why",
-    "trace": "penstock.cli.trace:trace",
-    "audit": "penstock.cli.audit:audit",
-    "serve": "penstock.cli.serve:serve",
-    "cost": "penstock.cli.cost:cost",
-    "metrics": "penstock.cli.metrics:metrics",
-    "move": "penstock.cli.move:move",
-    "backup": "penstock.cli.backup:backup",
-    "restore": "penstock.cli.backup:restore",
-    "check": "penstock.cli.check:check",
-    "smoke": "penstock.cli.smoke:smoke",
-    "trial": "penstock.cli.trial:trial",
-    "simulate": "penstock.cli.simulate:simulate",
-    "doctor": "penstock.cli.doctor:doctor",
+# By what one wants, each with an example. A command's module is imported only when the command is asked for.
+GROUPS = {
+    ("Run", "penstock run market.py --reload"): {
+        "new": "new:new",
+        "demo": SHIPPED["demo"],
+        "run": "run:run",
+        "serve": "serve:serve",
+    },
+    ("Look", "penstock status market.py --watch"): {
+        "status": "status:status",
+        "why": "trace:why",
+        "trace": "trace:trace",
+        "paces": "controllers:paces",
+        "objects": "objects:objects",
+        "cost": "cost:cost",
+        "metrics": "metrics:metrics",
+        "graph": "graph:graph",
+        "audit": "audit:audit",
+    },
+    ("Act", "penstock dead replay --queue found --canary"): {
+        "queues": "queues:queues",
+        "dead": "dead:dead",
+        "cron": "cron:cron",
+        "workflows": "workflows:workflows",
+        "controllers": "controllers:controllers",
+    },
+    ("Keep", "penstock backup backups/today.db market.py"): {
+        "migrate": "migrate:migrate",
+        "backup": "move:backup",
+        "restore": "move:restore",
+        "move": "move:move",
+        "doctor": "doctor:doctor",
+    },
+    ("Prove", "penstock check market.py"): {
+        "check": "check:check",
+        "trial": "readiness:trial",
+        "smoke": "readiness:smoke",
+        "simulate": "simulate:simulate",
+    },
 }
-
-TOUR = """\
-Penstock runs durable data pipelines from one Python file and one database.
-
-  1  Write an app        market.py:  app = penstock.App("market"), a queue, a handler
-  2  Run it              penstock run market.py
-  3  Look at it          penstock status market.py
-  4  Why does it wait?   penstock why ID; what became of it: penstock trace ID
-  5  What died?          penstock dead groups, then show, edit, replay, discard
-  6  What it costs       penstock cost market.py
-  7  When in doubt       penstock doctor market.py
-  8  Keep it safe        penstock backup FILE market.py; to PostgreSQL: penstock move
-
-`penstock COMMAND --help` explains each with an example. Every command takes --json.
-Exit codes: 0 fine, 1 the answer is bad, 2 usage or configuration, 3 no database, 4 no such thing, 130 interrupted.
-"""
+COMMANDS = {
+    name: place if "." in place else f"penstock.cli.{place}"
+    for commands in GROUPS.values()
+    for name, place in commands.items()
+}
+TEXT = "Durable data pipelines from one Python file and one database."
+CODES = "0 fine, 1 the answer is bad, 2 usage or configuration, 3 no database, 4 no such thing, 130 interrupted"
 
 
 class Commands(click.Group):
@@ -69,20 +73,25 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        command = _own(cmd_name) if cmd_name in COMMANDS else systems.load(cmd_name)
+        command = _own(cmd_name) if cmd_name in COMMANDS else load_command(cmd_name)
         if command is None:
-            known = near(cmd_name, [*COMMANDS, *systems.named()])
+            known = near(cmd_name, [*COMMANDS, *system_commands()])
             raise click.UsageError(f"There is no command {cmd_name!r}. {known}", ctx)
-        _speak_json(command)
+        _take_json(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Systems are told by their names alone: what they import is no business of who asks for help."""
-        super().format_commands(ctx, formatter)
+        """Write the commands by purpose. Those of systems are named without importing their code."""
+        for (purpose, example), commands in GROUPS.items():
+            with formatter.section(f"{purpose}  (such as {example})"):
+                formatter.write_dl([(name, _own(name).get_short_help_str(200)) for name in commands])
         with formatter.section("Systems"):
-            formatter.write_dl(
-                [(name, f"`penstock {name} --help` tells what it can.") for name in sorted(systems.named())]
-            )
+            systems = sorted(system_commands().keys() - COMMANDS.keys())
+            formatter.write_dl([(name, f"Read what it found: penstock {name} --help") for name in systems])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        formatter.write_text(f"penstock COMMAND --help explains a command, with an example. Exit codes: {CODES}.")
 
 
 def _own(name: str) -> click.Command:
@@ -91,18 +100,16 @@ def _own(name: str) -> click.Command:
     return command
 
 
-def _speak_json(command: click.Command) -> None:
+def _take_json(command: click.Command) -> None:
     """Every command takes `--json`, and so does every verb of a noun."""
     if not any(parameter.name == "as_json" for parameter in command.params):
         command.params.append(_json_option())
     for verb in command.commands.values() if isinstance(command, click.Group) else ():
-        _speak_json(verb)
+        _take_json(verb)
 
 
 def _json_option() -> click.Option:
-    return click.Option(
-        ["--json", "as_json"], is_flag=True, expose_value=False, help="One JSON object on stdout and nothing else."
-    )
+    return click.Option(["--json", "as_json"], is_flag=True, expose_value=False, help="Print one JSON object.")
 
 
 @click.command(
@@ -111,22 +118,21 @@ def _json_option() -> click.Option:
     invoke_without_command=True,
     params=[_json_option()],
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Durable data pipelines from one Python file and one database.",
+    help=TEXT,
 )
 @click.option("--config", metavar="FILE", help="Settings, instead of penstock.toml (or PENSTOCK_CONFIG).")
-@click.option("--version", is_flag=True, help="The version of Penstock, Python and SQLite.")
+@click.option("--version", is_flag=True, help="Print the versions of Penstock, Python and SQLite.")
 @click.pass_context
-def penstock(ctx: click.Context, config: str | None, version: bool) -> None:
-    output: Output = ctx.obj
+def penstock(ctx: click.Context, config: str | None, version: bool) -> Answer | None:
     if config is not None:
         os.environ["PENSTOCK_CONFIG"] = config  # workers, which are processes of their own, read it too
     if version:
-        told = _versions()
-        line = "penstock {penstock} (Python {python}, SQLite {sqlite})".format(**told)
-        output.show(told, lambda console: console.print(line))
-        ctx.exit(FINE)
+        versions = _versions()
+        line = "penstock {penstock} (Python {python}, SQLite {sqlite})".format(**versions)
+        ctx.exit(ctx.obj.answer(Answer(versions, line)))
     if ctx.invoked_subcommand is None:
-        output.show({"commands": list(COMMANDS)}, lambda console: console.print(TOUR, end="", soft_wrap=True))
+        return Answer({"commands": list(COMMANDS)}, Verbatim(ctx.get_help()))
+    return None
 
 
 def _versions() -> dict[str, str]:
@@ -141,18 +147,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(json="--json" in given)
     try:
-        code: Any = penstock.main(args=given, prog_name="penstock", standalone_mode=False, obj=output)
+        answer: Any = penstock.main(args=given, prog_name="penstock", standalone_mode=False, obj=output)
+        code = output.answer(answer) if isinstance(answer, Answer) else answer
         output.out.flush()
         return code if isinstance(code, int) else FINE
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once more at its end.
+        # The reader of the output has seen enough. Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     except click.ClickException as error:
         path = getattr(getattr(error, "ctx", None), "command_path", "penstock")
-        return output.fail(_Usage(error.format_message(), hint=f"`{path} --help` shows how it is called."), USAGE)
+        return output.fail(_Usage(error.format_message(), hint=f"Usage: {path} --help"), USAGE)
     except PenstockError as error:
         return output.fail(error, exit_code(error))
     except Exception as error:
@@ -162,16 +169,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Usage(PenstockError):
-    """The command was called in a way that it does not understand."""
+    """The command cannot be understood."""
 
     code = "usage"
 
 
 class _Bug(PenstockError):
-    """Something nobody thought of."""
+    """A mistake in Penstock."""
 
     code = "internal"
-    hint = "Please report it with what is above."
+    hint = "Please report it with the traceback above."
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`penstock migrate`: which migrations an app's database has, and what is still to be applied."""
+"""`penstock migrate`: the migrations that an app's database has, and those that are pending."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.operating import by_this_user
-from penstock.cli.output import BAD_ANSWER, FINE, Output, fill, plain, table
+from penstock.cli.command import Command, by_this_user
+from penstock.cli.output import BAD_ANSWER, FINE, Answer, Listed, Title
 from penstock.cli.reference import load
 from penstock.data.migrations import apply
 from penstock.model.errors import BadMigration
@@ -22,25 +21,29 @@ from penstock.model.migration import Migration, lint, plan
 from penstock.model.redaction import address_shown
 from penstock.model.statement import one_line
 from penstock.stores import is_postgres
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from penstock.views.observer import Target
+from penstock.views.view import STATE, TEXT, Column, View, counted
 
 APPLIED = "select name, checksum from penstock_migrations order by name"
-LOCK_SECONDS = "set local lock_timeout = '5s'"  # a worker's transaction is not held up for longer
+LOCK_SECONDS = "set local lock_timeout = '5s'"  # a worker's transaction waits no longer
 
 
-@click.command()
+MIGRATIONS = View(
+    "migrations",
+    (Column("name", "migration", TEXT), Column("state", "", STATE)),
+    empty="There are no migrations. Write the first: migrations/0001_start.sql beside the app.",
+)
+
+
+@click.command(cls=Command)
 @click.argument("app", metavar="APP")
-@click.option("--check", is_flag=True, help="Change nothing; exit 1 if anything is pending, 2 if it cannot be applied.")
-@click.pass_obj
-def migrate(output: Output, app: str, check: bool) -> int:
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 if any is pending, 2 if it cannot be applied.")
+def migrate(app: str, check: bool) -> Answer:
     """Apply the SQL files in the migrations folder beside an app.
 
-    Files are applied in the order of their numbers, each once and each in one transaction. A file that was applied must
-    not change: write a new one. `penstock run` does the same when it starts.
+    Files are applied in the order of their numbers, each once and each in one transaction. A file that was applied must not
+    change: write a new one. `penstock run` does the same when it starts.
 
-    \b
     Example:
       penstock migrate market.py --check
       penstock migrate market.py
@@ -58,30 +61,31 @@ def migrate(output: Output, app: str, check: bool) -> int:
     except BadMigration as error:
         raise _located(loaded, error) from error
     left = [name for name in pending if name not in done]
-    told: dict[str, Any] = {
-        "database": address_shown(loaded.database),
+    database, applied = address_shown(loaded.database), [name for name, _ in before]
+    facts = {
+        "database": database,
         "folder": str(loaded.migrations),
-        "applied": [name for name, _ in before] + done,
+        "applied": applied + done,
         "applied_now": done,
         "pending": left,
     }
-    output.show(told, lambda console: _draw(console, told))
-    return BAD_ANSWER if left else FINE
-
-
-def _draw(console: Console, told: dict[str, Any]) -> None:
-    console.print(f"[bold]{plain(told['database'])}[/]  from {plain(told['folder'])}\n")
-    now = set(told["applied_now"])
-    rows = [(name, "applied now" if name in now else "applied") for name in told["applied"]]
-    rows += [(name, "pending") for name in told["pending"]]
-    if rows:
-        console.print(fill(table(("migration", "left"), ("", "left")), rows))
-    else:
-        console.print("There are no migrations. Write the first: migrations/0001_start.sql beside the app.")
+    rows = [{"name": name, "state": "applied"} for name in applied]
+    rows += [{"name": name, "state": "applied now"} for name in done] + [
+        {"name": each, "state": "pending"} for each in left
+    ]
+    after = f"Applied {counted(len(done), 'migration')} to {database}." if done else ""
+    next_step = f"Apply with: penstock migrate {app}" if left else after
+    parts = [
+        Title(f"{database}, from {loaded.migrations}"),
+        "",
+        Listed(MIGRATIONS, rows),
+        *([next_step] if next_step else []),
+    ]
+    return Answer(facts, *parts, code=BAD_ANSWER if left else FINE)
 
 
 def _refuse_problems(app: App) -> None:
-    """Everything that is wrong with the files, at once and with its line: found_in stops at the first."""
+    """Raise BadMigration with every problem in the files and its line: found_in stops at the first."""
     problems = [
         f"{path}:{problem.line}: {problem.message} {problem.fix}".rstrip()
         for path in sorted(app.migrations.glob("*.sql"))
@@ -93,7 +97,7 @@ def _refuse_problems(app: App) -> None:
 
 
 def _try_out(app: App, pending: Sequence[Migration]) -> None:
-    """Run what is pending where nothing stays: in a new SQLite file, or in a transaction that is rolled back."""
+    """Run pending migrations and keep nothing: in a temporary SQLite file, or in a transaction that is rolled back."""
     if is_postgres(app.database):
         try_out(app.database, pending)
         return
@@ -116,7 +120,7 @@ def _located(app: App, error: BadMigration) -> BadMigration:
 
 
 async def _applied(app: App) -> list[tuple[str, str]]:
-    target = targets.Target(app.database, app.config, app)
+    target = Target(app.database, app.config, app)
     if not targets.is_there(target):
         return []
     with targets.reading(target) as reading:

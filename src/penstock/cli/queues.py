@@ -1,237 +1,289 @@
-"""`penstock queues`: what is in each queue, and the levers an operator has: pause, resume, purge, tune, send."""
+"""`penstock queues`: what is in each queue, and what an operator does: pause, resume, purge, tune, send."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import os
+import sys
 
 import click
 
-from penstock.cli import target as targets
-from penstock.cli.one_queue import draw, look, rate_shown, told, told_state
-from penstock.cli.operating import confirm, operating, progress, refuse, show_help, yes_option
-from penstock.cli.output import Output, plain
-from penstock.cli.sending import send
-from penstock.cli.status import all_option, draw_queues
-from penstock.data import overview
-from penstock.data.overview import QueueState
+from penstock.app import App
+from penstock.cli.command import Noun, all_option, confirm, looking, operating, refuse, this_output, yes_option
+from penstock.cli.output import Answer, Facts, Title, listed, progress
+from penstock.model.errors import BadConfig, BadMessage, BadParameter, TooLarge
+from penstock.model.strict_json import BadJson, parse
+from penstock.model.times import parse_span
+from penstock.queues.parcel import Parcel
+from penstock.views import queues as view
+from penstock.views.observer import Observer
+from penstock.views.queues import rate_text
+from penstock.views.view import counted
 
 LOOK_SECONDS = 0.2  # between two looks at how far a purge is
+PRIORITIES = {"high": 0, "normal": 1, "low": 2}
+PLAIN_TYPES = ("text", "bytes")  # bodies that are not JSON
 
 name_argument = click.argument("name", metavar="NAME")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def queues(ctx: click.Context) -> None:
-    """Queues: list, show, pause, resume, purge, send, tune.
+@click.group(cls=Noun)
+def queues() -> None:
+    """List queues, and pause, resume, purge, tune or send to one.
 
-    A queue is named as the app names it. Behind the name may stand the app (market.py) or its database (market.db);
-    without either it is the one that PENSTOCK_DATABASE or penstock.toml names, or the only one in this folder.
+    Behind the name of a queue may stand the app (market.py) or its database (market.db). Without either it is the one that
+    PENSTOCK_DATABASE or penstock.toml names, or the only one in this folder.
 
-    \b
     Example:
       penstock queues list
       penstock queues show found
       penstock queues pause found market.py
       penstock queues send found '{"url": "https://shop.example/"}' market.py
     """
-    show_help(ctx)
-
-
-queues.add_command(send)
-
-
-# -- looking ----------------------------------------------------------------------------------------------
 
 
 @queues.command("list")
-@targets.target_argument
-@targets.database_option
+@looking
 @all_option
-@click.pass_obj
-def list_queues(output: Output, target: str | None, database: str | None, everything: bool) -> None:
-    """All queues with what waits, runs, is delayed or dead.
+async def list_queues(observer: Observer, internals: bool) -> Answer:
+    """List queues: what is ready, leased, delayed and dead.
 
-    Changes nothing. `oldest` is how long the first message that may run has been due.
+    Changes nothing. `oldest` is how long the first ready message has been due.
 
-    \b
     Example:
       penstock queues list
       penstock queues list market.db --json
     """
-    states = asyncio.run(_states(targets.find(target, database)))
-    output.show(
-        {"queues": [told_state(state) for state in states]},
-        lambda console: draw_queues(console, states, everything=everything),
-    )
-
-
-async def _states(found: targets.Target) -> list[QueueState]:
-    with targets.reading(found) as reading:
-        return await overview.queues(reading, now=reading.now())
+    return listed(view.QUEUES, await view.rows(observer), internals=internals)
 
 
 @queues.command()
 @name_argument
-@targets.target_argument
-@targets.database_option
-@click.pass_obj
-def show(output: Output, name: str, target: str | None, database: str | None) -> None:
-    """One queue: its depth, its settings, and who serves it.
+@looking
+async def show(observer: Observer, name: str) -> Answer:
+    """Show one queue: its depth, its settings and the workers that serve it.
 
-    Changes nothing. What an operator has tuned is told beside what the app declares.
-
-    \b
     Example:
       penstock queues show found
       penstock queues show found market.py --json
     """
-    found = asyncio.run(look(targets.find(target, database), name))
-    output.show(told(found), lambda console: draw(console, found))
-
-
-# -- changing ---------------------------------------------------------------------------------------------
+    row = await view.one(observer, name)
+    next_steps = []
+    if row["dead"]:
+        next_steps.append(f"Why messages died: penstock dead groups --queue {name}")
+    if row["paused"]:
+        next_steps.append(f"Resume with: penstock queues resume {name}")
+    elif row["ready"] and not row["served_by"]:
+        next_steps.append("No process serves this queue. Start one with: penstock run APP")
+    return Answer(row, Title(name, "paused" if row["paused"] else ""), "", Facts(view.ONE, row), *next_steps)
 
 
 @queues.command()
 @name_argument
-@targets.target_argument
-@targets.database_option
-@click.pass_obj
-def pause(output: Output, name: str, target: str | None, database: str | None) -> None:
-    """Deliver nothing of a queue until it is resumed.
+@operating
+async def pause(app: App, name: str) -> Answer:
+    """Stop delivering a queue until it is resumed.
 
-    Messages can still be sent. What a worker has taken already is finished. It stays paused over restarts.
+    Messages can still be sent to it. Handlers that run are finished. The pause survives restarts.
 
-    \b
     Example:
       penstock queues pause found
     """
-    asyncio.run(_pause(targets.find(target, database), name, paused=True))
-    _say(output, {"queue": name, "paused": True}, f"{name} is paused. `penstock queues resume {name}` lets it go on.")
+    await (await app.desk()).pause(name)
+    return Answer({"queue": name, "paused": True}, f"Paused queue {name}. Resume with: penstock queues resume {name}")
 
 
 @queues.command()
 @name_argument
-@targets.target_argument
-@targets.database_option
-@click.pass_obj
-def resume(output: Output, name: str, target: str | None, database: str | None) -> None:
+@operating
+async def resume(app: App, name: str) -> Answer:
     """Deliver a paused queue again, at once.
 
-    \b
     Example:
       penstock queues resume found
     """
-    asyncio.run(_pause(targets.find(target, database), name, paused=False))
-    _say(output, {"queue": name, "paused": False}, f"{name} is delivered again.")
-
-
-async def _pause(found: targets.Target, name: str, *, paused: bool) -> None:
-    async with operating(found) as app:
-        desk = await app.desk()
-        await (desk.pause(name) if paused else desk.resume(name))
+    await (await app.desk()).resume(name)
+    return Answer({"queue": name, "paused": False}, f"Resumed queue {name}. See it with: penstock queues show {name}")
 
 
 @queues.command()
 @name_argument
-@targets.target_argument
-@targets.database_option
+@operating
 @yes_option
-@click.pass_obj
-def purge(output: Output, name: str, target: str | None, database: str | None, yes: bool) -> None:
-    """Remove everything that waits in a queue, for good.
+async def purge(app: App, name: str, yes: bool) -> Answer:
+    """Delete every waiting message of a queue.
 
-    What is under way is left to end, and dead letters stay (see `penstock dead`). It is asked for first; `--yes` skips
-    that. Pause the queue before if its senders go on.
+    Handlers that run are finished, and dead letters stay (see `penstock dead`). Pause the queue first if messages are still
+    sent to it.
 
-    \b
     Example:
       penstock queues purge found
       penstock queues purge found --yes --json
     """
-    found = targets.find(target, database)
-    state = asyncio.run(look(found, name)).state
-    waiting = state.ready + state.delayed
-    confirm(output, f"purge {waiting:,} {_messages(waiting)} of {name}", yes=yes)
-    purged = asyncio.run(_purge(output, found, name, waiting))
-    _say(output, {"queue": name, "purged": purged}, f"{purged:,} {_messages(purged)} of {name} purged.")
-
-
-async def _purge(output: Output, found: targets.Target, name: str, waiting: int) -> int:
-    async with operating(found) as app:
-        desk = await app.desk()
-        before = (await desk.backlog(name)).count
-        purging = asyncio.ensure_future(desk.purge(name))
-        with progress(output, f"purging {name}", waiting) as done:
-            while not (await asyncio.wait({purging}, timeout=LOOK_SECONDS))[0]:
-                done(before - (await desk.backlog(name)).count)
-        return await purging
-
-
-def _messages(count: int) -> str:
-    return "message" if count == 1 else "messages"
+    desk, output = await app.desk(), this_output()
+    waiting = (await desk.backlog(name)).count
+    confirm(output, f"purge {counted(waiting, 'message')} of queue {name}", yes=yes)
+    purging = asyncio.ensure_future(desk.purge(name))
+    with progress(output, f"purging {name}", waiting) as moved:
+        while not (await asyncio.wait({purging}, timeout=LOOK_SECONDS))[0]:
+            moved(waiting - (await desk.backlog(name)).count)
+    purged = await purging
+    return Answer({"queue": name, "purged": purged}, f"Purged {counted(purged, 'message')} of queue {name}.")
 
 
 @queues.command()
 @name_argument
-@targets.target_argument
-@targets.database_option
-@click.option("--parallel", metavar="N|auto", help="Handlers at once in each process; auto: as the app says.")
-@click.option("--rate", metavar="R|none|auto", help="Starts a second; none: no limit; auto: as the app says.")
-@click.pass_obj
-def tune(
-    output: Output, name: str, target: str | None, database: str | None, parallel: str | None, rate: str | None
-) -> None:
-    """Set how many run at once and how many start a second.
+@operating
+@click.option("--parallel", metavar="N|auto", help="Handlers at once in each process; auto: as the app declares.")
+@click.option("--rate", metavar="R|none|auto", help="Starts a second; none: no limit; auto: as the app declares.")
+async def tune(app: App, name: str, parallel: str | None, rate: str | None) -> Answer:
+    """Set how many handlers run at once and how many start a second.
 
-    It holds at once in all processes, and over restarts, until it is tuned again. What is not named stays as it is.
-    `auto` gives it back to the app.
+    It takes effect in all processes at once and survives restarts. What is left out stays as it is; `auto` goes back to what
+    the app declares.
 
-    \b
     Example:
       penstock queues tune found --parallel 4
       penstock queues tune found --rate 2.5
       penstock queues tune found --parallel auto --rate auto
     """
     if parallel is None and rate is None:
-        raise refuse("Say what to tune: --parallel, --rate or both.")
-    found = targets.find(target, database)
-    row = asyncio.run(look(found, name)).row
-    wanted = (
-        row.parallel_tuned if parallel is None else _parallel(parallel),
-        row.rate_tuned if rate is None else _per_second(rate),
+        raise refuse("Nothing to tune. Give --parallel, --rate or both.")
+    desk, row = await app.desk(), await view.queue_row(app.db, name)
+    most = row.parallel_tuned if row and parallel is None else _parallel(parallel)
+    starts = row.rate_tuned if row and rate is None else _per_second(rate)
+    await desk.tune(name, parallel=most, rate=starts)
+    parts = [f"parallel {'as the app declares' if most is None else f'{most:,}'}"]
+    parts.append(f"rate {'as the app declares' if starts is None else rate_text(starts)}")
+    back = (
+        ""
+        if most is None and starts is None
+        else f" Undo with: penstock queues tune {name} --parallel auto --rate auto"
     )
-    asyncio.run(_tune(found, name, *wanted))
-    parts = [
-        "parallel " + ("as the app says" if wanted[0] is None else f"{wanted[0]:,}"),
-        "rate " + ("as the app says" if wanted[1] is None else rate_shown(wanted[1])),
-    ]
-    _say(output, {"queue": name, "parallel": wanted[0], "rate": wanted[1]}, f"{name}: {', '.join(parts)}.")
+    return Answer({"queue": name, "parallel": most, "rate": starts}, f"Tuned queue {name}: {', '.join(parts)}.{back}")
 
 
-async def _tune(found: targets.Target, name: str, parallel: int | None, rate: float | None) -> None:
-    async with operating(found) as app:
-        await (await app.desk()).tune(name, parallel=parallel, rate=rate)
-
-
-def _parallel(text: str) -> int | None:
-    if text == "auto":
+def _parallel(text: str | None) -> int | None:
+    if text in (None, "auto"):
         return None
-    if not text.isdecimal():
-        raise refuse(f"{text!r} is no number of handlers. Write --parallel 4, or --parallel auto.")
-    return int(text)
+    if not (text or "").isdecimal():
+        raise refuse(f"{text!r} is not a number of handlers. Write --parallel 4, or --parallel auto.")
+    return int(text or 0)
 
 
-def _per_second(text: str) -> float | None:
-    if text in ("auto", "none"):
-        return None if text == "auto" else 0.0
+def _per_second(text: str | None) -> float | None:
+    if text in (None, "auto", "none"):
+        return 0.0 if text == "none" else None
     try:
-        return float(text)
+        return float(text or "")
     except ValueError:
-        raise refuse(f"{text!r} is no rate. Write --rate 2.5, --rate none or --rate auto.") from None
+        raise refuse(f"{text!r} is not a rate. Write --rate 2.5, --rate none or --rate auto.") from None
 
 
-def _say(output: Output, told: dict[str, Any], sentence: str) -> None:
-    output.show(told, lambda console: console.print(plain(sentence)))
+# -- send -------------------------------------------------------------------------------------------------
+
+
+@queues.command()
+@name_argument
+@click.argument("body", metavar="[BODY]", required=False)
+@operating
+@click.option("--type", "type_", metavar="TYPE", help="The type of the message, where the queue accepts several.")
+@click.option("--delay", metavar="SPAN", help="Deliver it no earlier: 90 (seconds), 5m, 2h30m.")
+@click.option("--priority", type=click.Choice(list(PRIORITIES)), default="normal", show_default=True)
+@click.option("--unique", metavar="KEY", help="Send it once: the same key again adds nothing.")
+async def send(
+    app: App, name: str, body: str | None, type_: str | None, delay: str | None, priority: str, unique: str | None
+) -> Answer:
+    """Send one message to a queue.
+
+    BODY is JSON; `-`, or nothing, reads it from stdin. It is the payload, or an envelope with `type` and `payload`. Name the
+    app (market.py) to check the payload against its class; with the database alone only the type is checked.
+
+    Example:
+      penstock queues send found '{"url": "https://shop.example/"}' market.py
+      penstock queues send found - market.py --delay 5m < page.json
+      penstock queues send notes 'call back' --type text --unique monday
+    """
+    seconds = None if delay is None else _seconds(delay)
+    given = _given(body, app.limits.body_bytes_max)
+    row = await view.queue_row(app.db, name)
+    declared = app.queues.get(name)
+    accepted = list(declared.accepts) if declared and declared.accepts else row.accepted() if row else None
+    content_type, payload = _payload(name, given, type_, accepted)
+    parcel = Parcel(
+        body=payload,
+        content_type=content_type,
+        delay_seconds=seconds,
+        priority=PRIORITIES[priority],
+        unique=unique,
+    )
+    try:
+        pushed = await (await app.desk()).push(name, [parcel], source="cli")
+    except (BadMessage, TooLarge) as error:
+        # It is one message: its place in a batch says nothing.
+        message = str(error).replace("messages[0].body", "The body").replace("messages[0]: ", "")
+        raise BadParameter(message, code="bad_message") from error
+    checked = bool(declared and declared.accepts) or content_type in PLAIN_TYPES
+    facts = {"id": pushed.ids[0], "queue": name, "duplicate": bool(pushed.duplicates), "checked": checked}
+    if pushed.duplicates:
+        return Answer(facts, f"Message {pushed.ids[0]} was sent to queue {name} before; nothing was added.")
+    why = "the app declares no types for this queue" if declared else "no app was named"
+    unchecked = [] if checked else [f"Its payload was not checked, because {why}."]
+    sent = f"Sent message {pushed.ids[0]} to queue {name}. Follow it with: penstock why {pushed.ids[0]}"
+    return Answer(facts, sent, *unchecked)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text) if text.replace(".", "", 1).isdecimal() else parse_span(text)
+    except BadConfig as error:
+        raise refuse(str(error)) from error
+
+
+def _given(body: str | None, bytes_max: int) -> bytes:
+    if body not in (None, "-"):
+        return os.fsencode(body or "")
+    if body is None and sys.stdin.isatty():
+        raise refuse("There is no body to send. Give one, or `-` to type it and end with Ctrl-D.")
+    given = sys.stdin.buffer.read(2 * bytes_max + 1)
+    if len(given) > 2 * bytes_max:
+        raise BadParameter(f"The input is larger than a message may be: {bytes_max:,} bytes.", code="too_large")
+    return given
+
+
+def _payload(name: str, given: bytes, type_: str | None, accepted: list[str] | None) -> tuple[str, object]:
+    """Return the content type and the body. Without its app the queue accepts anything, so the type is checked here."""
+    named = type_ is not None
+    if type_ is None and accepted is not None and len(accepted) == 1:
+        (type_,) = accepted
+    content_type = type_ if type_ in PLAIN_TYPES else "json"
+    body = _json(given) if content_type == "json" else _plain(given, content_type)
+    if not named and isinstance(body, dict) and "type" in body and "payload" in body:
+        type_ = body["type"] if isinstance(body["type"], str) else None
+    elif content_type == "json" and type_ is not None:
+        body = {"type": type_, "payload": body}
+    if accepted is not None and type_ not in accepted:
+        wrong = (
+            "Name the type of the message with --type" if type_ is None else f"Queue {name!r} does not accept {type_!r}"
+        )
+        raise BadParameter(f"{wrong}: it accepts {', '.join(accepted)}. Nothing was sent.", code="bad_message")
+    if type_ == "v8":
+        raise BadParameter("A body of type v8 cannot be written by hand. Nothing was sent.", code="bad_message")
+    return content_type, body
+
+
+def _plain(given: bytes, content_type: str) -> object:
+    if content_type == "bytes":
+        return given
+    try:
+        return given.decode()
+    except UnicodeDecodeError as error:
+        raise BadParameter(f"The body is not text: {error}. Nothing was sent.", code="bad_message") from error
+
+
+def _json(given: bytes) -> object:
+    try:
+        return parse(given)
+    except BadJson as error:
+        hint = 'A body is JSON, in single quotes for the shell: \'{"url": "..."}\'. Plain words need --type text.'
+        raise BadParameter(f"{error} Nothing was sent.", code="bad_message", hint=hint) from error

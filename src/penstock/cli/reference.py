@@ -1,45 +1,36 @@
-"""Finds the app that `module:app` or `path/to/file.py:app` names, and says plainly why there is none.
-
-`python -m penstock.cli.reference REF` tries it out in a process of its own: a supervisor runs no user code.
-"""
+"""Finds the app that `module:app`, `path/to/file.py:app` or the name of a system means, and the commands of systems."""
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import importlib.util
 import os
-import subprocess
 import sys
 import traceback
 from contextlib import redirect_stdout
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
-import msgspec
+import click
 
 from penstock.app import App
-from penstock.cli import systems
-from penstock.cli.output import INTERRUPTED, Output, Told, exit_code
 from penstock.model.errors import BadApp, PenstockError
-from penstock.model.redaction import address_shown
-from penstock.runtime.supervisor import uninterrupted
 
 EXAMPLES = "Write `shop.py`, `shop.py:app`, `package.module:app`, or the name of a system such as `appstore`."
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What there is to know about an app without running it."""
-
-    name: str
-    database: str
-    standins: list[str]  # the modules that can stand in for what is outside
-    awaits_trial: bool  # none has passed, and it requires one
+GROUP = "penstock.commands"
+# The apps of systems, by the name that `penstock run` takes.
+APPS = {"appstore": "penstock_systems.appstore.stages:app"}
+# Commands that come with Penstock, which are there even where the package's entry points are those of an older install.
+SHIPPED = {
+    "demo": "penstock_systems.demo:demo",
+    "appstore": "penstock_systems.appstore.reading.commands:appstore",
+}
 
 
 def load(reference: str) -> App:
-    """The app. What its module prints while it is imported goes to stderr, so that stdout stays the command's own."""
-    place, _, attribute = systems.APPS.get(reference, reference).partition(":")
+    """Return the app. What its module prints while it is imported goes to stderr, so that stdout stays the command's."""
+    place, _, attribute = APPS.get(reference, reference).partition(":")
     if not place:
         raise BadApp(f"{reference!r} names no app. {EXAMPLES}", reference=reference)
     module = load_module(place)
@@ -51,28 +42,8 @@ def load_module(place: str) -> ModuleType:
         return _file(Path(place)) if place.endswith(".py") or os.sep in place else _module(place)
 
 
-def try_out(reference: str) -> Found:
-    """Loads the app, opens its database, applies what is pending and closes it again, all in a process of its own. What
-    is wrong with any of that is told here, once, and not by every worker that would start."""
-    with uninterrupted():
-        asked = subprocess.Popen([sys.executable, "-m", "penstock.cli.reference", reference], stdout=subprocess.PIPE)
-    try:
-        said, _ = asked.communicate()
-    except BaseException:
-        asked.kill()
-        raise
-    try:
-        answer = msgspec.json.decode(said)
-    except msgspec.DecodeError:
-        raise BadApp(f"Importing {reference} ended Python with exit code {asked.returncode}.") from None
-    if "error" in answer:
-        error = answer["error"]
-        raise Told(error["message"], code=error["code"], hint=error["hint"], exit_code=asked.returncode)
-    return msgspec.convert(answer, Found)
-
-
 def is_module(name: str) -> bool:
-    """Whether there is a package or a module of that name; it is not imported."""
+    """Return whether there is a package or a module of that name; it is not imported."""
     top = name.partition(".")[0]
     if top in sys.modules or Path(top).is_dir() or Path(f"{top}.py").is_file():
         return True
@@ -89,7 +60,7 @@ def _file(path: Path) -> ModuleType:
         name = path.stem
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
-        raise BadApp(f"{path} is no Python file. {EXAMPLES}", path=str(path))
+        raise BadApp(f"{path} is not a Python file. {EXAMPLES}", path=str(path))
     sys.path.insert(0, str(path.resolve().parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -119,7 +90,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _broken(name: str, error: BaseException) -> PenstockError:
-    """The user's own error, with the user's own line."""
+    """Return an error that names the line of the user's code."""
     if isinstance(error, PenstockError):
         return error
     if isinstance(error, SystemExit):
@@ -144,10 +115,10 @@ def _apps(module: ModuleType) -> dict[str, App]:
 def _only(module: ModuleType, place: str) -> App:
     apps = _apps(module)
     if not apps:
-        raise BadApp(f"{place} has no app. Make one at its top level: `app = penstock.App('shop')`.", reference=place)
+        raise BadApp(f"{place} has no app. Create one at its top level: `app = penstock.App('shop')`.", reference=place)
     if len(apps) > 1:
         raise BadApp(
-            f"{place} has several apps: {', '.join(apps)}. Say which: `{place}:{next(iter(apps))}`.", reference=place
+            f"{place} has several apps: {', '.join(apps)}. Name one: `{place}:{next(iter(apps))}`.", reference=place
         )
     return next(iter(apps.values()))
 
@@ -157,31 +128,29 @@ def _named(module: ModuleType, place: str, attribute: str) -> App:
     if isinstance(value, App):
         return value
     apps = _apps(module)
-    found = f"It has: {', '.join(apps)}." if apps else "It has none: `app = penstock.App('shop')` makes one."
+    found = f"It has: {', '.join(apps)}." if apps else "It has none: `app = penstock.App('shop')` creates one."
     what = f"is a {type(value).__name__}, not an app" if hasattr(module, attribute) else "does not exist"
     raise BadApp(f"{place}:{attribute} {what}. {found}", reference=f"{place}:{attribute}")
 
 
-async def _open_once(app: App) -> bool:
-    """Whether it waits for a trial."""
-    async with app:
-        return app.requires_trial and not await app.trial.has_passed()
+# -- the commands of systems --------------------------------------------------------------------------------
 
 
-def main() -> int:
-    output = Output(json=True, err=sys.stdout)
+def system_commands() -> dict[str, str]:
+    """Return where each system's commands are, by name. Nothing is imported."""
+    return SHIPPED | {each.name: each.value for each in entry_points(group=GROUP)}
+
+
+def load_command(name: str) -> click.Command | None:
+    """Return the command of that name, None if no system has one."""
+    place = SHIPPED.get(name) or system_commands().get(name)
+    if place is None:
+        return None
+    module, _, attribute = place.partition(":")
     try:
-        app = load(sys.argv[1])
-        with redirect_stdout(sys.stderr):
-            awaits_trial = asyncio.run(_open_once(app))
-    except PenstockError as error:
-        return output.fail(error, exit_code(error))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    modules = [each.module for each in app.standins]
-    output.show(Found(app.name, address_shown(app.database), modules, awaits_trial), lambda _: None)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        command = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise BadApp(f"The commands of the system {name} cannot be loaded from {place}: {error}.") from error
+    if not isinstance(command, click.Command):
+        raise BadApp(f"{place} is not a command, but the system {name} names it as one.")
+    return command

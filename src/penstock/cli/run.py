@@ -1,100 +1,117 @@
-"""`penstock run`: an app's workers under a supervisor, or a whole week of it in virtual time."""
+"""`penstock run`: an app's workers under a supervisor, or a span of virtual time on an empty database."""
 
 from __future__ import annotations
 
-import ctypes
+import asyncio
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import click
 import msgspec
 
 from penstock import logs
-from penstock.cli import launch
-from penstock.cli.output import BAD_ANSWER, FINE, Output, Told, plain
-from penstock.cli.reference import load, try_out
-from penstock.cli.status import draw_queues
+from penstock.cli.command import Command, refuse, this_output
+from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, listed, progress
+from penstock.cli.reference import load
+from penstock.cli.reload import die_with_parent, reloading
+from penstock.cli.tryout import try_out
 from penstock.config import Config
 from penstock.data import overview
 from penstock.gateway.standins import VARIABLE as STANDINS
 from penstock.gateway.standins import mount
 from penstock.model.errors import BadApp
+from penstock.model.limits import LOCAL
 from penstock.model.times import parse_span
+from penstock.runtime.clock import HostClock
+from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events
+from penstock.runtime.supervisor import Supervisor
+from penstock.runtime.surroundings import Surroundings
+from penstock.stores import store_at
+from penstock.views.queues import QUEUES
+from penstock.views.view import counted, span_text
 
 WORKERS_MAX = 256  # more processes than any machine that keeps one SQLite file busy
-PR_SET_PDEATHSIG = 1
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
+STEPS = 200  # of virtual time, between two moves of the bar
+STEP_SECONDS_LEAST = 60.0
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("app", metavar="APP")
-@click.option("--workers", type=click.IntRange(1, WORKERS_MAX), help="Processes that work at the same time.")
-@click.option("--until-idle", is_flag=True, help="Stop when nothing is left that is due.")
-@click.option("--grace", type=click.FloatRange(0, 86_400), metavar="SECONDS", help="What handlers get to finish.")
-@click.option("--standins", is_flag=True, help="Against local stand-ins of what the app talks to.")
+@click.option(
+    "--workers", type=click.IntRange(1, WORKERS_MAX), help="Worker processes, 1 unless penstock.toml says more."
+)
+@click.option("--reload", is_flag=True, help="Restart the workers whenever the code changes, for development.")
+@click.option("--until-idle", is_flag=True, help="Stop when no message is due.")
+@click.option(
+    "--grace", type=click.FloatRange(0, 86_400), metavar="SECONDS", help="Time for handlers to finish on a stop."
+)
+@click.option("--standins", is_flag=True, help="Against local fake servers instead of the outside services.")
 @click.option("--virtual", metavar="SPAN", help="Run so much virtual time (6d) on an empty database, and stop.")
-@click.option("--verbose", is_flag=True, help="Show failures with all their facts and tracebacks.")
 @click.option("--seed", type=int, help="With --virtual: repeat a run exactly.")
-@click.pass_obj
+@click.option("--verbose", is_flag=True, help="Log failures with all their facts and tracebacks.")
 def run(
-    output: Output,
     app: str,
     workers: int | None,
+    reload: bool,
     until_idle: bool,
     grace: float | None,
     standins: bool,
     virtual: str | None,
-    verbose: bool,
     seed: int | None,
-) -> int:
+    verbose: bool,
+) -> Answer | int:
     """Run an app until Ctrl-C.
 
-    APP is a file or a module, and the app's name if there are several: market.py, market.py:app, package.market:app; or
-    the name of a system: appstore. Pending migrations are applied first; an app that requires a trial gets one. Ctrl-C
-    lets running handlers finish; a second one hurries them.
+    APP is a file or a module, and the app's name if there are several: market.py, market.py:app, package.market:app; or the
+    name of a system: appstore. Pending migrations are applied first; an app that requires a trial gets one. Ctrl-C lets
+    running handlers finish; a second one cancels them.
 
-    \b
     Example:
-      penstock run market.py --workers 2
-      penstock run package.market:app --until-idle
+      penstock run market.py --reload
+      penstock run package.market:app --workers 2
       penstock run market.py --virtual 6d --seed 7
       penstock run appstore --standins
     """
+    output = this_output()
     if verbose:
         os.environ[logs.VERBOSE] = "1"
+    if reload:
+        if output.json or virtual is not None or until_idle:
+            raise refuse("--reload runs until Ctrl-C. Leave out --json, --virtual and --until-idle.")
+        given = {"--workers": workers, "--grace": grace, "--standins": standins or None, "--verbose": verbose or None}
+        options = [str(part) for name, value in given.items() if value is not None for part in (name, value)]
+        return reloading(output, app, ["run", app, *(part for part in options if part != "True")])
     if virtual is not None:
-        return _run_virtual(output, app, virtual, seed, standins)
+        return _run_virtual(app, virtual, seed, standins)
     config = Config.load()
     found = try_out(app)
     events = Events()
     logs.attach(events, config.log)
     count = workers or config.workers
     if not output.json:
-        plural = "" if count == 1 else "s"
-        output.err.write(f"{found.name}: {count} worker{plural} on {found.database}. Ctrl-C stops.\n")
+        output.err.write(f"{found.name}: {counted(count, 'worker')} on {found.database}. Ctrl-C stops.\n")
     with ExitStack() as stack:
         if standins:
             if not found.standins:
-                raise BadApp(f"{app} names no stand-ins. Leave `--standins` out.", app=app)
+                raise BadApp(f"{app} declares no fake servers. Leave `--standins` out.", app=app)
             os.environ[STANDINS] = ",".join(stack.enter_context(running(found.standins)))
             stack.callback(os.environ.pop, STANDINS)
-        if found.awaits_trial and not _tried(output, app, standins):
-            raise Told(
+        if found.awaits_trial and not _trial_passes(output, app, standins):
+            raise Reported(
                 f"{found.name} requires a trial, and it did not pass.",
                 code="trial_failed",
-                hint=f"`{' '.join(_trial(app, standins))}` repeats it. `require_trial = false` under [readiness] does "
-                "without.",
+                hint=f"Repeat it with: {' '.join(_trial(app, standins))}. To start without, set `require_trial = false` "
+                "under [readiness].",
                 exit_code=BAD_ANSWER,
             )
-        code = launch.supervise(
+        code = supervise(
             app,
             workers=count,
             grace_seconds=config.grace_seconds if grace is None else grace,
@@ -103,11 +120,33 @@ def run(
             events=events,
         )
     if output.json and code == FINE:
-        output.show({"app": found.name, "database": found.database, "workers": count}, lambda _: None)
+        return Answer({"app": found.name, "database": found.database, "workers": count})
     return code
 
 
-def _tried(output: Output, app: str, standins: bool) -> bool:
+def supervise(
+    reference: str, *, workers: int, grace_seconds: float, until_idle: bool, config: Config, events: Events
+) -> int:
+    """Run until a signal, or until the workers have ended by themselves. Return the exit code."""
+    command = [sys.executable, "-m", "penstock.cli.worker", reference, "--grace", str(grace_seconds)]
+    if until_idle:
+        command.append("--until-idle")
+    clock = HostClock()
+
+    def open_engine(database: str) -> Engine:
+        store = store_at(database, synchronous=config.synchronous)
+        return Engine(None, store, events, LOCAL, Surroundings(clock=clock), lease_longest=0.0)
+
+    async def main() -> int:
+        supervisor = Supervisor(
+            command, workers=workers, grace_seconds=grace_seconds, clock=clock, events=events, open_engine=open_engine
+        )
+        return await supervisor.run()
+
+    return asyncio.run(main())
+
+
+def _trial_passes(output: Output, app: str, standins: bool) -> bool:
     """In a process of its own: the supervisor runs no user code."""
     output.err.write("It requires a trial first: ten items are followed through every stage.\n")
     output.err.flush()
@@ -119,7 +158,10 @@ def _trial(app: str, standins: bool) -> list[str]:
     return ["penstock", "trial", app, *(["--standins"] if standins else [])]
 
 
-def _run_virtual(output: Output, reference: str, span: str, seed: int | None, standins: bool) -> int:
+# -- virtual time -------------------------------------------------------------------------------------------
+
+
+def _run_virtual(reference: str, span: str, seed: int | None, standins: bool) -> Answer:
     from penstock import testing
 
     seconds = parse_span(span)
@@ -131,42 +173,48 @@ def _run_virtual(output: Output, reference: str, span: str, seed: int | None, st
         running = testing.TestApp(app, seed=chosen)
         if standins:
             mount(app.standins, lambda: running.now.timestamp())
+        done, step = 0.0, max(STEP_SECONDS_LEAST, seconds / STEPS)
         async with running:
-            await running.advance(seconds=seconds)
-            now = round(running.now.timestamp() * 1_000_000)
-            states.extend(await overview.queues(app.db, now=now))
+            with progress(this_output(), "virtual time", seconds, span_text) as moved:
+                while done < seconds:
+                    await running.advance(seconds=min(step, seconds - done))
+                    done += step
+                    moved(min(done, seconds))
+            states.extend(await overview.queues(app.db, now=round(running.now.timestamp() * 1_000_000)))
 
-    with TemporaryDirectory(prefix="penstock-virtual-") as folder, chdir(folder):  # what it keeps in files goes with it
+    with TemporaryDirectory(prefix="penstock-virtual-") as folder, chdir(folder):  # with the files that the app writes
         testing.run(main, seed=chosen)
-    told: dict[str, Any] = {"app": app.name, "virtual_seconds": seconds, "seed": chosen}
-    told["queues"] = [msgspec.to_builtins(state) for state in states]
+    rows = [msgspec.to_builtins(state) for state in states]
+    facts = {"app": app.name, "virtual_seconds": seconds, "seed": chosen, "queues": rows}
+    return Answer(
+        facts,
+        Title(f"{app.name}  {span} of virtual time, seed {chosen}"),
+        "",
+        *listed(QUEUES, rows, internals=False).parts,
+    )
 
-    def draw(console: Any) -> None:
-        console.print(f"[bold]{plain(app.name)}[/]  {plain(span)} of virtual time, seed {chosen}\n")
-        draw_queues(console, states, everything=False)
 
-    output.show(told, draw)
-    return FINE
+# -- fake servers -------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def running(modules: Sequence[str], arguments: Sequence[str] = ()) -> Iterator[list[str]]:
-    """Where each listens. They end with the block."""
+    """Start fake servers; yield where each listens. They end with the block."""
     processes: list[subprocess.Popen[str]] = []
     try:
         urls = []
         for module in modules:
             command = [sys.executable, "-u", "-m", module, "--port", "0", *arguments]
-            # A group of its own: Ctrl-C is for the workers, which want to finish what they are doing.
+            # A group of its own: Ctrl-C is for the workers, which finish what they run.
             process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_die_with_parent
+                command, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=die_with_parent
             )
             processes.append(process)
             assert process.stdout is not None
             line = process.stdout.readline()
             found = ADDRESS.search(line)
             if found is None:
-                raise BadApp(f"The stand-in {module} did not say where it listens: {line!r}.", module=module)
+                raise BadApp(f"The fake server {module} did not print where it listens: {line!r}.", module=module)
             urls.append(found[0])
         yield urls
     finally:
@@ -176,9 +224,3 @@ def running(modules: Sequence[str], arguments: Sequence[str] = ()) -> Iterator[l
             process.wait()
             assert process.stdout is not None
             process.stdout.close()
-
-
-def _die_with_parent() -> None:
-    """In the child: who is killed cannot end it. Elsewhere than on Linux it stays, and listens on its port."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""`penstock serve`: an app's queues and database over HTTP, until a signal. It runs no handlers."""
+"""`penstock serve`: an app's routes, queues and database over HTTP, until a signal. It runs no handlers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ import uvicorn
 from penstock import logs
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.output import FINE, INTERRUPTED, Output, plain
+from penstock.cli.command import Command, this_output
+from penstock.cli.output import FINE, INTERRUPTED, Output
 from penstock.cli.reference import load
 from penstock.model.errors import BadConfig
 from penstock.model.redaction import address_shown
+from penstock.views.view import printable
 from penstock.web.connection import CONNECTIONS_MAX, AddressLimit, limited
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, Token, configured, hashed
@@ -29,7 +31,7 @@ PORT_MAX = 65_535
 GRACE_SECONDS = 10  # what requests get to finish in after a signal
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("app", metavar="[APP]", required=False)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -43,16 +45,14 @@ GRACE_SECONDS = 10  # what requests get to finish in after a signal
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="The IP address of a reverse proxy in front, which may hold every connection; can be repeated.",
+    help="The IP address of a reverse proxy in front, which may use every connection; repeatable.",
 )
-@click.pass_obj
-def serve(output: Output, app: str | None, host: str, port: int | None, proxies: tuple[str, ...]) -> int:
-    """Serve an app's queues and database over HTTP until Ctrl-C.
+def serve(app: str | None, host: str, port: int | None, proxies: tuple[str, ...]) -> int:
+    """Serve an app over HTTP until Ctrl-C: its routes, queues and database.
 
-    Handlers run elsewhere: start `penstock run` beside it. Requests need a token: PENSTOCK_TOKEN, or those of
-    penstock.toml. Where there is none, one is made up and shown, but only on an address that nobody else can reach.
+    Handlers do not run here: start `penstock run` beside it. Requests need a token: PENSTOCK_TOKEN, or those of
+    penstock.toml. Without any, one is made for this run and printed, but only on an address that no other machine can reach.
 
-    \b
     Example:
       penstock serve market.py
       PENSTOCK_TOKEN=... penstock serve market.py --host 0.0.0.0 --port 80
@@ -63,27 +63,27 @@ def serve(output: Output, app: str | None, host: str, port: int | None, proxies:
     listening = _listen(host, served.config.port if port is None else port)
     detach = logs.attach(served.events, served.config.log)
     try:
-        return asyncio.run(_serve(output, served, listening, limit, tokens, secret))
+        return asyncio.run(_serve(this_output(), served, listening, limit, tokens, secret))
     finally:
         listening.close()
         detach()
 
 
 def _without_code() -> App:
-    """An app that is only a database: its queues are those that were registered there."""
+    """Return an app without code: its queues are those registered in the database."""
     found = targets.find(None, None)
     return App(found.name, database=found.address, config=found.config)
 
 
 def _tokens(app: App, host: str) -> tuple[list[Token], str | None]:
-    """Who may come in, and the token that was made up for want of one."""
+    """Return the tokens, and the secret of one made for this run if none is configured."""
     tokens = configured(app.config, os.environ)
     if tokens:
         return tokens, None
     if not _is_loopback(host):
         raise BadConfig(
-            f"Nobody but this machine may be served without a token, and {host} can be reached from elsewhere. Set "
-            "PENSTOCK_TOKEN, or list [[tokens]] in penstock.toml.",
+            f"Other machines can reach {host}, and no token is configured. Set PENSTOCK_TOKEN, or list [[tokens]] in "
+            "penstock.toml.",
             field="tokens",
         )
     secret = secrets.token_urlsafe(32)
@@ -111,16 +111,16 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise BadConfig(
-            f"{host} port {port} cannot be listened on: {why}. Choose another with --host and --port.", field="port"
+            f"Cannot listen on {host} port {port}: {why}. Choose another with --host and --port.", field="port"
         ) from error
 
 
 class _Server(uvicorn.Server):
-    """Ends by our signal handlers: its own would end the process as the signal does, not with our exit code."""
+    """Ends by these signal handlers: uvicorn's own would end the process by the signal, not with an exit code."""
 
     interrupted = False
 
-    def obey_signals(self) -> None:
+    def handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
@@ -154,19 +154,21 @@ async def _serve(
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
         )
-        server.obey_signals()
-        _tell(output, app, url, secret)
+        server.handle_signals()
+        _announce(output, app, url, secret)
         await server.serve(sockets=[listening])
     return INTERRUPTED if server.interrupted else FINE
 
 
-def _tell(output: Output, app: App, url: str, secret: str | None) -> None:
-    """Said before the first request can come: a program that started this reads the address and the token here."""
+def _announce(output: Output, app: App, url: str, secret: str | None) -> None:
+    """Write the address and the token before the first request can arrive: a program that started this reads them."""
     if output.json:
-        told = {"app": app.name, "database": address_shown(app.database), "url": url}
-        output.show(told if secret is None else {**told, "token": secret}, lambda _: None)
+        facts = {"app": app.name, "database": address_shown(app.database), "url": url}
+        output.show(facts if secret is None else {**facts, "token": secret}, lambda _: None)
         output.out.flush()
         return
-    output.err.write(f"{plain(app.name)}: serving {plain(address_shown(app.database))} at {url}. Ctrl-C stops.\n")
+    output.err.write(
+        f"{printable(app.name)}: serving {printable(address_shown(app.database))} at {url}. Ctrl-C stops.\n"
+    )
     if secret is not None:
-        output.err.write(f"No token is configured. For this run it is: {secret}\n")
+        output.err.write(f"No token is configured. The token of this run: {secret}\n")

@@ -1,4 +1,4 @@
-"""`penstock simulate`: an app under crashes, stalls, clocks that jump and services that fail, from many seeds or from one."""
+"""`penstock simulate`: an app under crashes, stalls, clock jumps and failing services, from many seeds or from one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.operating import progress
-from penstock.cli.output import BAD_ANSWER, FINE, Output, printable
+from penstock.cli.command import Command, this_output
+from penstock.cli.output import BAD_ANSWER, FINE, Answer, Verbatim, progress
 from penstock.cli.reference import load_module
 from penstock.model.errors import BadApp
 
@@ -20,28 +20,26 @@ if TYPE_CHECKING:
     from penstock.testing import History, Report, Simulation
 
 SEEDS_MAX = 10_000_000
-LINES_MAX = 1_000_000  # of a story that is asked for
+LINES_MAX = 1_000_000  # of a history that is shown whole
 EXAMPLES = "Write `checkout.py`, `checkout.py:Checkout` or `package.simulations:Checkout`."
-HINT = "`penstock simulate --help` tells what a simulation is."
+HINT = "`penstock simulate --help` explains what a simulation is."
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("simulation", metavar="SIMULATION")
 @click.option("--seeds", type=click.IntRange(1, SEEDS_MAX), default=200, show_default=True, help="Histories to run.")
 @click.option("--first", type=int, default=0, show_default=True, help="The first seed.")
-@click.option("--seed", type=int, help="Repeat this one, and tell all of it.")
-@click.pass_obj
-def simulate(output: Output, simulation: str, seeds: int, first: int, seed: int | None) -> int:
-    """Look for a history that breaks what an app promises.
+@click.option("--seed", type=int, help="Repeat this one, and show all of it.")
+def simulate(simulation: str, seeds: int, first: int, seed: int | None) -> Answer:
+    """Search for a history that breaks an invariant of an app.
 
-    SIMULATION is a class derived from penstock.testing.Simulation: a file or a module, and its name if there are several.
-    It says how the app is made, what happens to it, and what must hold. Each seed is another history: the worker is killed
-    at other moments, stalls and stops, the clock jumps, messages come in another order, services are slow and fail. The
-    first history that breaks an invariant is told, without all that was not needed to break it.
+    SIMULATION is a class derived from penstock.testing.Simulation: a file or a module, and its name if there are several. It
+    says how the app is made, what happens to it, and what must hold. Each seed is another history: the worker is killed at
+    other moments, stalls and stops, the clock jumps, messages arrive in another order, services are slow and fail. The first
+    history that breaks an invariant is shown, without what was not needed to break it.
 
-    It takes virtual time only, on databases that are thrown away. Exit code 1 if an invariant was broken.
+    It runs in virtual time, on temporary databases. Exit code 1 if an invariant was broken.
 
-    \b
     Example:
       penstock simulate checkout.py
       penstock simulate package.simulations:Checkout --seeds 5000
@@ -55,7 +53,7 @@ def simulate(output: Output, simulation: str, seeds: int, first: int, seed: int 
     report = Report(0, Counter())
     with redirect_stdout(sys.stderr):  # what the app prints
         try:
-            with progress(output, "histories", len(asked)) as done:
+            with progress(this_output(), "histories", len(asked)) as done:
                 report = search(found, _counted(asked, done))
             history = history_of(found, seed) if seed is not None else None
         except InvariantBroken as error:
@@ -65,12 +63,11 @@ def simulate(output: Output, simulation: str, seeds: int, first: int, seed: int 
         text = _kept(report)
     elif seed is None:
         again = f"penstock simulate {simulation} --seed {history.seed}"
-        text = f"{history.told()}\nAll of it, and again: {again}"
+        text = f"{history.told()}\nShow all of it with: {again}"
     else:
         text = history.told(LINES_MAX)
-    told = {"passed": not broken, "history": None if history is None else asdict(history), **report._asdict()}
-    output.show(told, lambda console: console.print(printable(text), markup=False, soft_wrap=True))
-    return BAD_ANSWER if broken else FINE
+    facts = {"passed": not broken, "history": None if history is None else asdict(history), **report._asdict()}
+    return Answer(facts, Verbatim(text), code=BAD_ANSWER if broken else FINE)
 
 
 def _counted(seeds: range, done: Callable[[int], None]) -> Iterator[int]:
@@ -81,7 +78,7 @@ def _counted(seeds: range, done: Callable[[int], None]) -> Iterator[int]:
 
 def _kept(report: Report) -> str:
     kinds = "".join(f"\n  {count:>6,}  {kind}" for kind, count in report.befallen.most_common())
-    return f"{report.histories:,} histories kept every invariant. What befell them:{kinds or ' nothing'}"
+    return f"Every invariant held in {report.histories:,} histories. Injected faults:{kinds or ' none'}"
 
 
 def _load(simulation: str) -> type[Simulation]:
@@ -89,7 +86,7 @@ def _load(simulation: str) -> type[Simulation]:
 
     place, _, name = simulation.partition(":")
     if not place:
-        raise BadApp(f"{simulation!r} names no simulation. {EXAMPLES}", reference=simulation, hint=HINT)
+        raise BadApp(f"{simulation!r} is not a simulation. {EXAMPLES}", reference=simulation, hint=HINT)
     own = {
         known: value
         for known, value in vars(load_module(place)).items()
@@ -99,6 +96,6 @@ def _load(simulation: str) -> type[Simulation]:
         return next(iter(own.values()))
     if name not in own:
         there = f"It has: {', '.join(own)}." if own else "It has none: derive a class from penstock.testing.Simulation."
-        what = f"has no simulation called {name!r}" if name else "has to be told which simulation"
+        what = f"has no simulation {name!r}" if name else "has no one simulation to choose"
         raise BadApp(f"{place} {what}. {there} {EXAMPLES}", reference=simulation, hint=HINT)
     return own[name]

@@ -1,189 +1,116 @@
-"""`penstock status`: what waits, who works, how large the database is and what the month has cost."""
+"""`penstock status`: queues, workers, size and cost at a glance, once or refreshed in place."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import time
+from collections import deque
+from collections.abc import Iterator
 
 import click
-import msgspec
 
-from penstock.cli import target as targets
-from penstock.cli.cost import ceiling_shown, ceilings_of
-from penstock.cli.output import Output, age_shown, bytes_shown, fill, money_shown, plain, table
-from penstock.data import overview
-from penstock.data.overview import QueueState
-from penstock.data.usage import MonthUsage, month_usage
-from penstock.model.forecast import Forecast, Level
-from penstock.model.queue import is_internal
-from penstock.model.times import iso_z
+from penstock.cli.command import Command, all_option, looking, refuse, this_output
+from penstock.cli.output import Answer, Listed, Title, Toned, listed, rendered
+from penstock.views import paces, queues
+from penstock.views import status as view
+from penstock.views.cost import ceiling_text
+from penstock.views.observer import Observer
+from penstock.views.view import COUNT, NUMBER, Column, Row, View, number_text, usd_text
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+RATE_SECONDS = 10.0  # a rate is that of so long, or of the time since the start
 
-# What a table shows at which width of the terminal.
-COLUMNS = {
-    76: ("queue", "ready", "leased", "delayed", "dead", "oldest", "sent", "acked"),
-    60: ("queue", "ready", "leased", "delayed", "dead", "oldest"),
-    0: ("queue", "ready", "delayed", "dead"),
-}
+Sample = tuple[float, dict[str, tuple[int, int]]]  # when, and what each queue had sent and acked
+WATCHED = View(
+    "queues",
+    (
+        queues.NAME,
+        *queues.DEPTH,
+        Column("sent_rate", "sent/s", NUMBER, rank=4),
+        Column("acked_rate", "done/s", NUMBER),
+        Column("acked", "acked", COUNT, rank=5),
+    ),
+    empty=queues.QUEUES.empty,
+    is_internal=queues.QUEUES.is_internal,
+)
 
-all_option = click.option("--all", "everything", is_flag=True, help="Draw internal queues too; --json has all.")
 
-
-@click.command()
-@targets.target_argument
-@targets.database_option
+@click.command(cls=Command)
+@looking
 @all_option
-@click.pass_obj
-def status(output: Output, target: str | None, database: str | None, everything: bool) -> None:
-    """Queues, workers, size and cost at a glance.
+@click.option("--watch", is_flag=True, help="Refresh in place, with rates and paces, until Ctrl-C.")
+@click.option("--every", type=click.FloatRange(0.2, 3_600), default=2.0, show_default=True, help="Seconds between.")
+async def status(observer: Observer, internals: bool, watch: bool, every: float) -> Answer:
+    """Show queues, workers, size and cost at a glance.
 
-    Reads only, and little: counts come from counters. APP is like market.py or package.module:app.
+    Changes nothing, and reads little: counts come from counters.
 
-    \b
     Example:
       penstock status market.py
+      penstock status market.py --watch
       penstock status --database market.db --json
     """
-    found = targets.find(target, database)
-    state = asyncio.run(_look(found, everything))
-    output.show(state.told(), state.draw)
+    if watch:
+        return await _watch(observer, every, internals)
+    row = await view.status(observer)
+    return Answer(row, *_head(row), "", *listed(queues.QUEUES, row["queues"], internals=internals).parts)
 
 
-class _State(msgspec.Struct):
-    target: targets.Target
-    queues: list[QueueState]
-    processes: list[dict[str, Any]]
-    size: Forecast
-    free_bytes: int | None
-    usage: MonthUsage
-    everything: bool  # internal queues too
-
-    def told(self) -> dict[str, Any]:
-        return {
-            "database": {
-                "path": self.target.database,
-                "bytes": self.size.size_bytes,
-                "cap_bytes": self.size.cap_bytes,
-                "level": self.size.level,
-                "growth_bytes_per_day": self.size.growth_bytes_per_day,
-                "days_left": self.size.days_left,
-                "disk_free_bytes": self.free_bytes,
-            },
-            "queues": [msgspec.to_builtins(queue) for queue in self.queues],
-            "workers": [each for each in self.processes if each["runs_handlers"]],
-            "other_processes": [each for each in self.processes if not each["runs_handlers"]],
-            "usage": {
-                "month": self.usage.month,
-                "rows_read": self.usage.total.rows_read,
-                "rows_written": self.usage.total.rows_written,
-                "usd": round(self.usage.usd, 9),
-            },
-            "ceilings": list(ceilings_of(self.target, self.usage)),
-        }
-
-    def draw(self, console: Console) -> None:
-        console.print(f"[bold]{plain(self.target.database)}[/]  {size_shown(self.size, self.free_bytes)}")
-        console.print(processes_shown(self.processes))
-        total = self.usage.total
-        console.print(
-            f"{self.usage.month}: {total.rows_read:,} rows read (estimated), {total.rows_written:,} written, "
-            f"{money_shown(self.usage.usd)} at a platform's prices"
-        )
-        for task, used, reached in map(ceiling_shown, ceilings_of(self.target, self.usage)):
-            if reached:
-                console.print(
-                    f"[red]ceiling reached[/] by {plain(task)}: {used}. Its cron tasks rest until next month."
-                )
-        console.print()
-        draw_queues(console, self.queues, everything=self.everything)
-
-
-async def _look(found: targets.Target, everything: bool) -> _State:
-    cap = found.config.limits.database_bytes_max
-    with targets.reading(found) as reading:
-        now = reading.now()
-        processes = [
-            {
-                "id": worker.id,
-                "host": worker.host,
-                "pid": worker.pid,
-                "started_at": iso_z(worker.started_at),
-                "alive": reading.is_alive(worker),
-                "runs_handlers": worker.runs_handlers,
-            }
-            for worker in await overview.processes(reading)
-        ]
-        return _State(
-            found,
-            await overview.queues(reading, now=now),
-            processes,
-            await overview.size(reading, reading.lookout.size_bytes(), cap_bytes=cap, now=now),
-            None if found.file is None else shutil.disk_usage(found.file.absolute().parent).free,
-            await month_usage(reading, None, now=now),
-            everything,
-        )
-
-
-def draw_queues(console: Console, queues: Sequence[QueueState], *, everything: bool) -> None:
-    """Draw queues as a table, internal ones only where `everything` asks for them or they hold dead letters."""
-    shown = [queue for queue in queues if everything or queue.dead or not is_internal(queue.name)]
-    console.print(
-        _table(shown, console.width) if shown else "No queue has been used yet. `penstock run` registers them."
+def _head(row: Row) -> Iterator[object]:
+    usage, processes = row["usage"], (row["workers"], row["other_processes"])
+    yield Title(row["database"]["path"])
+    yield Toned(view.size_text(row["database"]), "" if row["database"]["level"] == "ok" else "warn")
+    yield view.processes_text(*processes)
+    if died := view.died_text([*processes[0], *processes[1]]):
+        yield Toned(died, "warn")
+    yield (
+        f"{usage['month']}: {usage['rows_read']:,} rows read (estimated), {usage['rows_written']:,} written, "
+        f"{usd_text(usage['usd'])} at a platform's prices"
     )
-    if hidden := len(queues) - len(shown):
-        console.print(f"\n{hidden} internal queue{'' if hidden == 1 else 's'} without dead letters: --all shows them.")
+    for each in row["ceilings"]:
+        if each["reached"]:
+            task = each["task"] or "the whole app"
+            text = f"ceiling reached by {task}: {ceiling_text(each)}. Its cron tasks do not run until next month."
+            yield Toned(text, "bad")
 
 
-def _table(queues: Sequence[QueueState], width: int) -> Table:
-    titles = next(titles for least, titles in COLUMNS.items() if width >= least)
-    drawn = table(*((title, "left" if title == "queue" else "right") for title in titles))
-    cells = (_cells(queue) for queue in queues)
-    return fill(drawn, ([row[title] for title in titles] for row in cells))
+# -- watch --------------------------------------------------------------------------------------------------
 
 
-def _cells(queue: QueueState) -> dict[str, str]:
-    return {
-        "queue": queue.name + (" (paused)" if queue.paused else ""),
-        "ready": ("" if queue.exact else "≥ ") + f"{queue.ready:,}",
-        "leased": f"{queue.leased:,}",
-        "delayed": ("" if queue.exact else "≤ ") + f"{queue.delayed:,}",
-        "dead": f"{queue.dead:,}",
-        "oldest": age_shown(queue.oldest_age_seconds),
-        "sent": f"{queue.sent:,}",
-        "acked": f"{queue.acked:,}",
-    }
+async def _watch(observer: Observer, every: float, internals: bool) -> Answer:
+    """Draw until Ctrl-C cancels it. In a pipe, one drawing follows the other."""
+    from rich.console import Group
+    from rich.live import Live
+
+    output = this_output()
+    if output.json:
+        raise refuse("--watch refreshes a terminal. Leave it out with --json, and repeat the command instead.")
+    console, samples = output.console(), deque[Sample]()
+    with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+        while True:
+            drawn = Group(*[rendered(part, console.width) for part in await _drawing(observer, samples, internals)])
+            if console.is_terminal:
+                live.update(drawn, refresh=True)
+            else:
+                console.print(drawn, "")
+                output.out.flush()
+            await asyncio.sleep(every)
 
 
-def size_shown(size: Forecast, free_bytes: int | None) -> str:
-    shown = bytes_shown(size.size_bytes)
-    if size.cap_bytes is not None:
-        shown += f" of {bytes_shown(size.cap_bytes)} ({size.size_bytes / size.cap_bytes:.0%})"
-    if size.growth_bytes_per_day > 0:
-        shown += f", growing {bytes_shown(size.growth_bytes_per_day)} a day"
-    if size.days_left is not None:
-        shown += f", full in about {size.days_left:.0f} days"
-    if free_bytes is not None:
-        shown += f", {bytes_shown(free_bytes)} free on its disk"
-    return shown if size.level is Level.OK else f"[yellow]{shown}[/]"
+async def _drawing(observer: Observer, samples: deque[Sample], internals: bool) -> list[object]:
+    row = await view.status(observer)
+    found = row["queues"]
+    samples.append((time.monotonic(), {each["name"]: (each["sent"], each["acked"]) for each in found}))
+    while len(samples) > 2 and samples[-1][0] - samples[0][0] > RATE_SECONDS:
+        samples.popleft()
+    seconds, before, now = samples[-1][0] - samples[0][0], samples[0][1], samples[-1][1]
+    rates = {name: [_rate(now[name], before.get(name, now[name]), place, seconds) for place in (0, 1)] for name in now}
+    totals = [number_text(sum(rate[place] or 0.0 for rate in rates.values())) for place in (0, 1)]
+    rows = [{**each, "sent_rate": rates[each["name"]][0], "acked_rate": rates[each["name"]][1]} for each in found]
+    shown = WATCHED.visible(rows, internals=internals)
+    parts = [*_head(row), f"{totals[0]} sent/s, {totals[1]} done/s" if seconds else "", "", Listed(WATCHED, shown)]
+    saved = await paces.rows(observer)
+    return [*parts, "", Listed(paces.PACES, saved)] if saved else parts
 
 
-def processes_shown(processes: Sequence[dict[str, Any]]) -> str:
-    alive = Counter(each["runs_handlers"] for each in processes if each["alive"])
-    dead = [str(each["id"]) for each in processes if each["alive"] is False]
-    elsewhere = sum(each["alive"] is None for each in processes)
-    parts = [f"{alive[True] or 'no'} worker{'' if alive[True] == 1 else 's'}"]
-    if alive[False]:
-        parts.append(
-            f"{alive[False]} other process{'' if alive[False] == 1 else 'es'} (supervisor, server or producer)"
-        )
-    if elsewhere:
-        parts.append(f"{elsewhere} on other hosts")
-    if dead:
-        parts.append(f"[yellow]{len(dead)} died ({', '.join(dead)}): the next worker returns their work[/]")
-    return ", ".join(parts)
+def _rate(now: tuple[int, int], before: tuple[int, int], place: int, seconds: float) -> float | None:
+    return (now[place] - before[place]) / seconds if seconds else None

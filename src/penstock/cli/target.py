@@ -1,67 +1,33 @@
-"""Which database a command looks at, opened for reading only: looking changes nothing and disturbs no worker."""
+"""Which app and which database a command means, and whether the database can be read."""
 
 from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import NamedTuple
 
 import click
 
-from penstock.app import App
-from penstock.cli.lookout import Lookout, lookout_at
-from penstock.cli.reference import is_module, load
+from penstock.cli.reference import APPS, is_module, load
 from penstock.config import Config
-from penstock.contracts.store import Reader, Store
-from penstock.contracts.workers import WorkerRow
-from penstock.data import counts
+from penstock.contracts.store import Lookout
 from penstock.model.errors import BadConfig, SchemaTooOld, StoreUnavailable
-from penstock.model.redaction import address_shown
-from penstock.model.row import Row, row_type
 from penstock.storage.schema import VERSION
 from penstock.storage.sqlite import schema
-from penstock.stores import checked_address, is_address, is_postgres, store_at
+from penstock.stores import checked_address, is_address, lookout_at
+from penstock.views.observer import Observer, Target, observe
 
-ROWS_MAX = 10_000
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NEXT_STEP = (
-    "Name it (`--database market.db`), set PENSTOCK_DATABASE, or start one: `penstock run market.py` makes it when it "
-    "first runs."
+    "Name it (`--database market.db`), set PENSTOCK_DATABASE, or create one: `penstock run market.py` does when it first "
+    "runs."
 )
 
 target_argument = click.argument("target", required=False, metavar="[APP | DATABASE]")
-database_option = click.option("--database", metavar="PATH|URL", help="The database, instead of an app's.")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """`address` may hold a password: only `database` is ever shown."""
-
-    address: str
-    config: Config
-    app: App | None = None
-
-    @property
-    def database(self) -> str:
-        return address_shown(self.address)
-
-    @property
-    def file(self) -> Path | None:
-        """The file that it is; None where it is on a server."""
-        return None if is_postgres(self.address) else Path(self.address)
-
-    @property
-    def name(self) -> str:
-        return Path(urlsplit(self.address).path).name or "penstock" if self.file is None else self.file.stem
-
-    def store(self) -> Store:
-        return store_at(self.address, synchronous=self.config.synchronous, metered=False)
+database_option = click.option("--database", metavar="PATH|URL", help="The database, instead of the app's.")
 
 
 def find(target: str | None, database: str | None, *, usual: str | None = None) -> Target:
@@ -72,30 +38,30 @@ def find(target: str | None, database: str | None, *, usual: str | None = None) 
         return Target(app.database, app.config, app)
     config = Config.load()
     there = usual if usual is not None and Path(usual).is_file() else None
-    said = database or target or os.environ.get("PENSTOCK_DATABASE") or config.database
-    named = said or there or _only_one_here()
+    named = database or target or os.environ.get("PENSTOCK_DATABASE") or config.database or there or _only_one_here()
     if named is None:
         raise StoreUnavailable(f"There is no Penstock database in {os.getcwd()}.", hint=NEXT_STEP)
     return Target(checked_address(named), config)
 
 
 def is_database(target: str) -> bool:
-    """Whether a word names a database rather than an app."""
+    """Return whether a word names a database rather than an app."""
     if is_address(target) or target.endswith((".db", ".sqlite", ".sqlite3")):
         return True
     return Path(target).is_file() and not target.endswith(".py")
 
 
-def names_one(word: str) -> bool:
-    """Whether a word that may also be a name is written as an app or a database is: market.py, market.db, package:app."""
-    if is_database(word) or word.partition(":")[0].endswith(".py"):
+def names_target(word: str) -> bool:
+    """Return whether a word that may also be an object's name is written as an app or a database is: market.py, market.db,
+    package:app."""
+    if is_database(word) or word.partition(":")[0].endswith(".py") or word in APPS:
         return True
     return _REFERENCE.fullmatch(word) is not None and is_module(word.partition(":")[0])
 
 
-def behind(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str | None]:
-    """Names, of which there are so many at least, and the app or database that the last word may be."""
-    if len(words) > least and names_one(words[-1]):
+def split(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str | None]:
+    """Return the names, at least so many, and the app or database that the last word may be."""
+    if len(words) > least and names_target(words[-1]):
         return list(words[:-1]), words[-1]
     return list(words), None
 
@@ -104,41 +70,13 @@ def _only_one_here() -> str | None:
     found = [path for path in sorted(Path().glob("*.db")) if is_ours(path)]
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
-        raise BadConfig(f"There are several databases here: {names}. Say which: `--database {found[0].name}`.")
+        raise BadConfig(f"There are several databases here: {names}. Name one: `--database {found[0].name}`.")
     return found[0].name if found else None
 
 
-class OnlyReading:
-    """Runs queries on a database, one after the other, and sees who works on it."""
-
-    def __init__(self, reader: Reader, lookout: Lookout) -> None:
-        self._reader = reader
-        self.lookout = lookout
-
-    async def rows(self, sql: str, given: object = None, /, **named: Any) -> list[Row]:
-        return self.ask(sql, **named)
-
-    def ask(self, sql: str, **named: Any) -> list[Row]:
-        found = self._reader.read(sql, named, rows_max=ROWS_MAX)
-        made = row_type(found.columns)
-        return [made(value) for value in found.values]
-
-    async def count(self, table: str, /) -> int:
-        """How many rows a table has: any number where the app keeps the count, else it is counted."""
-        kept = self.ask(counts.KEPT, name=table)
-        return int((kept or self.ask(counts.all_of(table)))[0][0])
-
-    def is_alive(self, worker: WorkerRow) -> bool | None:
-        return self.lookout.is_alive(worker.id, worker.host)
-
-    def now(self) -> int:
-        """The time by which the workers go: the server's, where there is one."""
-        return self.lookout.server_time() or time.time_ns() // 1_000
-
-
 @contextmanager
-def reading(target: Target) -> Iterator[OnlyReading]:
-    """Opens the database for reading, or says why it cannot be."""
+def reading(target: Target) -> Iterator[Observer]:
+    """Open the database for reading, or raise why it cannot be read."""
     with _looking(target) as lookout:
         found = lookout.schema_version()
         if not found:
@@ -148,19 +86,12 @@ def reading(target: Target) -> Iterator[OnlyReading]:
                 f"{target.database} has schema {found} of an older Penstock; this one reads {VERSION}.",
                 hint="`penstock migrate APP` or `penstock run APP` upgrades it. Keep a backup of the file.",
             )
-    with reading_again(target) as opened:
+    with observe(target) as opened:
         yield opened
 
 
-@contextmanager
-def reading_again(target: Target) -> Iterator[OnlyReading]:
-    """For a database that was found sound, and may be open here: then its file must not be touched behind SQLite's back."""
-    with closing(lookout_at(target.address)) as lookout, closing(target.store().open_reader()) as reader:
-        yield OnlyReading(reader, lookout)
-
-
 def is_there(target: Target) -> bool:
-    """Whether there is anything to look at yet."""
+    """Return whether the database exists and has Penstock's tables."""
     if target.file is not None:
         return target.file.exists()
     with _looking(target) as lookout:
@@ -179,7 +110,7 @@ def _looking(target: Target) -> Iterator[Lookout]:
 
 
 class Header(NamedTuple):
-    """What was written last may still be in its log."""
+    """The first bytes of a database file. What was written last may still be in its log."""
 
     log_is_on: bool
     application: int
@@ -191,7 +122,7 @@ class Problem(NamedTuple):
 
 
 def header(path: Path) -> Header | None:
-    """Reads without SQLite. Only while SQLite has the file not open here: closing it would drop SQLite's locks."""
+    """Read without SQLite. Only while SQLite has the file not open here: closing it would drop SQLite's locks."""
     try:
         with path.open("rb") as file:
             start = file.read(72)
@@ -208,7 +139,7 @@ def is_ours(path: Path) -> bool:
 
 
 def problem_with(path: Path) -> Problem | None:
-    """Every database of ours keeps a write-ahead log; one without could not even be opened for reading only."""
+    """Every Penstock database keeps a write-ahead log; one without could not even be opened for reading only."""
     start = header(path)
     if start is not None and not start.log_is_on and start.application == schema.APPLICATION_ID:
         return Problem(

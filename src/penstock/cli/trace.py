@@ -1,118 +1,105 @@
-"""`penstock trace`: what became of a chain of messages, drawn as a tree."""
+"""`penstock trace` and `penstock why`: what became of a chain of messages, and why a message is not running."""
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli import target as targets
-from penstock.cli.history_reading import OnlyRead
-from penstock.cli.one_run import COLOURS as STATE_COLOURS
-from penstock.cli.one_run import took_shown
-from penstock.cli.output import NotFound, Output, age_shown, plain, printable
-from penstock.data import runs, tracing
-from penstock.data.traced import RUN, Trace, Traced
+from penstock.app import App
+from penstock.cli.command import Command, looking
+from penstock.cli.output import COLOURS, Answer, Facts, NotFound, Title
+from penstock.contracts import running
 from penstock.model.errors import BadParameter
 from penstock.model.ids import as_text
+from penstock.model.run import ENDED
 from penstock.model.times import text_of_micros
+from penstock.views import runs
+from penstock.views import trace as tracing
+from penstock.views.chain import RUN, Trace, Traced
+from penstock.views.ended import ended
+from penstock.views.observer import Observer, Target, observe
+from penstock.views.runs import PRIORITY_NAMES
+from penstock.views.view import EXACT_TIME, TEXT, Column, Row, counted, printable, short, span_text, tone_of, took_text
+from penstock.views.why import NOT_BEGUN, ended_run, waiting
+from penstock.views.why import Answer as Why
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
 
-T = TypeVar("T")
-
 MESSAGES_DRAWN = 500
 LEVELS_DRAWN = 20  # a longer chain goes on at this level, with its depth as a number
-ERROR_DRAWN = 160  # characters, in one line
+ERROR_SHOWN = 160  # characters
 WAITS = ("delayed", "waiting", "retrying")
-COLOURS = STATE_COLOURS | {
-    "acked": "green",
-    "dead": "red",
-    "retried": "yellow",
-    "leased": "cyan",
-    "ready": "cyan",
-    "delayed": "cyan",
-}
-MAY_LACK = "What was settled in the last second, or in the second before a crash, may be missing."
+OVER = ("done", "dead", "gone", *ENDED)
+MAY_LACK = "Deliveries that settled in the last second, or in the second before a crash, may be missing."
+
+id_argument = click.argument("id", metavar="ID")
 
 
-@click.command()
-@click.argument("id", metavar="ID")
-@targets.target_argument
-@targets.database_option
-@click.pass_obj
-def trace(output: Output, id: str, target: str | None, database: str | None) -> None:
-    """The way of a chain of messages: each delivery, what waits, what died.
+# -- trace --------------------------------------------------------------------------------------------------
 
-    Runs of workflows are told with each of their steps. ID is a correlation id, the text that was sent as one, or the id of
-    any message or run of the chain. Reads only. APP is like market.py or package.module:app.
 
-    \b
+@click.command(cls=Command)
+@id_argument
+@looking
+async def trace(observer: Observer, id: str) -> Answer:
+    """Trace a chain of messages: each delivery, what waits, what died.
+
+    ID is a correlation id, the text that was sent as one, or the id of any message or run of the chain. Runs of workflows are
+    shown with their steps.
+
     Example:
       penstock trace 019a8c3e-7f00-7abc-8def-0123456789ab market.py
       penstock trace 019a8c3e7f007abc8def0123456789ab --database market.db --json
       penstock trace brand-cycle-acme-2026-11-15 market.py
     """
-    wanted = tracing.parsed(id, names_a_chain=True)
-    found = targets.find(target, database)
-    traced, now = asyncio.run(_look(found, id, wanted))
-    if traced is None:
+    wanted, now = tracing.parsed(id, names_a_chain=True), observer.now()
+    found = await tracing.trace(observer, observer, wanted, now=now)
+    if found is None:
+        for run in await runs.find(observer, id, now=now):
+            found = await tracing.trace_of_run(observer, observer, run, now=now)
+    if found is None:
         try:
             tracing.parsed(id)
         except BadParameter as error:
-            neither = "No chain has that name as its `correlation=` either, nor has a run of a workflow."
+            neither = "No chain has that name as its `correlation=`, and no run of a workflow has it as its id."
             raise BadParameter(f"{error} {neither}", value=id) from None
-        raise NotFound(
-            f"Nothing is known of {as_text(wanted)} in {found.database}.",
-            hint="It was never sent, it settled in the last second, or it is older than the history, which is kept for "
-            f"{age_shown(found.config.limits.history_seconds)}.",
-        )
-    output.show(traced.told(), lambda console: draw(traced, console, now))
+        raise _unknown(observer.target, wanted, "It was never sent")
+    return Answer(found.facts(), *drawn(found, now))
 
 
-async def _look(found: targets.Target, text: str, id: bytes) -> tuple[Trace | None, int]:
-    with targets.reading(found) as reading, closing(found.store().open_history(read_only=True)) as history:
-        now = reading.now()
-        traced = await tracing.trace(reading, OnlyRead(history), id, now=now)
-        if traced is None:
-            for run in await runs.find(reading, text, now=now):
-                return await tracing.trace_of_run(reading, OnlyRead(history), run, now=now), now
-        return traced, now
+def _unknown(target: Target, id: bytes, how: str) -> NotFound:
+    kept = span_text(target.config.limits.history_seconds)
+    hint = f"{how}, it settled in the last second, or it is older than the history, which is kept for {kept}."
+    return NotFound(f"Nothing is known of {as_text(id)} in {target.database}.", hint=hint)
 
 
-# -- drawing ----------------------------------------------------------------------------------------------
-
-
-def draw(traced: Trace, console: Console, now: int) -> None:
+def drawn(traced: Trace, now: int) -> Iterator[object]:
     from rich.tree import Tree
 
     messages = [list(deliveries) for _, deliveries in groupby(traced.events, key=lambda event: event.id)]
-    root = Tree(f"[bold]chain {as_text(traced.correlation_id)}[/]  {_counted(messages)}", guide_style="dim")
+    root = Tree(f"[bold]chain {as_text(traced.correlation_id)}[/]  {_states(messages)}", guide_style="dim")
     above: list[Tree] = [root]
     for deliveries in islice(messages, MESSAGES_DRAWN):
         level = min(deliveries[0].depth, LEVELS_DRAWN)
         del above[level + 1 :]
         above.append(above[level].add(_message(deliveries, traced.events[0].at, now)))
-    console.print(root)
+    yield root
     if len(messages) > MESSAGES_DRAWN:
-        console.print(f"... and {len(messages) - MESSAGES_DRAWN:,} more messages; `--json` has all of them.")
-    for note in traced.notes:
-        console.print(f"[yellow]{plain(note)}[/]")
-    console.print(f"[dim]{MAY_LACK}[/]")
+        yield f"... and {len(messages) - MESSAGES_DRAWN:,} more messages; --json has all of them."
+    yield from traced.notes
+    yield MAY_LACK
 
 
-def _counted(messages: list[list[Traced]]) -> str:
+def _states(messages: list[list[Traced]]) -> str:
     states = [([each for each in deliveries if each.is_message] or deliveries)[-1].status for deliveries in messages]
-    return f"{len(messages):,} message{'' if len(messages) == 1 else 's'}: " + ", ".join(
-        f"{states.count(state):,} {state}" for state in dict.fromkeys(states)
-    )
+    each = ", ".join(f"{states.count(state):,} {state}" for state in dict.fromkeys(states))
+    return f"{counted(len(messages), 'message')}: {each}"
 
 
 def _message(deliveries: list[Traced], began: int, now: int) -> Text:
@@ -120,29 +107,30 @@ def _message(deliveries: list[Traced], began: int, now: int) -> Text:
 
     first = deliveries[0]
     name = next((each.name for each in deliveries if each.is_message), runs.TYPE)
-    drawn = Text.assemble((printable(name), "bold"), (f"  {as_text(first.id)}", "dim"), f"  {printable(first.queue)}")
+    made = Text.assemble((printable(name), "bold"), (f"  {as_text(first.id)}", "dim"), f"  {printable(first.queue)}")
     if first.depth >= LEVELS_DRAWN:
-        drawn.append(f"  depth {first.depth:,}", "dim")
+        made.append(f"  depth {first.depth:,}", "dim")
     if first.replay_of is not None:
-        drawn.append(f"  replay of {as_text(first.replay_of)}", "dim")
+        made.append(f"  replay of {as_text(first.replay_of)}", "dim")
     if first.depth == 0 and first.causation_id is not None:
-        drawn.append(f"  led to by {as_text(first.causation_id)}, of another chain or no longer known", "dim")
+        made.append(f"  caused by {as_text(first.causation_id)}, of another chain or no longer known", "dim")
     for delivery in deliveries:
-        drawn.append("\n")
-        drawn.append_text(_delivery(delivery, began, now))
-    return drawn
+        made.append("\n")
+        made.append_text(_delivery(delivery, began, now))
+    return made
 
 
 def _delivery(event: Traced, began: int, now: int) -> Text:
     from rich.text import Text
 
+    state = (event.status.replace("_", " "), COLOURS[tone_of(event.status)])
     parts = [
         (f"{_clock(event.at, began)}  {_what(event)}  ", ""),
-        (event.status.replace("_", " "), COLOURS.get(event.status, "")),
+        state,
+        *((f"  {more}", "") for more in _more(event, now)),
     ]
-    parts += [(f"  {said}", "") for said in _more(event, now)]
     if event.error is not None:
-        parts.append((f"  {_one_line(event.error)}", "red" if event.status == "dead" else "yellow"))
+        parts.append((f"  {short(event.error, ERROR_SHOWN)}", "red" if event.status == "dead" else "yellow"))
     return Text.assemble(*parts)
 
 
@@ -157,9 +145,9 @@ def _what(event: Traced) -> str:
 
 def _more(event: Traced, now: int) -> Iterator[str]:
     if event.micros is not None:
-        yield took_shown(event.micros) if event.run else f"{event.micros / 1_000:,.1f} ms"
+        yield took_text(event.micros / 1_000)
     if event.status in WAITS and event.due_known is not None:
-        yield f"due in {age_shown((event.due_known - now) / 1_000_000)}"
+        yield f"due in {span_text(max(0, event.due_known - now) / 1_000_000)}"
     if event.reason is not None:
         yield f"({printable(event.reason)})"
     if event.resolution is not None:
@@ -167,12 +155,102 @@ def _more(event: Traced, now: int) -> Iterator[str]:
 
 
 def _clock(at: int, began: int) -> str:
-    """The day is told where it is another than that of the chain's first event, which stands with its day."""
+    """The time of the day, with its date on the first event and where it is another than that of the first."""
     text = text_of_micros(at)
     clock = f"{text[11:]}.{at // 1_000 % 1_000:03}"
     return clock if text[:10] == text_of_micros(began)[:10] and at != began else f"{text[:10]} {clock}"
 
 
-def _one_line(text: str) -> str:
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= ERROR_DRAWN else line[:ERROR_DRAWN] + "..."
+# -- why ----------------------------------------------------------------------------------------------------
+
+
+def _end(name: str) -> Column:
+    def when(row: Row) -> str | None:
+        return row["when"] if (row["state"] in OVER) == (name == "ended") else None
+
+    return Column("when", name, EXACT_TIME, of=when)
+
+
+def _unknown_when(row: Row) -> str | None:
+    return "not known" if row["when"] is None and row["state"] not in (*OVER, "running") else None
+
+
+def _attempt(row: Row) -> str | None:
+    most = f" of {row['attempts_max']}" if row.get("attempts_max") else ""
+    return f"{row['attempt']}{most}" if row.get("attempt") else None
+
+
+def _priority(row: Row) -> str | None:
+    return None if row.get("priority") is None else PRIORITY_NAMES[row["priority"]]
+
+
+WHY = (
+    _end("ended"),
+    _end("until"),
+    Column("", "until", TEXT, of=_unknown_when),
+    Column("since", "since", EXACT_TIME),
+    Column("attempt", "attempt", TEXT, of=_attempt),
+    Column("priority", "priority", TEXT, of=_priority),
+    Column("sent_at", "sent", EXACT_TIME),
+    Column("expires_at", "expires", EXACT_TIME),
+)
+
+
+@click.command(cls=Command)
+@id_argument
+@looking
+async def why(observer: Observer, id: str) -> Answer:
+    """Explain why a message or a run is not running, and when it will.
+
+    ID is the id of a message, which `queue.send` returns and logs contain, or that of a run. `penstock trace ID` shows
+    what became of everything that it caused.
+
+    Example:
+      penstock why 019a8c3e-7f00-7abc-8def-0123456789ab
+      penstock why 019a8c3e7f007abc8def0123456789ab market.db --json
+    """
+    answers = await look(observer, id)
+    if not answers:
+        raise _unknown(observer.target, tracing.parsed(id), "It was never sent, it was purged or it expired")
+    rows = [answer.row() for answer in answers]
+    parts: list[object] = []
+    for row in rows:
+        handler = f", handler {row['handler']}" if row.get("handler") else ""
+        parts += ["", Title(f"{row['type']} {row['id']} in queue {row['queue']}{handler}", row["state"]), row["reason"]]
+        parts += [f"Also {each['state'].replace('_', ' ')}: {each['reason']}" for each in row["besides"]]
+        parts += ["", Facts(WHY, row)]
+    return Answer(rows[0] | {"others": rows[1:]}, *parts[1:])
+
+
+async def look(observer: Observer, text: str) -> list[Why]:
+    now = observer.now()
+    run = next(iter(await runs.find(observer, text, now=now)), None)
+    id = tracing.parsed(text) if run is None else bytes(run.key)
+
+    def began(worker: int, row: int) -> int | None:
+        return _began(observer.lookout.cells(worker), row, now)
+
+    still = await waiting(observer, id, now=now, is_alive=observer.is_alive, began=began)
+    # Where it waits, its past in that queue is in its row; a dead letter of another handler is not.
+    there = {answer.queue for answer in still}
+    past = await ended(observer, observer, id)
+    if run is not None and run.state in ENDED:
+        return [ended_run(run), *(answer for answer in past if answer.finding.state == "dead")]
+    return still + [answer for answer in past if answer.finding.state == "dead" or answer.queue not in there]
+
+
+async def waits_for(app: App, id: str) -> str:
+    """Return what a message waits for, as a sentence."""
+    with observe(Target(app.database, app.config, app)) as observer:
+        return (await look(observer, id))[0].finding.reason
+
+
+def _began(cells: memoryview | None, row: int, now: int) -> int | None:
+    """Return when a worker on this host began a row, from its list of running handlers."""
+    if cells is None or cells[0] != running.MARK:
+        return None
+    steady = time.monotonic_ns() // 1_000
+    for handler in running.running(cells):
+        if row in running.rows_of(cells, handler):
+            return now - max(0, steady - handler.started_micros)
+    return NOT_BEGUN

@@ -5,22 +5,32 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
+import os
+import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+import msgspec
+
 from penstock.app import App
-from penstock.cli.launch import serve
 from penstock.cli.reference import load
+from penstock.gateway.standins import VARIABLE as STANDINS
+from penstock.gateway.standins import forward
 from penstock.logs import attach
 from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError, StoreReplaced
+from penstock.readiness.topology import unwatched
 from penstock.runtime.slots import end_process
-from penstock.runtime.supervisor import EXIT_REPLACED, EXIT_STORE, EXIT_USAGE
+from penstock.runtime.supervisor import EXIT_REPLACED, EXIT_STORE, EXIT_USAGE, Hello
+from penstock.stores import is_postgres
 
 GARBAGE_THRESHOLD = (
     20_000  # new objects between two looks for garbage; the interpreter's 700 costs a tenth of the speed
 )
 EXIT_FAILED = 1
+
+_log = logging.getLogger("penstock.run")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         app = load(given.reference)
-        # What was loaded stays; a worker makes and drops thousands of small objects a second, most of them at once.
+        # What was loaded stays; a worker creates and drops thousands of small objects a second, most of them at once.
         gc.collect()
         gc.freeze()
         gc.set_threshold(GARBAGE_THRESHOLD)
@@ -43,13 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         _run(app, work)
     except (BadApp, BadConfig, BadMigration) as error:
-        return _say(error, EXIT_USAGE)
+        return _fail(error, EXIT_USAGE)
     except StoreReplaced as error:
-        return _say(error, EXIT_REPLACED)
+        return _fail(error, EXIT_REPLACED)
     except StoreError as error:
-        return _say(error, EXIT_STORE)
+        return _fail(error, EXIT_STORE)
     except PenstockError as error:
-        return _say(error, EXIT_FAILED)
+        return _fail(error, EXIT_FAILED)
     return 0
 
 
@@ -72,7 +82,54 @@ async def _awaited(task: asyncio.Task[None]) -> None:
     await task
 
 
-def _say(error: PenstockError, code: int) -> int:
+async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int | None, lifeline: int | None) -> None:
+    """Run one worker until SIGTERM, or until its supervisor is gone."""
+    if urls := os.environ.get(STANDINS):
+        forward(app.standins, urls.split(","))
+    engine = await app.opened()
+    engine.die = end_process
+    if app.requires_trial and not await app.trial.has_passed():
+        raise BadApp(
+            f"{app.name} does not start before a trial has passed. Run one with: penstock trial APP. To start without, set "
+            "`require_trial = false` under [readiness] in penstock.toml.",
+            app=app.name,
+        )
+    _report(app)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, app.stop)
+    if lifeline is None:
+        loop.add_signal_handler(signal.SIGINT, app.stop)
+    else:
+        # Ctrl-C reaches the whole group, and the supervisor alone decides what it means.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the supervisor has blocked it until here
+        loop.add_reader(lifeline, _supervisor_gone, loop, lifeline, app)
+    if hello is not None:
+        # The location of a server has no password, and the supervisor has to open it.
+        database = app.database if is_postgres(app.database) else engine.store.location
+        hello_text = Hello(engine.writer.workers.me, database, str(engine.presence.path))
+        os.write(hello, msgspec.json.encode(hello_text) + b"\n")
+        os.close(hello)
+    await app.run(grace_seconds=grace_seconds, until_idle=until_idle)
+
+
+def _report(app: App) -> None:
+    """Log what runs by itself and what it is expected to cost, and warn of dead letters that no handler takes."""
+    if app.requires_trial:
+        crons = ", ".join(f"{task.name} ({task.rule.expression})" for task in app.crons.tasks.values()) or "none"
+        asked = app.config.readiness
+        _log.info("%s runs by itself. Crons: %s. Expected: %s USD a month.", app.name, crons, asked.usd_expected)
+    if not app.sinks and (queues := unwatched(app.queues.values())):
+        names = ", ".join(f"{queue.name}-dlq" for queue in queues)
+        _log.warning("No handler takes dead letters of %s: write @queue.on_dead or @app.on_alert.", names)
+
+
+def _supervisor_gone(loop: asyncio.AbstractEventLoop, lifeline: int, app: App) -> None:
+    loop.remove_reader(lifeline)
+    app.stop()
+
+
+def _fail(error: PenstockError, code: int) -> int:
     sys.stderr.write(f"penstock: {error}\n")
     return code
 

@@ -50,6 +50,29 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
+class Lookout(Protocol):
+    """A look at a database from outside: its size, the locks of its processes. It changes nothing."""
+
+    def schema_version(self) -> int:
+        """Return the version of the engine's tables; 0 where there are none. Raise if this Penstock cannot read them."""
+        ...
+
+    def is_alive(self, worker: int, host: str) -> bool | None:
+        """Return whether a worker still holds its lock; None where that is not known on this host."""
+        ...
+
+    def cells(self, worker: int) -> memoryview | None:
+        """Return its list of running handlers as it is now; None where it is not on this host."""
+        ...
+
+    def size_bytes(self) -> int: ...
+    def server_time(self) -> int | None:
+        """Return the server's time in microseconds, by which all processes go; None where it is this host's."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Upkeep(Protocol):
     """What keeps a database healthy for months. Lives in the writer's thread."""
 

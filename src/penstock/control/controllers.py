@@ -16,6 +16,7 @@ from penstock.control.controller import Controller, Definition
 from penstock.control.status import status
 from penstock.model.arguments import check_ranges
 from penstock.model.errors import BadApp, NoSuchController, PenstockError
+from penstock.model.limits import near
 from penstock.objects.host import Elsewhere, Host
 from penstock.objects.namespace import PLACES, Namespace, placed
 from penstock.runtime.audit import audit, record
@@ -72,9 +73,7 @@ class Controllers:
     def __getitem__(self, name: str) -> ControllerObject:
         """The controller as an object: `await app.controllers["prices"].stop()`."""
         if name not in self._definitions or self._namespace is None:
-            raise NoSuchController(
-                f"There is no controller {name!r}. There are: {', '.join(sorted(self._definitions)) or 'none'}."
-            )
+            raise NoSuchController(f"There is no controller {name!r}. {near(name, self._definitions)}")
         return self._namespace.get(name, hint=self._definitions[name].hint)
 
     def names(self) -> Sequence[str]:

@@ -122,6 +122,7 @@ class PilotState(msgspec.Struct):
     parallel: int = 32
     due: float = 0.0  # when the next one may start
     waited: bool = False  # the next one waits for an answer
+    refusals: int = 0
     refuses: bool = False  # it says so when we are too fast: what fails is not about the pace
     ceiling: Ceiling = msgspec.field(default_factory=Ceiling)
     door: Door = msgspec.field(default_factory=Door)
@@ -259,6 +260,7 @@ class Pilot:
     def _throttled(self, now: float, flight: Flight, item: str | None, retry_after: float | None) -> bool:
         state = self.state
         door, throttling, ceiling = state.door, state.throttling, state.ceiling
+        state.refusals += 1
         alone = not throttling.test.score
         known_item = item is not None and item in throttling.suspects.refused
         if door.row and known_item and throttling.suspects.guilty > GUILTY:

@@ -12,7 +12,7 @@ from penstock.cron.task import CronTask, Due, Probe, Spending, TaskFunction, Tas
 from penstock.model.ceiling import Ceiling
 from penstock.model.errors import BadApp, NoSuchSchedule
 from penstock.model.firing import Rule
-from penstock.model.limits import Limits
+from penstock.model.limits import Limits, near
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
 from penstock.model.stack import function_place
@@ -146,7 +146,7 @@ class Crons:
         now = engine.clock.now()
         noted = audit(engine, "cron trigger", "cron", name, triggered=True)
         if not await engine.in_writer(partial(engine.writer.timers.trigger, name, now=now), noted):
-            raise self._unknown(name)
+            raise await self._unknown(engine, name)
         engine.due.look({f"cron.{name}"})
         engine.ring({f"cron.{name}"})
 
@@ -155,7 +155,7 @@ class Crons:
         engine = await self._opened()
         noted = audit(engine, "cron pause", "cron", name)
         if not await engine.in_writer(partial(engine.writer.timers.pause, name, paused=True), noted):
-            raise self._unknown(name)
+            raise await self._unknown(engine, name)
 
     async def resume(self, name: str) -> None:
         """Goes on with the next fire; what passed meanwhile is not made up for."""
@@ -163,7 +163,7 @@ class Crons:
         now = engine.clock.now()
         row = next((each for each in await self._rows(engine) if each.name == name), None)
         if row is None:
-            raise self._unknown(name)
+            raise await self._unknown(engine, name)
         due = Rule.parse(row.rule or "{}").schedule().next_after(now)
         resume = partial(engine.writer.timers.pause, name, paused=False, since=now, due=due)
         await engine.in_writer(resume, audit(engine, "cron resume", "cron", name))
@@ -174,8 +174,9 @@ class Crons:
         rows: Sequence[TimerRow] = await engine.in_writer(partial(engine.writer.timers.listed, CRON))
         return rows
 
-    def _unknown(self, name: str) -> NoSuchSchedule:
-        return NoSuchSchedule(f"There is no cron task {name!r}. There are: {', '.join(sorted(self.tasks)) or 'none'}.")
+    async def _unknown(self, engine: Engine, name: str) -> NoSuchSchedule:
+        known = [row.name for row in await self._rows(engine)]
+        return NoSuchSchedule(f"There is no cron task {name!r}. {near(name, known)}")
 
 
 def _declared(task: CronTask, now: int) -> Declared:

@@ -194,6 +194,9 @@ def _check_agreement(limits: Limits) -> None:
     check_dedup(limits, retention_seconds=limits.retention_seconds)
 
 
+NAMES_SHOWN = 20
+
+
 def check_dedup(limits: Limits, *, retention_seconds: float | None) -> None:
     """A dedup record must outlive every message that could still arrive, or a late repeat would run again."""
     if retention_seconds is None:
@@ -209,6 +212,10 @@ def check_dedup(limits: Limits, *, retention_seconds: float | None) -> None:
 
 
 def near(word: str, known: Iterable[str]) -> str:
+    """Return the known names that resemble a misspelt one, or else all of them, as a sentence."""
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
-    return f"Did you mean {', '.join(near)}?" if near else f"There are: {', '.join(names)}."
+    alike = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
+    if alike:
+        return f"Did you mean {', '.join(alike)}?"
+    more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
+    return f"There are: {', '.join(names[:NAMES_SHOWN])}{more}." if names else "There are none yet."

@@ -20,6 +20,7 @@ from penstock.model.errors import (
     StoreUnavailable,
 )
 from penstock.model.ids import as_text
+from penstock.model.limits import near
 from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, Retried, settle
 from penstock.model.queue import QueueSettings
@@ -31,7 +32,6 @@ from penstock.runtime.unit import AwaitedUnit, open_unit
 
 PURGED_AT_ONCE = 1_000
 PULLED_MAX = 1_000
-NAMES_TOLD = 20
 
 
 class Desk:
@@ -247,7 +247,7 @@ class Desk:
 
 
 def no_such_queue(name: str, there: Sequence[str]) -> str:
-    told = f"There is no queue {name[:100]!r}. There are: {', '.join(there[:NAMES_TOLD]) or 'none yet'}."
+    told = f"There is no queue {name[:100]!r}. {near(name, there)}"
     origin = name.removesuffix("-dlq")
     if origin != name and origin in there:
         told += f" The dead letters of {origin} are in no queue: `penstock dead list --queue {origin}` shows them."

@@ -13,6 +13,8 @@ from penstock.model.errors import BadApp
 from penstock.model.times import parse_span
 from penstock.objects.namespace import MAIN, Namespace
 from penstock.objects.object import Object
+from penstock.runtime.audit import audit, record
+from penstock.runtime.unit import current_unit
 
 ITEMS = 10
 LOOKS = 200  # how often a stage is asked, at most, in the time it has
@@ -51,6 +53,9 @@ class TrialRecord(Object, singleton=True):
 
     async def note(self, at: str) -> None:
         self.passed_at = at
+        unit = current_unit.get()
+        assert unit is not None  # an event of an object is one
+        record(unit, audit(unit.engine, "trial", "database", MAIN, passed_at=at))
 
     async def read(self) -> str | None:
         return self.passed_at

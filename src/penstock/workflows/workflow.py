@@ -230,7 +230,9 @@ class Handle(Generic[P, R]):
             position = next((each.position for each in steps if each.name == step), -1)
             if position < 0:
                 known = ", ".join(each.name for each in steps) or "none yet"
-                raise NoSuchRun(f"Run {self.id!r} has no step {step!r}. It has: {known}.", step=step)
+                raise NoSuchRun(
+                    f"Run {self.id!r} has no step {step!r}. It has: {known}.", step=step, code="no_such_step"
+                )
         work = partial(self._restarted, engine, row, position)
         await self._operate(engine, work, "restart", "restarted")
 

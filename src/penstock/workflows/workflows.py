@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDi
 
 from penstock.model.arguments import FromZero, Positive, checked
 from penstock.model.errors import BadApp, NoSuchRun
-from penstock.model.limits import Limits
+from penstock.model.limits import Limits, near
 from penstock.model.message import PRIORITIES, PRIORITY_NORMAL
 from penstock.model.queue import PARALLEL_AUTOMATIC_MAX, QueueSettings
 from penstock.model.retry import Retry
@@ -117,7 +117,7 @@ class Workflows:
 
     def __getitem__(self, name: str) -> Workflow[..., Any]:
         if name not in self._known:
-            raise NoSuchRun(f"There is no workflow {name!r}. There are: {', '.join(sorted(self._known)) or 'none'}.")
+            raise NoSuchRun(f"There is no workflow {name!r}. {near(name, self._known)}", code="no_such_workflow")
         return self._known[name]
 
     def names(self) -> Sequence[str]:

@@ -16,7 +16,7 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from penstock.cli import systems
+from penstock.cli import reference
 from penstock.cli.main import main, penstock
 from penstock_systems.appstore.reading.commands import appstore
 from penstock_systems.appstore.reading.shown import TURNS
@@ -52,7 +52,7 @@ def verbs(group: click.Group, *before: str) -> list[tuple[str, ...]]:
 def test_help_names_the_system_and_imports_nothing_of_it() -> None:
     look = (
         "import sys; from penstock.cli.main import main; code = main(['--help']); "
-        "sys.exit(code or any(name.startswith('penstock_systems') for name in sys.modules))"
+        "sys.exit(code or any(name.startswith('penstock_systems.appstore') for name in sys.modules))"
     )
 
     said = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False, timeout=60)
@@ -67,12 +67,12 @@ def test_a_system_is_found_through_its_entry_point(
 ) -> None:
     place = "penstock_systems.appstore.reading.commands:appstore"
     others = [
-        EntryPoint("shelf", place, systems.GROUP),
-        EntryPoint("broken", "no.such.module:here", systems.GROUP),
-        EntryPoint("wrong", "penstock_systems.appstore.reading.shown:calm", systems.GROUP),
-        EntryPoint("run", place, systems.GROUP),
+        EntryPoint("shelf", place, reference.GROUP),
+        EntryPoint("broken", "no.such.module:here", reference.GROUP),
+        EntryPoint("wrong", "penstock_systems.appstore.reading.shown:calm", reference.GROUP),
+        EntryPoint("run", place, reference.GROUP),
     ]
-    monkeypatch.setattr(systems, "entry_points", lambda group: others)
+    monkeypatch.setattr(reference, "entry_points", lambda group: others)
 
     assert main(["shelf", "--help"]) == 0
     assert main(["broken", "--help"]) == 2

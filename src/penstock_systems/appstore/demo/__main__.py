@@ -1,7 +1,8 @@
 """`make demo`: the whole pipeline against a stand-in of the App Store, six virtual days in less than two minutes.
 
 APPS=, SEED=, DAYS= and WITHOUT= (a planted market that is left out) in the environment change the run. It keeps its data in
-build/demo, or in the empty PostgreSQL database that PENSTOCK_DATABASE names. Killed in the middle it goes on where it was.
+the folder OUT= (build/demo), or in the empty PostgreSQL database that PENSTOCK_DATABASE names. Killed in the middle it
+goes on where it was.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from penstock_systems.appstore.reading.facts import PacePoint, Report
 from penstock_systems.appstore.stages import app as _staged
 from penstock_systems.standins.appstore import Fault, Limit, Manners, Truth, make_store, store_of
 
-BUILD = Path("build/demo")
+BUILD = Path(os.environ.get("OUT") or "build/demo")
 HOSTS = ("https://itunes.apple.com", "https://search.itunes.apple.com", "https://apps.apple.com")
 STEP = timedelta(minutes=20)
 GARBAGE_THRESHOLD = 200_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from penstock.commands import show_help
+from penstock.commands import Noun
 from penstock_systems.appstore.reading import (
     commands_apps,
     commands_markets,
@@ -14,9 +14,8 @@ from penstock_systems.appstore.reading import (
 )
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def appstore(ctx: click.Context) -> None:
+@click.group(cls=Noun)
+def appstore() -> None:
     """Read what the App Store pipeline found.
 
     Apps, keywords, markets and opportunities out of its database: as tables, as --json, or as --csv where it is a list.
@@ -30,7 +29,6 @@ def appstore(ctx: click.Context) -> None:
       penstock appstore apps --market 101 --csv > apps.csv
       penstock appstore report --out report.html
     """
-    show_help(ctx)
 
 
 for verb in (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 import penstock as ps
-from penstock.commands import NotFound, Output, database_option, plain, refuse, show_help
+from penstock.commands import NotFound, Noun, Output, database_option, plain, refuse
 from penstock_systems.appstore import keywords
 from penstock_systems.appstore.reading import people
 from penstock_systems.appstore.reading.commands_shared import change, listing, look, show_list, user_option
@@ -82,9 +82,8 @@ def stars(output: Output, publisher: bool, user: str, most: int, as_csv: bool, d
         show_list(output, "stars", found, APPS, as_csv=as_csv, none=none)
 
 
-@click.group("list", invoke_without_command=True)
-@click.pass_context
-def list_(ctx: click.Context) -> None:
+@click.group("list", cls=Noun)
+def list_() -> None:
     """Lists of apps: show, add, remove.
 
     \b
@@ -92,7 +91,6 @@ def list_(ctx: click.Context) -> None:
       penstock appstore list add rivals 101002 101005
       penstock appstore list show rivals --csv > rivals.csv
     """
-    show_help(ctx)
 
 
 @list_.command()

@@ -10,13 +10,13 @@ import click
 
 import penstock as ps
 from penstock.commands import (
-    OnlyReading,
+    Observer,
     Output,
     StatementFailed,
     Target,
     database_option,
     find,
-    operating,
+    opened_app,
     reading,
     refuse,
 )
@@ -67,7 +67,7 @@ def change(database: str | None, deed: Callable[[ps.App], Awaitable[T]]) -> T:
     async def done() -> T:
         with reading(found) as looked:
             _check(found, looked)
-        async with operating(found) as app:
+        async with opened_app(found) as app:
             return await deed(app)
 
     return asyncio.run(done())
@@ -100,10 +100,10 @@ def _found(database: str | None) -> Target:
     return find(None, database, usual=USUAL_FILE)
 
 
-def _check(found: Target, looked: OnlyReading) -> None:
+def _check(found: Target, looked: Observer) -> None:
     """A database of another app is told from one of the pipeline, before a query stumbles over it."""
     try:
-        looked.ask(A_ROW)
+        looked.read(A_ROW)
     except StatementFailed as error:
         message = f"{found.database} is no database of the App Store pipeline."
         raise ps.BadConfig(message, hint=NOTHING_YET) from error

@@ -1,4 +1,4 @@
-"""Runs of workflows in a trace: beside the deliveries of its message stands each run with its steps and how long they took.
+"""Runs of workflows in a trace: each run with its steps and how long they took, beside the deliveries of its message.
 
 A run has the key of its message, so its rows are found from what is traced.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.data import runs
-from penstock.data.traced import RUN, Traced
 from penstock.data.usage import Reading
 from penstock.model.redaction import redacted
 from penstock.model.row import Row
 from penstock.model.run import CHILD, WAITING, queue_of
+from penstock.views import runs
+from penstock.views.chain import RUN, Traced
 
 RUNS_MAX = 500  # of one chain, whose rows are read; some 50 ms
 STEPS_MAX = 1_000  # of one run
@@ -30,27 +30,27 @@ limit :most
 async def with_runs(
     reading: Reading, events: list[Traced], run: bytes | None, *, now: int
 ) -> tuple[list[Traced], list[str]]:
-    """The events and those of the runs among them, of one more, and of their children; and sentences about what may be
-    missing."""
+    """Return the events with those of the runs among them, of one more run, and of their children; and sentences about what
+    may be missing."""
     messages = {event.id: event for event in reversed(events) if event.name == runs.TYPE}
     keys = [*messages] if run is None or run in messages else [*messages, run]
-    told, notes = list(events), []
+    found, notes = list(events), []
     for place, key in enumerate(keys):  # which grows by their children
         if place == RUNS_MAX:
             notes.append(f"The chain has more than {RUNS_MAX:,} runs of workflows; the steps of the first are shown.")
             break
-        for row in await reading.rows(runs.FOUND, key=key, now=now):
+        for row in await reading.rows(runs.SQL["found"], key=key, now=now):
             steps = await runs.steps(reading, key, most=STEPS_MAX)
-            told += _told(row, steps, messages.get(key))
+            found += _events(row, steps, messages.get(key))
             if len(steps) == STEPS_MAX:
                 notes.append(f"Run {row.id} has more than {STEPS_MAX:,} steps; the first are shown.")
             if any(step.kind == CHILD for step in steps):
                 children = [bytes(child.key) for child in await reading.rows(CHILDREN, key=key, most=RUNS_MAX)]
                 keys += [child for child in children if child not in messages]
-    return told, notes
+    return found, notes
 
 
-def _told(row: Row, steps: list[Row], message: Traced | None) -> list[Traced]:
+def _events(row: Row, steps: list[Row], message: Traced | None) -> list[Traced]:
     parent = None if row.parent is None else bytes(row.parent)
     run = Traced(
         row.created_at,

@@ -1,4 +1,4 @@
-"""What a trace is made of, and the order in which it is told."""
+"""The events of a chain of messages, and their order."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.data import runs
 from penstock.model.ids import as_text
 from penstock.model.times import iso_z
+from penstock.views import runs
 
 RUN = "run"  # the kind of a run; its steps have theirs
 
@@ -45,10 +45,10 @@ class Traced:
 
     @property
     def due_known(self) -> int | None:
-        """When it goes on by itself. A run that only a signal wakes does not."""
+        """Return when it goes on by itself. A run that only a signal wakes does not."""
         return runs.soon(self.due, self.at)
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         return {
             "at": iso_z(self.at),
             "service": self.service,
@@ -73,16 +73,16 @@ class Traced:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """`notes` are sentences about what may be missing."""
+    """`notes` are sentences about events that may be missing."""
 
     correlation_id: bytes
     events: list[Traced]
     notes: list[str]
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         return {
             "correlation_id": as_text(self.correlation_id),
-            "events": [event.told() for event in self.events],
+            "events": [event.facts() for event in self.events],
             "notes": self.notes,
         }
 
@@ -92,7 +92,7 @@ def _text(id: bytes | None) -> str | None:
 
 
 def in_order(events: Iterable[Traced]) -> list[Traced]:
-    """Children follow their parent, one deeper; deliveries of one message, its run's steps, and siblings, by time."""
+    """Return the events with children behind their parent, one deeper; deliveries, steps and siblings go by time."""
     of_message: dict[bytes, list[Traced]] = defaultdict(list)
     for event in sorted(events, key=lambda event: (event.at, _rank(event), event.position, event.attempt)):
         of_message[event.id].append(event)
@@ -103,8 +103,7 @@ def in_order(events: Iterable[Traced]) -> list[Traced]:
         (first if cause is None or cause == id or cause not in of_message else children[cause]).append(id)
     ordered: list[Traced] = []
     seen: set[bytes] = set()
-    # All are put in once more: those that only lead to one another come last. No chain of ours has any, but what is
-    # damaged is shown all the same.
+    # All are put in once more: events that cause only one another come last. A damaged chain is shown all the same.
     upcoming = [(id, 0) for id in reversed([*first, *of_message])]
     while upcoming:
         id, depth = upcoming.pop()
@@ -116,7 +115,7 @@ def in_order(events: Iterable[Traced]) -> list[Traced]:
 
 
 def _rank(event: Traced) -> int:
-    """Among what begins in one moment: the run, the delivery, the steps in it, and what waits after it."""
+    """Order events of one moment: the run, the delivery, its steps, and what waits after it."""
     if event.is_message:
         return 1 if event.due is None else 3
     return 0 if event.kind == RUN else 2

@@ -1,4 +1,4 @@
-"""What became of a message that does not wait any more: dead letters, ids that were kept, and the history."""
+"""What became of a settled message: dead letters, deduplicated ids, and the history."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from penstock.contracts.history import Entry
 from penstock.data.reports import Asking
 from penstock.data.usage import Reading
-from penstock.data.why import ROWS_MAX, Answer, Finding, error
 from penstock.model.envelope import replay_id
 from penstock.model.errors import StoreError
 from penstock.model.ids import as_text
 from penstock.model.row import Row
 from penstock.model.times import iso_z
+from penstock.views.why import ROWS_MAX, Answer, Finding, error
 
 DEAD = """
 select seq, id, queue, handler, type, reason, error_class, error_message, traceback, attempts, failed_at,
@@ -33,17 +33,17 @@ limit :most
 
 
 async def ended(reading: Reading, history: Asking, id: bytes) -> list[Answer]:
-    """Each end of it, dead letters first. Empty if nothing is known."""
+    """Return each end of a message, dead letters first. Empty if nothing is known."""
     letters = [_dead(row) for row in await reading.rows(DEAD, id=id, most=ROWS_MAX)]
     known = {(answer.queue, answer.facts["handler"]) for answer in letters}
     queues = {queue for queue, _ in known}
     noted = {row.queue: row for row in await reading.rows(PROCESSED, id=id, most=ROWS_MAX)}
     past = [_past(entry) for entry in await _last_of_each(history, id) if entry.queue not in queues]
-    told = {answer.queue for answer in past} | queues
+    known_queues = {answer.queue for answer in past} | queues
     kept = [
         Answer(id, row.queue, row.type, Finding("done", "It is done.", row.processed_at))
         for row in noted.values()
-        if row.queue not in told
+        if row.queue not in known_queues
     ]
     return letters + past + kept
 
@@ -57,21 +57,21 @@ def _dead(row: Row) -> Answer:
         "error": error(row),
         "resolution": row.resolution,
     }
-    told = "" if row.error_class is None else f": {error(row)}"
-    died = f"It is dead letter {row.seq} ({row.reason}{told})."
+    shown = "" if row.error_class is None else f": {error(row)}"
+    died = f"It is dead letter {row.seq} ({row.reason}{shown})."
     if row.resolution is None:
-        said = f"{died} `penstock dead replay {row.seq}` sends it back."
+        text = f"{died} Retry it with: penstock dead replay {row.seq}"
     elif row.replayed_at is not None:
         again = replay_id(bytes(row.replay_of or row.id), row.replay_count, row.seq)
         facts["replayed_as"] = as_text(again)
-        said = f"{died} It was {row.resolution} and went back as {as_text(again)}: ask about that."
+        text = f"{died} It was {row.resolution} as {as_text(again)}. Follow that with: penstock why {as_text(again)}"
     else:
-        said = f"{died} It was {row.resolution}" + (f": {row.note}" if row.note else ".")
-    return Answer(bytes(row.id), row.queue, row.type, Finding("dead", said, row.failed_at), [], facts)
+        text = f"{died} It was {row.resolution}" + (f": {row.note}" if row.note else ".")
+    return Answer(bytes(row.id), row.queue, row.type, Finding("dead", text, row.failed_at), [], facts)
 
 
 async def _last_of_each(history: Asking, id: bytes) -> list[Entry]:
-    """The last delivery in each queue. A history that cannot be read is as one that knows nothing."""
+    """Return the last delivery in each queue; none where the history cannot be read."""
     try:
         entries = await history.ask(lambda file: file.of_message(id))
     except StoreError:
@@ -91,12 +91,12 @@ def _past(entry: Entry) -> Answer:
         case "acked":
             finding = Finding("done", f"It is done, on attempt {entry.attempt}.", entry.ended_at)
         case "dead":
-            finding = Finding("dead", "It died, and its dead letter is not kept any more.", entry.ended_at)
+            finding = Finding("dead", "It died, and its dead letter has been deleted.", entry.ended_at)
         case _:
             finding = Finding(
                 "gone",
-                f"It was last seen when it was {entry.status}, and does not wait any more: it settled in the last second, "
-                "was purged, or expired.",
+                f"Its last known delivery was {entry.status}, and it waits no more: it settled in the last second, was "
+                "purged, or expired.",
                 entry.ended_at,
             )
     return Answer(entry.id, entry.queue, entry.name, finding, [], facts)

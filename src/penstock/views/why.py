@@ -1,7 +1,7 @@
-"""Why a message is not running, and when it will: what its row, its queue's and its workers' rows have to say.
+"""Why a message is not running, and when it will, found from its row, its queue's and its workers'.
 
 `waiting` reads; the decisions are functions of what was read. Where several things hold a message back, the one that
-lasts longest or needs a person comes first, and the others stand besides.
+lasts longest or needs an operator comes first.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from penstock.contracts.workers import WorkerRow
-from penstock.data import runs
-from penstock.data.serving import IsAlive, LiveWorkers, QueueRow, queue_row, serving
 from penstock.data.usage import Reading
 from penstock.model.ids import as_text
 from penstock.model.pacing import interval_micros
@@ -20,10 +18,12 @@ from penstock.model.row import Row
 from penstock.model.run import queue_of
 from penstock.model.stack import error_line, located
 from penstock.model.times import iso_z
+from penstock.views import runs
+from penstock.views.queues import IsAlive, LiveWorkers, QueueRow, queue_row, serving
 
-PULLED = 0  # the worker of a row that is leased to somebody outside
+PULLED = 0  # the worker of a row that is leased to a client
 NOT_BEGUN = 0
-COUNTED_MAX = 10_000  # messages that are counted; more are told as this many
+COUNTED_MAX = 10_000  # messages that are counted; more are reported as this many
 LEASED_MAX = 100_000  # what all workers together can hold
 ROWS_MAX = 100  # of one id: one for each queue and handler it was sent to
 ERROR_TEXT_MAX = 500
@@ -104,12 +104,12 @@ from (
 ) as leased
 """
 
-# When a worker began a row: its time, NOT_BEGUN if it only holds it, None where nobody here can tell.
+# When a worker began a row: its time, NOT_BEGUN if it has only claimed it, None where that is not known on this host.
 Began = Callable[[int, int], int | None]
 
 
 class Crowd(NamedTuple):
-    """What else is in a queue: how many come first, are ready, are under way; and suspects, which run alone."""
+    """What else is in a queue: messages that come first, are ready, are leased; and suspects, which run alone."""
 
     ahead: int
     ready: int
@@ -120,13 +120,13 @@ class Crowd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`when` is the earliest time at which that is over, None if nobody knows."""
+    """One thing that holds a message back. `when` is the earliest time at which it ends, None if that is not known."""
 
     state: str
     reason: str
     when: int | None = None
 
-    def told(self) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
         return {"state": self.state, "reason": self.reason, "when": None if self.when is None else iso_z(self.when)}
 
 
@@ -141,28 +141,28 @@ class Answer:
     besides: list[Finding] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
-    def told(self) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
         return {
             "id": as_text(self.id),
-            **self.finding.told(),
+            **self.finding.row(),
             "queue": self.queue,
             "type": self.type,
             **self.facts,
-            "besides": [finding.told() for finding in self.besides],
+            "besides": [finding.row() for finding in self.besides],
         }
 
 
 async def waiting(reading: Reading, id: bytes, *, now: int, is_alive: IsAlive, began: Began) -> list[Answer]:
-    """The message in each queue, and for each handler, where it has not been settled."""
+    """Return the answer for each queue, and for each handler, in which the message is not settled."""
     rows = await reading.rows(MESSAGES, id=id, most=ROWS_MAX)
     return [await _answer(reading, row, now, is_alive, began) for row in rows]
 
 
 def ended_run(run: Row) -> Answer:
-    """What is known of a run of a workflow that has ended."""
-    told = "" if run.error is None else f": {located(runs.error_line(run.error), run.traceback)}"
-    shown = f"`penstock workflows show {run.id}` tells of its steps."
-    finding = Finding(run.state, f"Run {run.id} of {run.workflow} is {run.state}{told}. {shown}", run.ended_at)
+    """Return the answer for a run of a workflow that has ended."""
+    error = "" if run.error is None else f": {located(runs.error_line(run.error), run.traceback)}"
+    shown = f"See its steps with: penstock workflows show {run.id}"
+    finding = Finding(run.state, f"Run {run.id} of {run.workflow} is {run.state}{error}. {shown}", run.ended_at)
     return Answer(bytes(run.key), queue_of(run.workflow), runs.TYPE, finding, [], {"handler": None})
 
 
@@ -191,9 +191,9 @@ async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began
     )
     crowd = Crowd(*counted)
     facts["ahead"] = crowd.ahead if row.due <= now else None
-    whoever = await serving(reading, row.queue, is_alive)
+    serves = await serving(reading, row.queue, is_alive)
     able = await serving(reading, row.queue, is_alive, type=row.type, handler=row.handler)
-    first, *besides = obstacles(row, queue, crowd, whoever, able, now)
+    first, *besides = obstacles(row, queue, crowd, serves, able, now)
     if row.type == runs.TYPE and row.due > now and (wait := await runs.wait_of(reading, bytes(row.id), now=now)):
         first = Finding(*wait)
     return Answer(bytes(row.id), row.queue, row.type, first, besides, facts)
@@ -213,7 +213,7 @@ def _facts(row: Row, queue: QueueRow | None) -> dict[str, Any]:
 
 
 def error(row: Row) -> str | None:
-    """The last error, in one line."""
+    """Return the last error in one line."""
     if row.error_class is None:
         return None
     return error_line(row.error_class, row.error_message, row.traceback)[:ERROR_TEXT_MAX]
@@ -225,60 +225,62 @@ def error(row: Row) -> str | None:
 def held(
     row: Row, holder: WorkerRow | None, alive: bool | None, started: int | None, queue: QueueRow | None, now: int
 ) -> Finding:
-    """Somebody has it: a worker that lives or not, or a client that pulled it."""
+    """Return the finding for a leased message: by a worker that is alive or not, or by a client."""
     if row.worker == PULLED:
         if row.due <= now:
-            return Finding("pulled", "A client pulled it and let its lease lapse. The next worker gives it back.", None)
-        return Finding("pulled", "A client pulled it and holds it until its lease ends, unless it answers.", row.due)
+            return Finding("pulled", "A client pulled it and its lease has expired. The next worker releases it.", None)
+        return Finding(
+            "pulled", "A client pulled it. It is released when the lease expires, unless the client answers.", row.due
+        )
     name = f"worker {row.worker}" if holder is None else f"worker {holder.id} (pid {holder.pid} on {holder.host})"
     if alive is False:
         return Finding(
             "worker_died",
-            f"W{name[1:]} had it and is gone without a word. The next worker that starts or looks gives it back.",
+            f"W{name[1:]} had claimed it and died. The next worker that starts or polls releases it.",
         )
     if started == NOT_BEGUN:
-        return Finding("claimed", f"W{name[1:]} has taken it and begins it as soon as a slot is free.")
-    limit = "" if queue is None else f" It is cancelled when it has run for {queue.wall_seconds:g} s."
+        return Finding("claimed", f"W{name[1:]} has claimed it and starts it as soon as a slot is free.")
+    limit = "" if queue is None else f" It is cancelled after {queue.wall_seconds:g} s."
     return Finding("running", f"It runs in {name}.{limit}")
 
 
 def obstacles(
-    row: Row, queue: QueueRow | None, crowd: Crowd, whoever: LiveWorkers, able: LiveWorkers, now: int
+    row: Row, queue: QueueRow | None, crowd: Crowd, serves: LiveWorkers, able: LiveWorkers, now: int
 ) -> list[Finding]:
-    """Everything that keeps a waiting message from running; at least one."""
-    found = list(_for_a_person(row, queue, whoever, able))
+    """Return everything that keeps a waiting message from running; at least one finding."""
+    found = list(_for_an_operator(row, queue, serves, able))
     if row.due > now:
         return [_not_yet(row, queue), *found]
     if queue is not None and not found:
         found = list(_by_rule(row, queue, crowd, able, now))
     if crowd.ahead and not found:
         most = "or more " if crowd.ahead >= COUNTED_MAX else ""
-        found.append(Finding("behind", f"{crowd.ahead:,} {most}of queue {row.queue} come first."))
-    return found or [Finding("ready", "Nothing holds it back: a worker takes it in a moment.", now)]
+        found.append(Finding("behind", f"{crowd.ahead:,} {most}messages of queue {row.queue} come first."))
+    return found or [Finding("ready", "Nothing holds it back: a worker claims it in a moment.", now)]
 
 
 def _not_yet(row: Row, queue: QueueRow | None) -> Finding:
     if row.error_class is not None:
         tries = "" if queue is None else f" of {queue.retries + 1}"
-        charged = "failed" if row.attempts else "was pushed back, without a charge,"
-        said = f"It {charged} and waits for attempt {row.attempts + 1}{tries}. The last error: {error(row)}"
-        return Finding("backing_off", said, row.due)
+        charged = "failed" if row.attempts else "was released uncharged"
+        text = f"It {charged} and waits for attempt {row.attempts + 1}{tries}. The last error: {error(row)}"
+        return Finding("backing_off", text, row.due)
     if row.rounds:
-        return Finding("delayed", "Its handler asked to see it later.", row.due)
+        return Finding("delayed", "Its handler asked for a later delivery.", row.due)
     return Finding("delayed", "It was sent with a delay.", row.due)
 
 
-def _for_a_person(row: Row, queue: QueueRow | None, whoever: LiveWorkers, able: LiveWorkers) -> Iterator[Finding]:
+def _for_an_operator(row: Row, queue: QueueRow | None, serves: LiveWorkers, able: LiveWorkers) -> Iterator[Finding]:
     if queue is not None and queue.paused:
-        yield Finding("paused", f"Queue {row.queue} is paused. `penstock queues resume {row.queue}` lets it go on.")
-    if not whoever.total:
-        gone = f" Worker {whoever.gone[-1].id}, which did, is gone without a word." if whoever.gone else ""
-        yield Finding("unserved", f"No process serves queue {row.queue}.{gone} `penstock run` starts one.")
+        yield Finding("paused", f"Queue {row.queue} is paused. Resume with: penstock queues resume {row.queue}")
+    if not serves.total:
+        gone = f" Worker {serves.gone[-1].id}, which did, died." if serves.gone else ""
+        yield Finding("unserved", f"No process serves queue {row.queue}.{gone} Start one with: penstock run APP")
     elif not able.total:
         yield Finding(
             "unknown_type",
-            f"No process that serves queue {row.queue} has a handler for {row.type}. Where none comes up, it becomes a "
-            "dead letter.",
+            f"No process that serves queue {row.queue} has a handler for {row.type}. If none starts, it becomes a dead "
+            "letter.",
         )
 
 
@@ -286,7 +288,7 @@ def _by_rule(row: Row, queue: QueueRow, crowd: Crowd, able: LiveWorkers, now: in
     rate = queue.rate_now
     if rate is not None and (queue.next_start > now or crowd.ahead):
         begins = max(now, queue.next_start) + crowd.ahead * interval_micros(rate)
-        yield Finding("rate_limited", f"Queue {row.queue} begins at most {rate:g} a second{_after(crowd)}.", begins)
+        yield Finding("rate_limited", f"Queue {row.queue} starts at most {rate:g} a second{_after(crowd)}.", begins)
     if queue.wait_micros and crowd.first_due is not None:
         full = crowd.first_due + queue.wait_micros
         if full > now and crowd.ahead >= crowd.ready // queue.batch * queue.batch:
@@ -297,8 +299,8 @@ def _by_rule(row: Row, queue: QueueRow, crowd: Crowd, able: LiveWorkers, now: in
         each = f"{queue.slots_most:,} in each of {able.total:,} processes" if able.total > 1 else f"{slots:,}"
         yield Finding("busy", f"All slots of queue {row.queue} are busy: {each}{_after(crowd)}.")
     elif crowd.suspects:
-        yield Finding("waiting_for_suspect", "A message whose worker died before is run alone; the others wait for it.")
+        yield Finding("waiting_for_suspect", "A message whose worker died before runs alone; the others wait for it.")
 
 
 def _after(crowd: Crowd) -> str:
-    return f", and {crowd.ahead:,} come first" if crowd.ahead else ""
+    return f", and {crowd.ahead:,} messages come first" if crowd.ahead else ""

@@ -1,10 +1,9 @@
-"""Traces a chain of messages: what happened to each, what still waits, what died, children under what led to them, and of
-runs of workflows every step.
+"""Traces a chain of messages: what became of each, children under their cause, and every step of runs of workflows.
 
-What was settled is read from the history. What waits and what is dead is read from its rows, of which there may be
-millions, with no index by chain. But ids that follow from one another begin with the same six bytes of time, so the rows
-of a chain lie side by side under the index on ids. Only what was sent midway, in a unit without a key, has an id of its
-own time: for that the newest rows are looked through. Each of these looks ends after `SCANNED` rows.
+Settled deliveries are read from the history. Waiting messages and dead letters are read from their rows, of which there may
+be millions, with no index by chain. But ids derived from one another begin with the same six bytes of time, so the rows of
+a chain are neighbours in the index on ids. Only a message sent midway, in a unit without a key, has an id of its own time:
+for those the newest rows are scanned. Each scan ends after `SCANNED` rows.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from typing import Any, NamedTuple
 
 from penstock.contracts.history import Entry
 from penstock.data.reports import Asking
-from penstock.data.traced import Trace, Traced, in_order
-from penstock.data.traced_runs import with_runs
 from penstock.data.usage import Reading
 from penstock.model.errors import BadParameter, StoreError
 from penstock.model.ids import correlation_of, from_text
 from penstock.model.row import Row
 from penstock.model.stack import error_line
+from penstock.views.chain import Trace, Traced, in_order
+from penstock.views.chain_runs import with_runs
 
 CHAIN_MAX = 5_000  # of each kind: what settled, what waits, what is dead
 SCANNED = 20_000  # rows that one look goes through: some 20 ms
@@ -103,21 +102,21 @@ limit 1
 
 
 def parsed(text: str, *, names_a_chain: bool = False) -> bytes:
-    """The id that a person wrote, or that a text stands for which was given as `correlation=`."""
+    """Return the id in a text, or the id of the chain whose `correlation=` it is."""
     try:
         return from_text(text.strip())
     except ValueError:
         if names_a_chain and text.strip():
             return correlation_of(text)
         raise BadParameter(
-            f"{text!r} is no id. An id has 32 hexadecimal digits, like 019a8c3e-7f00-7abc-8def-0123456789ab; logs, "
+            f"{text!r} is not an id. An id has 32 hexadecimal digits, like 019a8c3e-7f00-7abc-8def-0123456789ab; logs, "
             "`penstock dead show` and `queue.send` give some.",
             value=text,
         ) from None
 
 
 async def trace(reading: Reading, history: Asking, id: bytes, *, now: int) -> Trace | None:
-    """The chain that `id` names, or that the message of this id belongs to. None if nothing is known of it."""
+    """Return the chain that `id` names, or that the message of this id belongs to. None if nothing is known of it."""
     found = await _chain(reading, history, id, now)
     if not found.events:
         chain = await _chain_of(reading, history, id)
@@ -128,7 +127,7 @@ async def trace(reading: Reading, history: Asking, id: bytes, *, now: int) -> Tr
 
 
 async def trace_of_run(reading: Reading, history: Asking, run: Row, *, now: int) -> Trace:
-    """The chain of a run, which is told of also where the history knows nothing of it."""
+    """Return the chain of a run, also where the history knows nothing of it."""
     return await _chain(reading, history, bytes(run.correlation_id), now, bytes(run.key))
 
 
@@ -138,7 +137,7 @@ async def _chain_of(reading: Reading, history: Asking, id: bytes) -> bytes | Non
     try:
         entries = await history.ask(lambda file: file.of_message(id))
     except StoreError:
-        return None  # the chain itself was asked for before, and said so
+        return None  # reading the chain itself has reported it
     return entries[0].correlation_id if entries else None
 
 
@@ -153,7 +152,7 @@ async def _chain(reading: Reading, history: Asking, chain: bytes, now: int, run:
         notes.append(f"Only what waits and dead letters are shown. {error}")
     ids = sorted(entry.id for entry in entries)
     if ids and ids[0][:TIME_BYTES] != chain[:TIME_BYTES]:
-        # Its caller has named the chain, so its id tells no time; those of its messages do.
+        # Its caller has named the chain, so its id holds no time; the ids of its messages do.
         looks.append(await _near(reading, chain, ids[0], ids[-1]))
     waiting = list({row.seq: row for look in looks for row in look.waiting}.values())
     dead = list({row.seq: row for look in looks for row in look.dead}.values())
@@ -169,7 +168,7 @@ class Look(NamedTuple):
 
 
 async def _near(reading: Reading, chain: bytes, first: bytes, last: bytes) -> Look:
-    """The rows of a chain among those that were sent from the time of one id to that of another, and the newest."""
+    """Read the rows of a chain: among those sent from the time of one id to that of another, and among the newest."""
     near = {"low": first[:TIME_BYTES], "high": last[:TIME_BYTES] + b"\xff" * len(last), "scanned": SCANNED}
     waiting = await reading.rows(WAITING, **near, chain=chain, most=CHAIN_MAX)
     dead = await reading.rows(DEAD, **near, chain=chain, most=CHAIN_MAX)
@@ -189,8 +188,8 @@ def _cut(unseen: Row, waiting: list[Row], dead: list[Row], entries: list[Entry])
             )
         elif anywhere:
             notes.append(
-                f"There are more than {SCANNED:,} {name}. Of those that a handler sent midway, in a unit without a key, or "
-                "that begin a chain which their caller has named, only the newest were looked at."
+                f"There are more than {SCANNED:,} {name}. Of those that a handler sent midway, in a unit without a key, and "
+                "of those at the start of a chain that its caller has named, only the newest were read."
             )
     for name, shown in (("settled deliveries", entries), ("waiting messages", waiting), ("dead letters", dead)):
         if len(shown) >= CHAIN_MAX:
@@ -228,7 +227,7 @@ def _settled(entry: Entry) -> Traced:
 
 
 def _with_dead(events: list[Traced], dead: list[Row], services: dict[str, str]) -> list[Traced]:
-    """What the history knows of a death is completed from the dead letter; where it knows nothing the letter speaks."""
+    """Complete a death in the history from its dead letter; add those that the history does not have."""
     places: dict[tuple[bytes, str], list[int]] = defaultdict(list)
     for place, event in enumerate(events):
         if event.status == "dead":

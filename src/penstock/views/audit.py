@@ -1,0 +1,61 @@
+"""The audit: what operators changed, who they were, and what was there before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.model.times import iso_z
+from penstock.views.observer import Observer
+from penstock.views.view import PROSE, TEXT, TIME, Column, Row, View, short
+
+LISTED_MAX = 10_000
+VALUE_SHOWN = 40  # characters of a value before and after
+LISTED = """
+select at, actor, origin, verb, kind, name, before, after, count
+from penstock_audit
+where (cast(:name as text) is null or name = :name or name like '%/' || :name)
+and (cast(:verb as text) is null or verb = :verb or verb like :verb || ' %')
+order by at desc
+limit :most
+"""
+
+
+async def rows(observer: Observer, name: str | None, verb: str | None, *, limit: int = 50) -> list[Row]:
+    found = await observer.rows(LISTED, name=name, verb=verb, most=limit)
+    return [
+        {**row.asdict(), "at": iso_z(row.at), "before": _decoded(row.before), "after": _decoded(row.after)}
+        for row in found
+    ]
+
+
+def _decoded(text: str | None) -> dict[str, Any]:
+    return {} if text is None else msgspec.json.decode(text, type=dict[str, Any])
+
+
+def _changed(row: Row) -> str:
+    before, after = row["before"], row["after"]
+    parts = [
+        f"{name}: {_value(before[name])} to {_value(after.get(name))}" if name in before else f"{name}: {_value(value)}"
+        for name, value in (dict.fromkeys(before) | after).items()
+    ]
+    return ", ".join(parts) + (f" ({row['count']:,})" if row["count"] > 1 else "")
+
+
+def _value(value: object) -> str:
+    return short(msgspec.json.encode(value).decode(), VALUE_SHOWN)
+
+
+AUDIT = View(
+    "audit",
+    (
+        Column("at", "when", TIME),
+        Column("actor", "who", TEXT),
+        Column("verb", "what", TEXT, of=lambda row: f"{row['verb']} {row['name']}"),
+        Column("after", "changed", PROSE, of=_changed),
+        Column("origin", "from", TEXT, rank=1),
+    ),
+    rows,
+    "No operator has changed anything that matches.",
+)

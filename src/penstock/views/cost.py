@@ -1,0 +1,221 @@
+"""The cost of a month: what was used and its price, what paid calls cost, and how near each ceiling and budget is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from penstock.contracts.calls import NANOS
+from penstock.data.usage import MonthUsage, Reading, month_usage
+from penstock.model.ceiling import Ceiling, used_of
+from penstock.model.prices import Usage
+from penstock.model.times import day_of, month_of, to_micros
+from penstock.views.observer import Observer, Target
+from penstock.views.view import BYTES, COUNT, NUMBER, PROSE, SMALL_USD, SPAN, STATE, TEXT, USD, Column, Row, View, short
+
+KINDS_MAX = 1_000  # providers and operations that are told apart
+STATEMENT_SHOWN = 300  # characters
+SHOWN = 10  # queues and statements
+USED = ("rows_read", "rows_written", "queue_operations", "blob_reads", "object_seconds", "requests")
+# What objects were asked and took is of a month; what they keep is of now.
+OBJECTS = """
+select asked.class, asked.requests, asked.micros / 1000000.0 as seconds, asked.saves, count(objects.name) as count,
+  coalesce(sum(length(objects.state)), 0) as bytes
+from (
+  select substr(task, length('object.') + 1) as class, executions as requests, micros, rows_written as saves
+  from penstock_usage
+  where month = :month
+  and statement = 'penstock:object_requests'
+) as asked
+left join penstock_objects as objects
+on objects.class = asked.class
+group by asked.class, asked.requests, asked.micros, asked.saves
+order by asked.class
+"""
+SUMS = """
+select service, scope, calls, reserved, settled
+from penstock_spending
+where (scope = 'month' and period = :month)
+or (scope = 'day' and period = :day)
+order by service
+limit :most
+"""
+BY_KIND = """
+select service, provider, operation, count(*) as calls, coalesce(sum(units), 0) as units, sum(cost) as cost,
+  sum(case when is_known then 0 else cost end) as unknown
+from (
+  select service, provider, operation, units, cost,
+    state in ('settled', 'released') or (state = 'reserved' and worker in (select id from penstock_workers)) as is_known
+  from penstock_calls
+  where created_at >= :since
+  and created_at < :until
+) as made
+group by service, provider, operation
+order by sum(cost) desc, service, provider, operation
+limit :most
+"""
+
+
+async def cost(observer: Observer, month: str | None) -> Row:
+    """Return a month's usage, price, ceilings and paid calls, in the agreed shape."""
+    usage = await month_usage(observer, month, now=observer.now())
+    objects = await observer.rows(OBJECTS, month=usage.month)
+    return {
+        "month": usage.month,
+        "usage": {name: getattr(usage.total, name) for name in USED},
+        "usd": round(usage.usd, 9),
+        "ceilings": list(ceilings(observer.target, usage)),
+        "tasks": [
+            {"task": task.task, "rows_read": task.rows_read, "rows_written": task.rows_written} for task in usage.tasks
+        ],
+        "queues": usage.queues,
+        "objects": [{**row.asdict(), "seconds": float(row.seconds)} for row in objects],
+        "api": await paid(observer, usage.month),
+        "bill": [
+            {"name": line.name, "used": line.used, "charged": line.charged, "usd": line.usd}
+            for line in usage.bill.lines
+            if line.used
+        ],
+        "statements": [
+            {"task": each.task, "rows_read": each.rows_read, "rows_written": each.rows_written, "sql": each.statement}
+            for each in usage.statements[:SHOWN]
+        ],
+    }
+
+
+def ceilings(target: Target, usage: MonthUsage) -> Iterator[Row]:
+    """Yield the ceilings of the whole app, then those of its tasks, which only the app's code has."""
+    if target.config.ceiling is not None:
+        yield from _ceiling(None, target.config.ceiling, usage.total)
+    spent = {each.task: Usage(rows_read=each.rows_read, rows_written=each.rows_written) for each in usage.tasks}
+    for task in () if target.app is None else target.app.crons.tasks.values():
+        if task.ceiling is not None:
+            yield from _ceiling(task.name, task.ceiling, spent.get(task.metered_as, Usage()))
+
+
+def _ceiling(task: str | None, ceiling: Ceiling, usage: Usage) -> Iterator[Row]:
+    for measure, most in ceiling.limits.items():
+        used = used_of(measure, usage)
+        yield {"task": task, "unit": measure, "most": most, "used": round(used, 9), "reached": used >= most}
+
+
+async def paid(observer: Observer, month: str) -> Row:
+    """Return what paid calls have cost. Budgets are declared by the app: without its code none is known."""
+    now = observer.now()
+    rows = await observer.rows(SUMS, month=month, day=day_of(now), most=KINDS_MAX)
+    used = {(row.service, row.scope): (row.reserved + row.settled) / NANOS for row in rows}
+    months = [row for row in rows if row.scope == "month"]
+    gateways = () if observer.app is None else observer.app.gateways
+    limits = [
+        (gateway.service, scope, most)
+        for gateway in gateways
+        for scope, most in (
+            ("run", gateway.budgets.run),
+            ("day", gateway.budgets.day),
+            ("month", gateway.budgets.month),
+        )
+        if most is not None and (scope != "day" or month == month_of(now))
+    ]
+    return {
+        "usd": round(sum(row.reserved + row.settled for row in months) / NANOS, 9),
+        "reserved_usd": round(sum(row.reserved for row in months) / NANOS, 9),
+        "calls": sum(row.calls for row in months),
+        "kinds": await _kinds(observer, month),
+        "budgets": [
+            _budget(*limit, 0.0 if limit[1] == "run" else round(used.get(limit[:2], 0.0), 9)) for limit in limits
+        ],
+    }
+
+
+async def _kinds(reading: Reading, month: str) -> list[Row]:
+    since = datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
+    until = (since + timedelta(days=31)).replace(day=1)
+    rows = await reading.rows(BY_KIND, since=to_micros(since), until=to_micros(until), most=KINDS_MAX)
+    names = ("service", "provider", "operation", "calls", "units")
+    return [
+        {**dict(zip(names, row, strict=False)), "usd": row.cost / NANOS, "unknown_usd": row.unknown / NANOS}
+        for row in rows
+    ]
+
+
+def _budget(service: str, budget: str, most: float, used: float) -> Row:
+    left = max(0.0, round(most - used, 9))
+    return {"service": service, "budget": budget, "most": most, "used": used, "left": left}
+
+
+# -- columns ------------------------------------------------------------------------------------------------
+
+
+def ceiling_text(row: Row) -> str:
+    digits = 2 if row["unit"] == "usd" else 0
+    return f"{row['used']:,.{digits}f} of {row['most']:,.{digits}f} {row['unit'].replace('_', ' ')}"
+
+
+def _at_most(row: Row) -> str | None:
+    return f"{SMALL_USD.text(row['unknown_usd'], 0)} at most" if row["unknown_usd"] else None
+
+
+def _used(row: Row) -> str:
+    return f"at most {SMALL_USD.text(row['most'], 0)}" if row["budget"] == "run" else SMALL_USD.text(row["used"], 0)
+
+
+BILL = View(
+    "bill",
+    (
+        Column("name", "used in the month", TEXT, of=lambda row: row["name"].replace("_", " ")),
+        Column("used", "used", NUMBER),
+        Column("charged", "charged", NUMBER, rank=1),
+        Column("usd", "price", USD),
+    ),
+    empty="Nothing was metered in this month. Run an app, or ask for another month: --month 2026-10",
+)
+QUEUES = View("queues", (Column("name", "queue", TEXT), Column("used", "operations", COUNT)))
+STATEMENTS = View(
+    "statements",
+    (
+        Column("task", "task", TEXT),
+        Column("rows_read", "read", COUNT),
+        Column("rows_written", "written", COUNT),
+        Column("sql", "statement", PROSE, of=lambda row: short(row["sql"], STATEMENT_SHOWN)),
+    ),
+)
+CLASSES = View(
+    "objects",
+    (
+        Column("class", "objects", TEXT),
+        Column("requests", "requests", COUNT),
+        Column("seconds", "running", SPAN),
+        Column("saves", "saves", COUNT, rank=1),
+        Column("count", "kept", COUNT),
+        Column("bytes", "size", BYTES),
+    ),
+)
+CEILINGS = View(
+    "ceilings",
+    (
+        Column("task", "ceiling", TEXT, of=lambda row: row["task"] or "the whole app"),
+        Column("used", "this month", TEXT, of=ceiling_text),
+        Column("reached", "", STATE, of=lambda row: "reached" if row["reached"] else None),
+    ),
+)
+KINDS = View(
+    "kinds",
+    (
+        Column("provider", "provider", TEXT),
+        Column("operation", "operation", TEXT),
+        Column("calls", "calls", COUNT),
+        Column("units", "units", COUNT, rank=1),
+        Column("usd", "cost", SMALL_USD),
+        Column("unknown_usd", "unknown outcome", TEXT, rank=2, of=_at_most),
+    ),
+)
+BUDGETS = View(
+    "budgets",
+    (
+        Column("service", "service", TEXT),
+        Column("budget", "budget of a", TEXT),
+        Column("used", "used", TEXT, of=_used),
+        Column("most", "of", SMALL_USD),
+        Column("left", "left", SMALL_USD, of=lambda row: None if row["budget"] == "run" else row["left"]),
+    ),
+)

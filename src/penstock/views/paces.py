@@ -1,0 +1,164 @@
+"""Paces: how fast each outside service is asked, the limit that was found, and the controllers that go by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.control.pace import PilotPace
+from penstock.control.zoning import ZonesPace
+from penstock.model.times import iso_z
+from penstock.views.observer import Observer
+from penstock.views.view import (
+    COUNT,
+    DUE,
+    EXACT_TIME,
+    NUMBER,
+    PERCENT,
+    PROSE,
+    RATE,
+    STATE,
+    TEXT,
+    TIME,
+    Column,
+    Row,
+    View,
+    rate_text,
+)
+
+LISTED_MAX = 1_000
+SAVED = """
+select class, name, state, saved_at
+from penstock_objects
+where class in ('Controller', 'Remembered')
+order by name, class
+limit :most
+"""
+
+
+async def rows(observer: Observer) -> list[Row]:
+    """Return every saved pace: those of controllers, and those that handlers share."""
+    now = observer.now()
+    return [_row(each, now) for each in await observer.rows(SAVED, most=LISTED_MAX)]
+
+
+def _row(each: Any, now: int) -> Row:
+    state = msgspec.json.decode(each.state)
+    saved = state.get("pace", {})
+    mode = "zones" if "due_ms" in saved else "pilot"
+    row: Row = {
+        "name": each.name,
+        "used_by": "controller" if each[0] == "Controller" else "handlers",
+        "mode": mode,
+        "rate_per_second": None,
+        "limit_per_second": None,
+        "phase": None,
+        "requests": state.get("tally", {}).get("dispatched", 0),
+        "refused": state.get("tally", {}).get("throttled", 0),
+        "next_at": None,
+        "closed_until": None,
+        "reason": "",
+        "saved_at": iso_z(each.saved_at),
+    }
+    if not saved:
+        return row
+    if mode == "zones":
+        pace: Any = ZonesPace(saved, parallel=1, now=now / 1_000_000)
+        next_at = (saved["due_ms"] or 0) * 1_000
+    else:
+        pace = PilotPace(saved, rate=(saved["rate_min"], saved["rate_max"]), parallel=saved["parallel"])
+        found = pace.state
+        row |= {"limit_per_second": _rounded(found.ceiling.known), "phase": found.ceiling.phase}
+        row |= {"requests": found.flights.number, "refused": max(row["refused"], found.refusals)}
+        next_at = max(found.due, pace.closed_until) * 1_000_000
+    closed = pace.closed_until * 1_000_000
+    row |= {"rate_per_second": _rounded(pace.rate_per_second), "reason": pace.explain()}
+    row["next_at"] = iso_z(int(max(next_at, now)))
+    row["closed_until"] = iso_z(int(closed)) if closed > now else None
+    return row
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 4)
+
+
+def _does(row: Row) -> Any:
+    if row["closed_until"]:
+        return "paused by refusals"
+    return {"search": "looking for the limit", "cruise": "at the limit", "probe": "probing above the limit"}.get(
+        row["phase"], row["phase"] or row["mode"]
+    )
+
+
+PACES = View(
+    "paces",
+    (
+        Column("name", "pace", TEXT),
+        Column("rate_per_second", "rate", RATE),
+        Column("limit_per_second", "limit", RATE),
+        Column("requests", "requests", COUNT, rank=3),
+        Column("refused", "refused", COUNT, rank=1),
+        Column("phase", "state", TEXT, rank=2, of=_does),
+        Column("next_at", "next", DUE),
+        Column("used_by", "used by", TEXT, rank=4),
+        Column("reason", "last change", PROSE, rank=5),
+    ),
+    rows,
+    "No pace has been saved yet. A controller saves its own, and so does `app.pace(...)` while handlers use it.",
+)
+
+
+# -- controllers --------------------------------------------------------------------------------------------
+
+
+async def controllers(app: Any) -> list[Row]:
+    found: list[Row] = await app.controllers.list()
+    return found
+
+
+def controller_state(row: Row) -> str:
+    if not row["running"]:
+        return "stopped"
+    return f"cooling down, {row['cooldown_remaining_s']} s left" if row["in_cooldown"] else "running"
+
+
+CONTROLLERS = View(
+    "controllers",
+    (
+        Column("name", "controller", TEXT),
+        Column("running", "state", STATE, of=controller_state),
+        Column("rate_per_second", "rate", RATE, rank=1),
+        Column("completions_per_minute", "done/min", NUMBER),
+        Column("success_rate_pct", "success", PERCENT, rank=2),
+        Column("mode", "mode", TEXT, rank=3),
+    ),
+    controllers,
+    "The app has no controllers.",
+)
+
+
+def _success(row: Row) -> str:
+    rolling = row["rolling"]
+    return f"{rolling['success_rate_pct']:.1f} % of {rolling['sample_size']:,} in 5 minutes"
+
+
+def _lifetime(row: Row) -> str:
+    ever = row["lifetime"]
+    return f"{ever['completed']:,} done, {ever['failed']:,} failed of {ever['dispatched']:,}"
+
+
+def _pace(row: Row) -> str:
+    return f"{rate_text(row['rate_per_second'])}, {row['current_batch_size']:,} at once"
+
+
+CONTROLLER = (
+    Column("", "pace", TEXT, of=_pace),
+    Column("completions_per_minute", "done per minute", NUMBER),
+    Column("projected_per_day", "projected per day", COUNT),
+    Column("", "success", TEXT, of=_success),
+    Column("", "since the start", TEXT, of=_lifetime),
+    Column("last_tick_at", "last tick", EXACT_TIME),
+    Column("next_tick_at", "next tick", EXACT_TIME),
+)
+TICKS = (Column("at", "when", TIME), Column("text", "why the pace changed", PROSE))

@@ -1,0 +1,341 @@
+"""Runs of workflows, read from their rows without the app's code.
+
+A run is found by its key, which follows from its workflow and its id. The names of workflows are those of their queues.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.data.usage import Reading
+from penstock.model.errors import NoSuchRun
+from penstock.model.ids import as_text, from_text
+from penstock.model.limits import near
+from penstock.model.redaction import redacted
+from penstock.model.row import Row
+from penstock.model.run import (
+    CHILD,
+    NEVER_SECONDS,
+    PAUSED,
+    PENDING,
+    QUEUED,
+    RETRYING,
+    RUNNING,
+    SIGNAL,
+    SLEEP,
+    STATES,
+    WAITING,
+    is_made,
+    key_of,
+)
+from penstock.model.times import iso_z
+from penstock.storage.statements import load
+from penstock.views.observer import Observer
+from penstock.views.view import (
+    COUNT,
+    DUE,
+    EXACT_TIME,
+    PROSE,
+    STATE,
+    TEXT,
+    TIME,
+    TOOK,
+    Column,
+    View,
+    micros_of,
+    short,
+)
+from penstock.views.view import Row as Shown
+
+TYPE = "workflow.run"  # of the message of a run
+WORKFLOWS_MAX = 10_000  # as many as an app may have queues
+LISTED_MAX = 10_000
+NAMES_MAX = 200  # ids that a misspelt one is compared with
+STEPS_PAGE = 1_000
+PRIORITY_NAMES = ("high", "normal", "low")
+ASKED = "asked"  # the reason of a run that an operator paused
+ERROR_TEXT_MAX = 500
+SQL = load("penstock.views", "runs.sql")
+
+
+async def names(reading: Reading) -> list[str]:
+    """Return the workflows that an app with this database has ever had."""
+    found = await reading.rows(SQL["names"], most=WORKFLOWS_MAX)
+    return [row.name.removeprefix("workflow.") for row in found]
+
+
+async def find(reading: Reading, id: str, *, now: int, workflow: str | None = None) -> list[Row]:
+    """Return the runs of this id, or of a message's id: one, unless several workflows have a run of this id."""
+    known = [name for name in await names(reading) if workflow is None or name == workflow]
+    rows = [row for key in _keys(id, known) for row in await reading.rows(SQL["found"], key=key, now=now)]
+    return [row for row in rows if workflow is None or row.workflow == workflow]
+
+
+async def the_run(reading: Reading, id: str, *, now: int, workflow: str | None = None) -> Row:
+    """Return the one run of this id. Raise NoSuchRun where there is none, or several."""
+    found = await find(reading, id, now=now, workflow=workflow)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = " and ".join(row.workflow for row in found)
+        raise NoSuchRun(f"There are runs {id!r} of {several}. Name one with --workflow.", id=id)
+    of = ", ".join(await names(reading)) if workflow is None else workflow
+    known = [row.id for row in await listed(reading, None, None, now=now, limit=NAMES_MAX)] if workflow is None else []
+    raise NoSuchRun(f"There is no run {id!r} of {of or 'any workflow'}. {near(id, known)}", id=id)
+
+
+def _keys(id: str, workflows: list[str]) -> list[bytes]:
+    if not workflows:
+        return []  # nor need there be any table to look into
+    keys = [key_of(workflows[0], id)] if is_made(id) else [key_of(name, id) for name in workflows]
+    try:
+        keys.append(from_text(id))
+    except ValueError:
+        pass
+    return list(dict.fromkeys(keys))
+
+
+async def listed(
+    reading: Reading, workflow: str | None, state: str | None, *, now: int, limit: int = LISTED_MAX
+) -> list[Row]:
+    """Return runs, newest first. Raise NoSuchRun where there is no such workflow."""
+    known = await names(reading)
+    if workflow is not None and workflow not in known:
+        raise NoSuchRun(f"There is no workflow {workflow!r}. {near(workflow, known)}", code="no_such_workflow")
+    if not known:
+        return []
+    assert state is None or state in STATES
+    stored = "active" if state in (QUEUED, RUNNING, WAITING) else state
+    return await reading.rows(SQL["listed"], workflow=workflow, stored=stored, state=state, now=now, most=limit)
+
+
+async def parked(reading: Reading, workflow: str | None) -> list[Row]:
+    """Return runs whose recorded steps the code does not fit, the oldest first. They wait for an operator."""
+    if not await names(reading):
+        return []
+    return await reading.rows(SQL["parked"], workflow=workflow, most=LISTED_MAX)
+
+
+async def steps(reading: Reading, key: bytes, *, most: int | None = None) -> list[Row]:
+    """Return the steps of a run, or the first so many, in the order in which they began."""
+    found: list[Row] = []
+    while most is None or len(found) < most:
+        page = STEPS_PAGE if most is None else min(STEPS_PAGE, most - len(found))
+        more = await reading.rows(SQL["steps"], run=key, after=found[-1].position if found else -1, most=page)
+        found += more
+        if len(more) < page:
+            break
+    return found
+
+
+async def unheard(reading: Reading, key: bytes) -> list[Row]:
+    """Return signals that the run has not waited for yet."""
+    return await reading.rows(SQL["signals"], run=key, most=STEPS_PAGE)
+
+
+# -- what a run waits for ---------------------------------------------------------------------------------
+
+
+class Wait(NamedTuple):
+    """`when` is when it ends by itself, None if it does not."""
+
+    state: str
+    reason: str
+    when: int | None
+
+
+async def wait_of(reading: Reading, key: bytes, *, now: int) -> Wait | None:
+    """Return why the run of a message does not go on. None if it is not a run, or a worker will take it in its turn."""
+    for run in await reading.rows(SQL["found"], key=key, now=now):
+        return waits_for(run, await steps(reading, key))
+    return None
+
+
+def waits_for(run: Row, recorded: list[Row]) -> Wait | None:
+    who = f"Run {run.id} of {run.workflow}"
+    if run.state == PAUSED:
+        again = f"with: penstock workflows resume {run.id}"
+        if run.reason == ASKED:
+            return Wait(PAUSED, f"{who} is paused. Resume it {again}", None)
+        first = (run.error or run.reason).partition("\n")[0].rstrip(":.")
+        shown = f"See it in full with: penstock workflows show {run.id}."
+        return Wait(PAUSED, f"{who} is parked. {first}. {shown} Correct the code, then resume it {again}", None)
+    if run.state != WAITING:
+        return None
+    return Wait(WAITING, f"{who} waits: {open_steps(recorded)}.", soon(run.due, run.created_at))
+
+
+def open_steps(recorded: list[Row]) -> str:
+    """Return what a waiting run waits for."""
+    waits = [_wait_text(step) for step in recorded if step.state in (PENDING, RETRYING)]
+    return "; ".join(waits) or "its next step begins soon"
+
+
+def _wait_text(step: Row) -> str:
+    until = "" if step.due is None else f" until {iso_z(step.due)}"
+    if step.state == RETRYING:
+        return f"step {step.name} failed and is retried at {iso_z(step.due)}, after {error_line(step.error)}"
+    if step.kind == SLEEP:
+        return f"{step.name} sleeps{until}"
+    if step.kind == SIGNAL:
+        return f"{step.name} waits for a signal" + (until or ", without a timeout")
+    return f"{step.name} waits for its child" if step.kind == CHILD else f"step {step.name} begins soon"
+
+
+def soon(due: int | None, created_at: int) -> int | None:
+    """Return a due time that means something: a run that only a signal or an operator wakes is due in a thousand years."""
+    return None if due is None or due - created_at > NEVER_SECONDS * 500_000 else due
+
+
+def error_line(error: str | None) -> str:
+    return " ".join(redacted(error or "").split())[:ERROR_TEXT_MAX]
+
+
+# -- rows and columns ---------------------------------------------------------------------------------------
+
+
+async def rows(
+    observer: Observer, workflow: str | None = None, state: str | None = None, *, limit: int = 100
+) -> list[Shown]:
+    found = await listed(observer, workflow, state, now=observer.now(), limit=limit)
+    return [
+        {
+            "id": row.id,
+            "workflow": row.workflow,
+            "state": row.state,
+            "step": row.step,
+            "reason": row.reason,
+            "error": _redacted(row.error),
+            **_brief(row),
+        }
+        for row in found
+    ]
+
+
+async def one(observer: Observer, id: str, workflow: str | None = None) -> Shown:
+    """Return a run with its steps: a history from which a replay check can be made."""
+    row = await the_run(observer, id, now=observer.now(), workflow=workflow)
+    key = bytes(row.key)
+    recorded = await steps(observer, key)
+    return {
+        "id": row.id,
+        "workflow": row.workflow,
+        "state": row.state,
+        "steps": [_step(step) for step in recorded],
+        "input": _json(row.input),
+        "result": _json(row.result),
+        "error": _redacted(row.error),
+        "traceback": row.traceback,
+        "reason": row.reason,
+        "waits_for": open_steps(recorded) if row.state == WAITING else None,
+        **_brief(row),
+        "parent": row.parent_id,
+        "restarts": row.generation,
+        "signals": [{"name": each.name, "sent_at": iso_z(each.sent_at)} for each in await unheard(observer, key)],
+    }
+
+
+def _brief(row: Row) -> Shown:
+    return {
+        "correlation_id": as_text(bytes(row.correlation_id)),
+        "message_id": as_text(bytes(row.key)),
+        "priority": PRIORITY_NAMES[row.priority],
+        "created_at": iso_z(row.created_at),
+        "ended_at": _iso(row.ended_at),
+        "due_at": _iso(soon(row.due, row.created_at) if row.state == WAITING else None),
+    }
+
+
+def _step(step: Row) -> Shown:
+    return {
+        "name": step.name,
+        "state": step.state,
+        "attempts": step.attempts,
+        "started_at": iso_z(step.started_at),
+        "ended_at": _iso(step.ended_at),
+        "kind": step.kind,
+        "position": step.position,
+        "due_at": _iso(step.due),
+        "result": None if step.state == PENDING else _json(step.result),
+        "error": _redacted(step.error),
+        "traceback": step.traceback,
+    }
+
+
+def _redacted(error: str | None) -> str | None:
+    return None if error is None else redacted(error)
+
+
+def _json(body: Any) -> msgspec.Raw | None:
+    """Return a value as it was stored, to the last digit."""
+    return None if body is None else msgspec.Raw(bytes(body))
+
+
+def _iso(micros: int | None) -> str | None:
+    return None if micros is None else iso_z(micros)
+
+
+def _value(name: str, most: int) -> Any:
+    def text(row: Shown) -> str | None:
+        value = row[name]
+        body = None if value is None else bytes(value).decode(errors="replace")
+        return None if body in (None, "null") else short(redacted(body), most)
+
+    return text
+
+
+def _error(row: Shown) -> str | None:
+    return None if row["error"] is None else short(row["error"], ERROR_SHOWN)
+
+
+def _took(row: Shown) -> float | None:
+    return row["ended_at"] and (micros_of(row["ended_at"]) - micros_of(row["started_at"])) / 1_000
+
+
+VALUE_SHOWN, INPUT_SHOWN, ERROR_SHOWN = 60, 1_000, 160  # characters
+RUN_STATE = Column("state", "state", STATE)
+ERROR = Column("error", "error", PROSE, rank=2, of=_error)
+RUNS = View(
+    "runs",
+    (
+        Column("id", "run", TEXT),
+        Column("workflow", "workflow", TEXT, rank=1),
+        RUN_STATE,
+        Column("step", "step", TEXT),
+        Column("created_at", "started", TIME, rank=3),
+        Column("ended_at", "ended", TIME, rank=4),
+        Column("due_at", "goes on", DUE, rank=2),
+        ERROR,
+    ),
+    rows,
+    "There is no such run. Start one with: penstock workflows start WORKFLOW APP",
+)
+RUN = (
+    Column("input", "input", TEXT, of=_value("input", INPUT_SHOWN)),
+    Column("result", "result", TEXT, of=_value("result", INPUT_SHOWN)),
+    Column("waits_for", "waits for", TEXT),
+    Column("due_at", "goes on", EXACT_TIME),
+    Column("created_at", "started", EXACT_TIME),
+    Column("ended_at", "ended", EXACT_TIME),
+    Column("parent", "child of", TEXT),
+    Column("restarts", "restarts", COUNT, of=lambda row: row["restarts"] or None),
+    Column("signals", "unread signals", TEXT, of=lambda row: ", ".join(each["name"] for each in row["signals"])),
+    Column("correlation_id", "chain", TEXT),
+)
+STEPS = View(
+    "steps",
+    (
+        Column("name", "step", TEXT),
+        RUN_STATE,
+        Column("kind", "kind", TEXT, rank=3),
+        Column("attempts", "attempts", COUNT, rank=4, of=lambda row: row["attempts"] or None),
+        Column("started_at", "started", TIME, rank=5),
+        Column("", "took", TOOK, rank=1, of=_took),
+        Column("due_at", "waits until", DUE, rank=1),
+        Column("result", "result", PROSE, rank=2, of=_value("result", VALUE_SHOWN)),
+        ERROR,
+    ),
+    empty="No step has begun yet.",
+)
