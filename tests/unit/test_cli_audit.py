@@ -8,8 +8,10 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from penstock.cli.main import COMMANDS, penstock
 from penstock.cli.reference import load
 from tests.unit.cli import SHOP, Terminal, shop_in
 from tests.unit.test_cli_queues import worked
@@ -47,12 +49,12 @@ async def _opened(app: Any) -> None:
         pass
 
 
-def audit(terminal: Terminal, *more: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = terminal("audit", "shop.db", *more, "--json").told["audit"]
+def audit(terminal: Terminal, *more: str, database: str = "shop.db") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = terminal("audit", database, *more, "--json").told["audit"]
     return found
 
 
-COMMANDS = """
+COMMANDS_RUN = """
 queues pause sales shop.db
 queues resume sales shop.db
 queues tune sales shop.db --parallel 3
@@ -75,12 +77,12 @@ workflows terminate one shop.py
 
 
 def test_every_administrative_command_leaves_one_entry(full: Path, terminal: Terminal) -> None:
-    for line in COMMANDS.split("\n")[1:-1]:
+    for line in COMMANDS_RUN.split("\n")[1:-1]:
         said = terminal(*line.split())
         assert said.code == 0, (line, said)
 
     entries = audit(terminal)[::-1]
-    assert [each["verb"] for each in entries] == [" ".join(line.split()[:2]) for line in COMMANDS.split("\n")[1:-1]]
+    assert [each["verb"] for each in entries] == [" ".join(line.split()[:2]) for line in COMMANDS_RUN.split("\n")[1:-1]]
     assert {each["actor"] for each in entries} == {f"{getpass.getuser()}@{socket.gethostname()}"}
     assert {each["origin"] for each in entries} == {"cli"}
     by_verb = {each["verb"]: each for each in entries}
@@ -91,6 +93,64 @@ def test_every_administrative_command_leaves_one_entry(full: Path, terminal: Ter
     assert by_verb["workflows start"]["name"] == "patient/one"
     assert by_verb["workflows signal"]["after"] == {"signal": "other"}
     assert by_verb["workflows terminate"]["after"]["state"] == "terminated"
+
+
+# What changes nothing that an operator has, or is the work of the app.
+UNAUDITED = {
+    "new": "writes files",
+    "demo": "runs the app on a database of its own",
+    "run": "is the work of the app; pending migrations are audited as `migrate`",
+    "serve": "is the work of the app; each administrative request is audited",
+    "backup": "writes a file",
+    **dict.fromkeys("status why trace paces cost metrics graph audit doctor check smoke simulate".split(), "looks"),
+    **dict.fromkeys(["queues list", "queues show", "dead list", "dead groups", "dead show", "cron list"], "looks"),
+    **dict.fromkeys(["objects list", "objects show", "controllers list", "controllers status"], "looks"),
+    **dict.fromkeys(["workflows list", "workflows show"], "looks"),
+}
+TRIAL = """
+
+@app.trial.stage("always", within="1s", least=1)
+async def always(items: list[int]) -> list[int]:
+    return [1]
+
+
+app.stand_in(app.http(), "https://shop.example", make=lambda now: None, module="none")
+"""
+MORE_COMMANDS = """
+dead edit 1 shop.py --body {"item":"book"}
+dead replay 2 shop.py
+dead discard 3 shop.py --reason test
+dead fixed 4 shop.py --note test
+trial shop.py --standins --items 1
+migrate shop.py
+restore copy.db --database restored.db
+move restored.db moved.db
+"""
+
+
+def verbs() -> list[str]:
+    """Every command, a noun with each of its verbs."""
+    found = {name: penstock.get_command(click.Context(penstock), name) for name in COMMANDS}
+    return [
+        name if verb is None else f"{name} {verb}"
+        for name, command in found.items()
+        for verb in (command.commands if isinstance(command, click.Group) else [None])
+    ]
+
+
+@pytest.mark.only_on("sqlite")
+def test_every_command_is_audited_or_known_to_need_no_audit(empty_folder: Path, terminal: Terminal) -> None:
+    shop_in(empty_folder, SHOP + MORE + TRIAL)
+    worked("cursed", "cursed", "cursed", "cursed")
+    (empty_folder / "migrations" / "0002_more.sql").write_text("create table more (id integer);")
+    assert terminal("backup", "copy.db", "shop.db").code == 0
+    for line in (COMMANDS_RUN + MORE_COMMANDS).split("\n"):
+        said = terminal(*line.split()) if line else None
+        assert said is None or said.code == 0, (line, said)
+
+    audited = {each["verb"] for database in ("shop.db", "moved.db") for each in audit(terminal, database=database)}
+    assert sorted(verbs()) == sorted({*audited, *UNAUDITED})
+    assert not audited & {*UNAUDITED}
 
 
 def test_dead_letters_leave_one_entry_a_command(shop: Path, terminal: Terminal) -> None:

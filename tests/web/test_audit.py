@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from starlette.routing import Route
+
 from penstock.testing import TestApp, virtual
+from penstock.web.site import make_site
 from tests.web.test_controllers import asking, controlled_app
 
 ROWS = "select actor, origin, verb, name, after, count from penstock_audit order by at, verb limit 9"
@@ -44,3 +47,52 @@ async def test_what_code_of_the_app_does_is_no_operators_work() -> None:
         await shop.app.controllers.operate("pages", "stop")
 
         assert await rows(shop) == []
+
+
+ADMINISTRATIVE = {
+    "POST {queues}/messages/purge": {},
+    "POST /v1/controllers/{name}/stop": {},
+    "POST /v1/controllers/{name}/start": {},
+    "POST /v1/controllers/{name}/tune": {"rate": 2.5},
+    "POST /v1/controllers/{name}/reset": {},
+}
+# Reads, and the traffic of clients, which is the work of the app and no administration.
+UNAUDITED = {
+    "POST {queues}/messages",
+    "POST {queues}/messages/batch",
+    "POST {queues}/messages/pull",
+    "POST {queues}/messages/ack",
+    "POST {queues}/messages/peek",
+    "POST /client/v4/accounts/{account}/d1/database/{database}/query",
+    "POST /client/v4/accounts/{account}/d1/database/{database}/raw",
+    "GET /v1/controllers/{name}/status",
+    "GET /health",
+    "GET /health/deep",
+    "GET /openapi.json",
+}
+QUEUES = "/client/v4/accounts/{account}/queues/{queue}"
+
+
+@virtual
+async def test_every_route_is_audited_or_known_to_need_no_audit() -> None:
+    app = controlled_app()
+    aliased, own = set(app.routes.aliases), {route.path for route in app.routes.ordered()}
+    routes = {
+        f"{method} {route.path}".replace(QUEUES, "{queues}")
+        for route in make_site(app, tokens=[]).routes
+        if isinstance(route, Route) and route.path not in aliased | own
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+    async with TestApp(app) as shop, asking(shop.app) as client:
+        audited = set()
+        for route, body in ADMINISTRATIVE.items():
+            assert (await client.ask("POST", MESSAGES, {"body": {"item": "a"}})).status == 200
+            path = route.partition(" ")[2].format(queues=MESSAGES.removesuffix("/messages"), name="pages")
+            before = len(await rows(shop))
+            assert (await client.ask("POST", path, body)).status == 200, route
+            await shop.advance(seconds=1)
+            if len(await rows(shop)) == before + 1:
+                audited.add(route)
+
+    assert audited == set(ADMINISTRATIVE)
+    assert routes - audited == UNAUDITED
