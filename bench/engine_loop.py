@@ -23,7 +23,7 @@ def send_then_drain(place: Place, load: Load) -> tuple[float, float]:
 
     async def measured() -> tuple[float, float]:
         app, listings, _ = _app(place)
-        listings.on(Listing)(_nothing)
+        listings.handler(Listing)(_nothing)
         await app.opened()
         began = time.perf_counter()
         await _send_all(app, listings, load)
@@ -42,7 +42,7 @@ def send_then_work(place: Place, load: Load) -> tuple[float]:
         app, listings, scored = _app(place)
         db = app.db
 
-        @listings.on(Listing)
+        @listings.handler(Listing)
         async def score(found: Listing) -> None:
             db.write(WRITE, number=found.number, title=found.title, score=0.5)
             scored.send(Scored(number=found.number, url=found.url, score=0.5))
@@ -64,7 +64,7 @@ def send_while_draining(place: Place, load: Load) -> tuple[float]:
 
     async def measured() -> float:
         app, listings, _ = _app(place)
-        listings.on(Listing)(_nothing)
+        listings.handler(Listing)(_nothing)
         await app.opened()
         # A unit of sends is a unit too. The last one to be committed is a settlement.
         units = load.count + sum(-(-len(share) // BATCH) for share in _shares(load))
@@ -91,7 +91,7 @@ def idle_latency(place: Place, count: int, random: Random) -> tuple[list[float],
         arrived = asyncio.Event()
         sent_at = 0.0
 
-        @listings.on(Listing)
+        @listings.handler(Listing)
         async def handle(_: Listing) -> None:
             latencies.append(time.perf_counter() - sent_at)
             arrived.set()
@@ -120,16 +120,16 @@ async def _nothing(_: Listing) -> None:
     pass
 
 
-def _app(place: Place) -> tuple[WatchedApp, Queue, Queue]:
+def _app(place: Place) -> tuple[WatchedApp, Queue[Listing], Queue[Scored]]:
     app = WatchedApp(place)
-    return app, app.queue(QUEUE, accepts=[Listing]), app.queue(SENT_TO, accepts=[Scored])
+    return app, app.queue(QUEUE, Listing), app.queue(SENT_TO, Scored)
 
 
 def _shares(load: Load) -> list[list[Listing]]:
     return [load.listings[first::PRODUCERS] for first in range(PRODUCERS)]
 
 
-async def _send_all(app: WatchedApp, listings: Queue, load: Load) -> None:
+async def _send_all(app: WatchedApp, listings: Queue[Listing], load: Load) -> None:
     async def produce(share: list[Listing]) -> None:
         for start in range(0, len(share), BATCH):
             async with app.unit():

@@ -42,9 +42,9 @@ def idle_cost(place: Place, seconds: float, *, settling_seconds: float) -> Idle:
 
 async def _idle_cost(place: Place, seconds: float, settling_seconds: float) -> Idle:
     app = WatchedApp(place)
-    listings = app.queue("listings", accepts=[Listing])
+    listings = app.queue("listings", Listing)
 
-    @listings.on(Listing)
+    @listings.handler
     async def handle(_: Listing) -> None: ...
 
     engine = await app.opened()

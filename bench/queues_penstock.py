@@ -44,7 +44,7 @@ class Turn:
     syncs: list[float] = field(default_factory=list)
 
 
-async def send(app: WatchedApp, queue: Queue, one_by_one: int, batched: int) -> tuple[float, float]:
+async def send(app: WatchedApp, queue: Queue[Listing], one_by_one: int, batched: int) -> tuple[float, float]:
     singles = [listing(number) for number in range(one_by_one)]
     rest = [listing(number) for number in range(one_by_one, one_by_one + batched)]
     began = time.perf_counter()
@@ -61,11 +61,11 @@ async def send(app: WatchedApp, queue: Queue, one_by_one: int, batched: int) -> 
 
 async def send_and_drain(place: Place, one_by_one: int, batched: int) -> tuple[float, float, float]:
     app = WatchedApp(place)
-    queue = app.queue(QUEUE, accepts=[Listing])
+    queue = app.queue(QUEUE, Listing)
 
     async def handle(_: Listing) -> None: ...
 
-    queue.on(Listing)(handle)
+    queue.handler(Listing)(handle)
     await app.opened()
     singly, by_the_hundred = await send(app, queue, one_by_one, batched)
     return singly, by_the_hundred, await app.run_until_committed(one_by_one + batched)
@@ -73,11 +73,11 @@ async def send_and_drain(place: Place, one_by_one: int, batched: int) -> tuple[f
 
 async def drain_with_batch_handler(place: Place, count: int) -> float:
     app = WatchedApp(place)
-    queue = app.queue(QUEUE, accepts=[Listing], batch=BATCH, wait=0.0)
+    queue = app.queue(QUEUE, Listing, batch=BATCH, batch_wait=0.0)
 
-    async def handle(_: ps.Batch) -> None: ...
+    async def handle(_: ps.Batch[Listing]) -> None: ...
 
-    queue.on_batch(handle)
+    queue.batch_handler(handle)
     await app.opened()
     await send(app, queue, 0, count)
     began = time.perf_counter()
@@ -91,9 +91,9 @@ class Timed(ps.Event, type="job.timed"):
     sent_at: float
 
 
-def timed_app(place: Place) -> tuple[WatchedApp, Queue]:
+def timed_app(place: Place) -> tuple[WatchedApp, Queue[Timed]]:
     app = WatchedApp(place)
-    return app, app.queue(QUEUE, accepts=[Timed])
+    return app, app.queue(QUEUE, Timed)
 
 
 async def latencies_between_processes(place: Place, count: int, seed: int) -> list[float]:
@@ -106,7 +106,7 @@ async def latencies_between_processes(place: Place, count: int, seed: int) -> li
         if len(latencies) == count:
             app.stop()
 
-    queue.on(Timed)(handle)
+    queue.handler(Timed)(handle)
     await app.opened()
     running = asyncio.ensure_future(app.run())
     command = (sys.executable, "-m", "bench.queues_penstock", PACE, place.database, str(count), str(seed))

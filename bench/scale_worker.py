@@ -29,9 +29,9 @@ class Job(ps.Event, type="job.timed"):
     sent_at: float
 
 
-def scale_app(place: Place, *, parallel: int | None) -> tuple[WatchedApp, Queue]:
+def scale_app(place: Place, *, parallel: int | None) -> tuple[WatchedApp, Queue[Job]]:
     app = WatchedApp(place)
-    return app, app.queue(QUEUE, accepts=[Job], parallel=parallel)
+    return app, app.queue(QUEUE, Job, parallel=parallel)
 
 
 async def serve(place: Place, *, parallel: int, wait_seconds: float) -> None:
@@ -45,7 +45,7 @@ async def serve(place: Place, *, parallel: int, wait_seconds: float) -> None:
     async def nothing(job: Job) -> None:
         latencies.append(time.perf_counter() - job.sent_at)
 
-    queue.on(Job, name="job")(wait if wait_seconds else nothing)
+    queue.handler(Job, name="job")(wait if wait_seconds else nothing)
     await app.opened()
     running = asyncio.ensure_future(app.run())
     loop = asyncio.get_running_loop()

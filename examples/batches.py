@@ -14,12 +14,12 @@ class Listed(ps.Event, type="listing.listed"):
     number: int
 
 
-listed = app.queue("listed", accepts=[Listed], batch=10, wait=0.2, retries=1)
+listed = app.queue("listed", Listed, batch=10, batch_wait=0.2, retries=1)
 tries: dict[int, int] = {}
 
 
-@listed.on_batch
-async def score(batch: ps.Batch) -> None:
+@listed.batch_handler
+async def score(batch: ps.Batch[Listed]) -> None:
     prices = {message.id: 100 + message.body.number for message in batch}  # one call to a service, for all ten
     for message in batch:
         async with message:  # saved with this message's acknowledgement; an error here is this message's alone

@@ -13,11 +13,11 @@ class Booked(ps.Event, type="visit.booked"):
     day: str
 
 
-visits = app.queue("visits", accepts=[Booked])
+visits = app.queue("visits", Booked)
 kept: list[str] = []
 
 
-@visits.on(Booked)
+@visits.handler
 async def keep(visit: Booked) -> None:
     if "/" in visit.day:
         raise ps.Unparsable(
@@ -46,7 +46,7 @@ async def main() -> None:
     async with app:
         for group in await app.dead.groups():
             print(f"{group.letters} of {group.type} died of {group.error_class}: {group.examples[0]}")
-        (letter,) = await app.dead.list(ps.Which(queue="visits"))
+        (letter,) = await app.dead.list(ps.DeadLetterFilter(queue="visits"))
         await app.dead.edit(letter.id, Booked(day="2026-11-17"))
         print("sent back:", await app.dead.replay(letter.id))
     await app.run(until_idle=True)

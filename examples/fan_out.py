@@ -18,26 +18,26 @@ class Found(ps.Event, type="research.completed"):
     results: int
 
 
-wishes = app.queue("research-commands", accepts=[Research], rate=50)  # starts at most fifty a second, in all workers
-events = app.queue("brand-events", accepts=[Found])
+wishes = app.queue("research-commands", Research, rate=50)  # starts at most fifty a second, in all workers
+events = app.queue("brand-events", Found)
 total = 0
 seen: set[str] = set()
 pauses: list[str] = []
 everything_seen = asyncio.Event()
 
 
-@wishes.on(Research)
+@wishes.handler
 async def research(wish: Research) -> None:
     events.send(Found(keyword=wish.keyword, results=len(wish.keyword)))  # the same correlation id, saved with the ack
 
 
-@events.on(Found)
+@events.handler
 async def count(found: Found) -> None:
     global total
     total += found.results
 
 
-@events.on(Found)  # a second reader: its own copy, its own retries
+@events.handler  # a second reader: its own copy, its own retries
 async def remember(found: Found) -> None:
     if found.keyword == "keyword 7" and not pauses:
         pauses.append(found.keyword)

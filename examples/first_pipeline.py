@@ -16,10 +16,10 @@ class AppFound(ps.Event, type="app.found"):
     name: str
 
 
-found = app.queue("found", accepts=[AppFound], parallel=8, retries=3)  # dead letters: found-dlq
+found = app.queue("found", AppFound, parallel=8, retries=3)  # dead letters: found-dlq
 
 
-@found.on(AppFound)
+@found.handler
 async def enrich(event: AppFound) -> None:
     rating = await ask_the_store(event.track_id)
     db.write(  # joins this handler's unit: saved with the acknowledgement in one commit, or not at all

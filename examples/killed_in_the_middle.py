@@ -33,18 +33,18 @@ class Paid(ps.Event, type="order.paid"):
     number: int
 
 
-orders = app.queue("orders", accepts=[Order], crashes_max=1_000)  # so many kills are nobody's fault
-receipts = app.queue("receipts", accepts=[Paid], crashes_max=1_000)
+orders = app.queue("orders", Order, crashes_max=1_000)  # so many kills are nobody's fault
+receipts = app.queue("receipts", Paid, crashes_max=1_000)
 
 
-@orders.on(Order)
+@orders.handler
 async def pay(order: Order) -> None:
     await asyncio.sleep(0.005)  # the bank takes its time; the kill comes now, or now, or now
     db.write("insert into payments (number) values (:number)", order)
     receipts.send(Paid(number=order.number))
 
 
-@receipts.on(Paid)
+@receipts.handler
 async def print_receipt(paid: Paid) -> None:
     db.write("insert into receipts (number) values (:number)", paid)
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 Rule = Callable[[str, str], Iterator[str]]
 
 # -- the layers: what each folder of src/penstock may import besides itself ----------------------------------------
@@ -52,7 +53,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logs": ENGINE | {"config"},
     "lifecycle": ENGINE | CONCEPTS | USERS | {"app"},
     "routes": PURE | {"web"},  # `app.asgi` imports the server when it is called
-    "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "routes", "stores"},
+    "outside": ENGINE | CONCEPTS | USERS | {"config", "lifecycle"},
+    "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "outside", "routes", "stores"},
     "errors": ENGINE | CONCEPTS | USERS,  # every error that a program may catch
     PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes"},
     # What a command or a page shows: rows that are read from a database, and how each value is written.
@@ -92,7 +94,9 @@ WAITS = {"asyncio", "concurrent", "multiprocessing", "select", "selectors", "soc
 # -- the other numbers and lists ------------------------------------------------------------------------------------
 
 FILE_LINES_MAX = 400  # a longer file holds two concepts
-SOURCE_LINES_MAX = 48_500  # raw lines of Python and SQL in all of src/penstock; lower it when they fall, never raise it
+SOURCE_LINES_MAX = (
+    45_410  # of Python and SQL in src/penstock, docstrings aside; lower it when they fall, never raise it
+)
 
 AMBIENT = re.compile(
     r"time\.(time|monotonic)(_ns)?"
@@ -161,7 +165,8 @@ def test_no_file_holds_two_concepts() -> None:
 
 def test_the_source_only_shrinks(note: Callable[[str], None]) -> None:
     total = sum(
-        len(path.read_text("utf-8").splitlines()) for path in files("src/penstock/**/*.py", "src/penstock/**/*.sql")
+        code_lines(path.read_text("utf-8"), is_python=path.suffix == ".py")
+        for path in files("src/penstock/**/*.py", "src/penstock/**/*.sql")
     )
     note(f"src/penstock: {total:,} of {SOURCE_LINES_MAX:,} lines")
     assert not source_size(total), source_size(total)
@@ -533,6 +538,12 @@ def test_a_rule_lets_pass_what_keeps_it(rule: Rule, path: str, text: str) -> Non
     assert list(rule(path, text)) == []
 
 
+def test_docstrings_do_not_count_as_lines_of_code() -> None:
+    text = '"""One\n\nline."""\n\n\ndef one() -> str:\n    """Return it."""\n    return """a\n    b"""\n'
+
+    assert (code_lines(text, is_python=True), code_lines(text, is_python=False)) == (5, 9)
+
+
 def test_the_source_can_grow_too_large() -> None:
     assert source_size(SOURCE_LINES_MAX) is None
     assert source_size(SOURCE_LINES_MAX + 1)
@@ -573,3 +584,11 @@ def shown(path: Path) -> str:
 
 def line_count(text: str) -> int:
     return len(text.splitlines())
+
+
+def code_lines(text: str, *, is_python: bool) -> int:
+    """Lines without docstrings, whose examples may be as long as a reader needs."""
+    nodes = ast.walk(ast.parse(text)) if is_python else ()
+    documented = (node for node in nodes if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False))
+    docstrings = [node.body[0] for node in documented]
+    return line_count(text) - sum((each.end_lineno or each.lineno) - each.lineno + 1 for each in docstrings)

@@ -16,7 +16,7 @@ from penstock.gateway.chat import Answer
 from penstock.gateway.models import Model
 from penstock.gateway.paid import Gateway
 from penstock.model.ceiling import Ceiling
-from penstock.model.envelope import Command, Event, Tagged
+from penstock.model.envelope import Command, Event, Typed
 from penstock.model.errors import (
     BadConfig,
     BetweenSteps,
@@ -43,9 +43,10 @@ from penstock.model.outcome import Discard, Later
 from penstock.model.retry import Retry
 from penstock.objects.object import Object
 from penstock.queues.batch import Batch
-from penstock.queues.letters import DeadLetter, Which
+from penstock.queues.letters import DeadLetter, DeadLetterFilter
 from penstock.queues.message import Message
-from penstock.queues.parcel import Draft
+from penstock.queues.parcel import Outgoing
+from penstock.queues.queue import Queue
 from penstock.routes import Redirect, Reply, Request, ServiceKey
 from penstock.runtime.lanes import in_thread
 from penstock.workflows.run import Run
@@ -75,8 +76,8 @@ __all__ = [
     "Command",
     "Controller",
     "DeadLetter",
+    "DeadLetterFilter",
     "Discard",
-    "Draft",
     "Event",
     "Expiry",
     "Gateway",
@@ -91,8 +92,10 @@ __all__ = [
     "NoSuchQueue",
     "NoUnit",
     "Object",
+    "Outgoing",
     "PenstockError",
     "Permanent",
+    "Queue",
     "QueueFull",
     "Redirect",
     "Reentrant",
@@ -106,14 +109,13 @@ __all__ = [
     "Step",
     "StepFailed",
     "StorageFull",
-    "Tagged",
     "Throttled",
     "Tick",
     "TimedOut",
+    "Typed",
     "Unavailable",
     "UnitClosed",
     "Unparsable",
-    "Which",
     "Workflow",
     "errors",
     "in_thread",

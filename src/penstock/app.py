@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple, Union, Unpack, cast, overload
 
-from penstock.alerts.telling import Alerts, AnySink
-from penstock.blobs.folder import BlobFolder, Expiry
+from penstock.alerts.telling import Alerts
+from penstock.blobs.folder import BlobFolder
 from penstock.config import Config
 from penstock.contracts.store import Store
 from penstock.control.controller import FLUSH_SECONDS, IDLE_BACKOFF, Definition
@@ -20,23 +20,23 @@ from penstock.cron.crons import AnyTask, Crons
 from penstock.cron.task import Probe
 from penstock.data.database import Database
 from penstock.data.migrations import found_in
-from penstock.gateway.budgets import Budgets
-from penstock.gateway.models import Model
 from penstock.gateway.paid import Gateway
 from penstock.gateway.standins import StandIn
 from penstock.lifecycle import Lifecycle
 from penstock.metrics.standard import Datasets
-from penstock.model import presets
-from penstock.model.arguments import Count, FromZero, Positive, Range, checked
+from penstock.model.arguments import Count, PositiveSpan, Range, SpanFromZero, checked
 from penstock.model.ceiling import Ceiling
-from penstock.model.envelope import type_name
+from penstock.model.envelope import ANY_JSON
 from penstock.model.errors import BadApp
 from penstock.model.firing import Rule
 from penstock.model.limits import Limits
 from penstock.model.migration import Migration
-from penstock.model.queue import QueueSettings, from_limits
+from penstock.model.queue import QueueSettings, declared
+from penstock.model.retry import Retry
 from penstock.model.schedule import CatchUp, Overlap
+from penstock.model.times import Span, in_seconds
 from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClass, Told, namespace_of, settings_of
+from penstock.outside import Outside
 from penstock.queues.addressees import check_addressees
 from penstock.queues.dying import dead_letter_queue
 from penstock.queues.letters import DeadLetters
@@ -52,16 +52,20 @@ from penstock.workflows.workflow import Workflow
 from penstock.workflows.workflows import Code, WorkflowOptions, Workflows
 
 if TYPE_CHECKING:
-    from penstock.gateway.client import Client
-    from penstock.gateway.mounts import Asgi
-    from penstock.gateway.pages import PageCache
+    from typing_extensions import TypeForm  # known to every type checker; nothing to install
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Payload = TypeVarWithDefault("Payload", default=dict[str, Any])
+else:
+    Payload, TypeForm = TypeVar("Payload"), Union  # `Union[Payload]` says nothing, so nothing is checked at run time
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
-class App(Routed):
+class App(Outside, Routed):
     """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
     penstock.toml says. With `database` nobody else has a say. With `require_trial` it is not let loose before a trial has
     passed, unless penstock.toml says otherwise."""
@@ -81,7 +85,7 @@ class App(Routed):
         self.limits: Limits = self.config.limits
         self.events = Events()
         self.db = Database(self)
-        self.queues: dict[str, Queue] = {}
+        self.queues: dict[str, Queue[Any]] = {}
         self._life = Lifecycle(self)
         self._clock = self._life.clock
         self.host, self.desk = self._life.host, self._life.desk
@@ -111,60 +115,46 @@ class App(Routed):
     def queue(
         self,
         name: str,
+        payload_type: TypeForm[Payload] = ANY_JSON,  # type: ignore[assignment]
         *,
-        accepts: Iterable[type] | None = None,
         preset: str | None = None,
         batch: int | None = None,
-        wait: float | None = None,
+        batch_wait: Span | None = None,
         parallel: int | None = None,
         rate: float | None = None,
-        retries: int | None = None,
+        retries: int | Retry | None = None,
         jitter: bool = False,
-        wall: float | None = None,
-        cpu: float | None = None,
+        timeout: Span | None = None,
+        cpu_timeout: Span | None = None,
         crashes_max: int = 3,
         messages_max: int | None = None,
-        retention: float | None = None,
-    ) -> Queue:
-        """A durable queue. `accepts` lists the payload types it takes. A batch is delivered when it has `batch` messages or
-        its oldest has waited `wait` seconds. `parallel` handlers run at once (by default as many as the backlog asks for),
-        starting at most `rate` messages a second. A message is delivered at most 1 + `retries` times; `wall` seconds after
-        its start, or once it has held the processor for `cpu` seconds, a handler is cancelled. With `jitter` what failed
-        waits a random part of its back-off. With `messages_max` a send to a full queue is refused; with `retention` a
-        message that waits for so many seconds expires. `preset` names common settings, such as "bulk-import"."""
+        retention: Span | None = None,
+    ) -> Queue[Payload]:
+        """Declare a durable queue of messages of one type, or of a union of types. Without a type it takes dicts.
+
+        A batch is delivered when it has `batch` messages or its oldest has waited `batch_wait`. At most `parallel` handlers
+        run at once, by default as many as the backlog asks for; at most `rate` messages start in a second. A message that
+        fails is retried up to `retries` times; with `jitter` it waits a random part of its back-off. A handler that runs
+        longer than `timeout`, or holds the processor longer than `cpu_timeout`, is cancelled. A send is refused once
+        `messages_max` messages wait; one that waits longer than `retention` expires. `preset` names common settings, such as
+        "bulk-import". Durations are seconds or a timedelta.
+
+        Example:
+            orders = app.queue("orders", Order, parallel=8, timeout=60)"""
         if name in self.queues:
             raise BadApp(f"App {self.name!r} has two queues called {name!r}.", name=name)
         if len(self.queues) >= self.limits.queues_max:
             raise BadApp(f"App {self.name!r} has {len(self.queues):,} queues, as many as it may. Share some of them.")
-        accepted = None if accepts is None else list(accepts)
-        check_addressees(self.queues, name, accepted or ())
-        usual = presets.preset(preset) if preset is not None else None
-        settings = QueueSettings(
-            name,
-            parallel=parallel if parallel is not None or usual is None else usual.parallel,
-            batch=batch if batch is not None else usual.batch if usual is not None else self.limits.batch,
-            wait_seconds=wait if wait is not None else usual.wait_seconds if usual else self.limits.wait_seconds,
-            rate=rate if rate is not None or usual is None else usual.rate,
-            wall_seconds=self.limits.queue_invocation.wall_seconds if wall is None else wall,
-            crashes_max=crashes_max,
-            messages_max=messages_max,
-            accepts=None if accepted is None else tuple(type_name(each) for each in accepted),
-            **from_limits(
-                self.limits,
-                name,
-                batch=batch,
-                wait=wait,
-                parallel=parallel,
-                retries=retries,
-                jitter=jitter,
-                cpu=cpu,
-                retention=retention,
-            ),
-        )
-        self.queues[name] = Queue(self, settings, accepted)
-        return self.queues[name]
+        settings = partial(declared, self.limits, name, preset=preset, batch=batch, batch_wait_seconds=batch_wait)
+        settings = partial(settings, retries=retries, jitter=jitter, crashes_max=crashes_max, messages_max=messages_max)
+        settings = partial(settings, parallel=parallel, rate=rate, retention_seconds=retention)
+        made = settings(timeout_seconds=timeout, cpu_timeout_seconds=cpu_timeout)
+        queue = Queue[Payload](self, made, payload_type)
+        check_addressees(self.queues, queue)
+        self.queues[name] = queue
+        return queue
 
-    def _watch(self, queue: Queue) -> None:
+    def _watch(self, queue: Queue[Any]) -> None:
         """Deliver this queue's dead letters to a queue of their own, for its handler of dead letters."""
         if f"{queue.name}-dlq" not in self.queues:
             self.queues[f"{queue.name}-dlq"] = dead_letter_queue(self, queue, self.dead)
@@ -182,7 +172,7 @@ class App(Routed):
         jitter: int = 0,
         catch_up: CatchUp = "once",
         overlap: Overlap = "skip",
-        wall: float | None = None,
+        timeout: Span | None = None,
     ) -> Callable[[AnyTask], AnyTask]:
         """Run a task by the clock: `@app.cron("*/5 * * * *", reason="charts move slowly")`.
 
@@ -190,7 +180,7 @@ class App(Routed):
         it may use in a month. `catch_up` says what becomes of fires that passed while nothing ran, `overlap` of one that
         finds the last still running."""
         rule = Rule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
-        return self.crons.add(rule, reason=reason, name=name, when=when, ceiling=ceiling, wall=wall)
+        return self.crons.add(rule, reason=reason, name=name, when=when, ceiling=ceiling, timeout=timeout)
 
     @overload
     def workflow(self, function: Code[P, R]) -> Workflow[P, R]: ...
@@ -200,48 +190,31 @@ class App(Routed):
         """Register durable work in several steps.
 
         At most `parallel` runs are executed at once in a process, those of a lower `priority` number first. A step that
-        fails is retried up to `retries` times and may take half of `wall` seconds. Ended runs are kept for `keep_days`.
+        fails is retried up to `retries` times and may take half of `timeout`. Ended runs are kept for `keep_days`.
 
         Example:
             @app.workflow
             async def research(run: ps.Run, cluster: int) -> None:
                 await run.sleep(days=1)"""
+        if function is None:
+            return partial(self.workflow, **options)
         return self.workflows.add(function, **options)
 
-    def on_alert(self, sink: AnySink) -> AnySink:
-        """Register a receiver of alerts: dead letters, and every condition. A receiver that raises is retried.
-
-        Example:
-            @app.on_alert
-            async def page(alert: ps.Alert) -> None:
-                print(alert.subject)"""
-        return self.alerts.on_alert(sink)
-
-    async def alert(self, condition: str, title: str, text: str, *, key: str | None = None) -> bool:
-        """Send an alert for a condition, at most once a day while it stays the same; return whether it was sent.
-
-        A condition changes with its title or text, or only with `key`. A handler that fails afterwards has sent it too.
-
-        Example:
-        await app.alert("prices", "Prices are stale", "None changed for a week.")
-        """
-        return await self.alerts.alert(condition, title, text, key=key)
-
-    async def recovered(self, condition: str, title: str | None = None, text: str = "") -> bool:
-        """Report the end of a condition, once, if its alert was sent; return whether it was.
-
-        Example:
-        await app.recovered("prices")
-        """
-        return await self.alerts.recovered(condition, title, text)
-
     @checked
-    def object(self, cls: type[AnyObject], *, tag: str | None = None, hint: str | None = None) -> Namespace[AnyObject]:
+    def object(
+        self,
+        cls: type[AnyObject],
+        *,
+        tag: str | None = None,
+        hint: str | None = None,
+        retries: int | Retry | None = None,
+    ) -> Namespace[AnyObject]:
         """Objects of a class, by name: `counters = app.object(Counter)`, then `await counters["main"].add(1)`. A `tag` (v1,
-        v2 ...) says in which order classes were introduced. `hint` is the place of those created without one."""
+        v2 ...) says in which order classes were introduced. `hint` is the place of those created without one.
+        Alarms and `tell` are retried up to `retries` times."""
         if cls.__name__ in self._objects:
             raise BadApp(f"App {self.name!r} has two classes of objects called {cls.__name__!r}.")
-        queue = self._internal_queue(settings_of(cls, self.limits), [Told, Alarmed])
+        queue = self._internal_queue(settings_of(cls, self.limits, retries), Told | Alarmed)
         self._objects[cls.__name__] = ObjectClass(cls, tag)
         return namespace_of(self, cls, queue, hint)
 
@@ -253,9 +226,9 @@ class App(Routed):
         mode: str = "pilot",
         parallel: Count = 32,
         rate: Range = (0.001, 1_000.0),
-        timeout: Positive = 60.0,
-        idle_backoff: Range = IDLE_BACKOFF,
-        flush_after: FromZero = FLUSH_SECONDS,
+        timeout: PositiveSpan = 60.0,
+        idle_backoff: tuple[PositiveSpan, PositiveSpan] = IDLE_BACKOFF,
+        flush_after: SpanFromZero = FLUSH_SECONDS,
         version: str = "1",
         alias: str | None = None,
         hint: str | None = None,
@@ -270,76 +243,27 @@ class App(Routed):
         if alias is not None:
             self.routes.alias(alias, name)
         defined = partial(Definition, mode=mode, version=version, parallel=parallel, rate=rate, hint=hint)
-        defined = partial(defined, timeout_seconds=timeout, idle_backoff=idle_backoff, flush_seconds=flush_after)
+        defined = partial(defined, timeout_seconds=in_seconds(timeout), flush_seconds=in_seconds(flush_after))
+        defined = partial(defined, idle_backoff=(in_seconds(idle_backoff[0]), in_seconds(idle_backoff[1])))
         return self.controllers.add(name, defined)
 
     @checked
     def pace(
-        self, name: str, *, rate: Range = (0.001, 1_000.0), parallel: Count = 32, max_wait: FromZero = 30.0
+        self, name: str, *, rate: Range = (0.001, 1_000.0), parallel: Count = 32, max_wait: SpanFromZero = 30.0
     ) -> Permits:
         """A pace that handlers share: `store = app.pace("shop.example")`, then `async with store.permit():` around each
         call. A call that would wait longer than `max_wait` seconds gets `Throttled`, which releases its message uncharged."""
         if name not in self._paces:
             self._saved_paces = self._saved_paces or self.object(Remembered)
             saved = self._saved_paces[name]
-            self._paces[name] = Permits(name, self.opened, saved, rate=rate, parallel=parallel, max_wait=max_wait)
+            self._paces[name] = Permits(
+                name, self.opened, saved, rate=rate, parallel=parallel, max_wait=in_seconds(max_wait)
+            )
         return self._paces[name]
 
-    def _internal_queue(self, settings: QueueSettings, accepts: list[type]) -> Queue:
-        self.queues[settings.name] = Queue(self, settings, accepts)
+    def _internal_queue(self, settings: QueueSettings, payload_type: Any) -> Queue[Any]:
+        self.queues[settings.name] = Queue(self, settings, payload_type)
         return self.queues[settings.name]
-
-    def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = (), durable: bool = True) -> BlobFolder:
-        """Open a folder of blobs: bytes under keys, each saved whole or not at all. Those older than `expiries` allow are
-        deleted. Without `durable` a blob is saved without waiting for the disk.
-
-        Example:
-            pages = app.blobs("pages", expiries=[ps.Expiry("html/", days=30)])"""
-        read = partial(self._life.count, "blob_reads")
-        folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable, on_read=read)
-        if expiries:
-            self._expiring.append(folder)
-        return folder
-
-    def http(self, **options: Any) -> Client:
-        """Return an HTTP client that calls no private address and limits what it reads; the options are `ps.Client`'s.
-
-        Example:
-            web = app.http(user_agent="Market/1 (+https://market.example)")"""
-        from penstock.gateway.client import Client  # its libraries take long to load
-
-        return Client(clock=self._clock, **options)
-
-    def stand_in(self, client: Client, *hosts: str, make: Callable[[Callable[[], float]], Asgi], module: str) -> None:
-        """Name a fake server for these hosts, used only with `--standins`: `make` returns it as an ASGI app that takes a
-        clock, and `python -m module --port 0` starts it as a program."""
-        self.standins.append(StandIn(client, hosts, make, module))
-
-    def page_cache(self, blobs: BlobFolder, client: Client, **options: Any) -> PageCache:
-        """Return a cache of pages in a folder of blobs: a page is fetched only if no fresh and good copy is kept.
-
-        Example:
-            pages = app.page_cache(app.blobs("pages"), app.http())"""
-        from penstock.gateway.pages import PageCache
-
-        return PageCache(blobs, client, self._clock, **options)
-
-    @checked
-    def gateway(self, *, budgets: Budgets | None = None, service: str | None = None) -> Gateway:
-        """Return the gateway to paid services, with budgets in dollars. Calls are filed under `service`.
-
-        Example:
-            paid = app.gateway(budgets=ps.Budgets(run=0.50, day=2.0, month=20.0))"""
-        made = Gateway(self.opened, service or self.name, budgets or Budgets())
-        self.gateways.append(made)
-        return made
-
-    def model(self, name: str, *, gateway: Gateway, http: Client | None = None) -> Model:
-        """Return a language model, as `[models.<name>]` in penstock.toml describes it. Without a key it is offline.
-
-        Example:
-            analyst = app.model("analyst", gateway=app.gateway())"""
-        return Model(name, self.config.models.get(name), gateway, http, self.http)
 
     def unit(self, key: str | None = None) -> OpenUnit:
         """Opens a unit of work that commits at its end and raises there: `async with app.unit():`. Inside a handler it
@@ -349,7 +273,7 @@ class App(Routed):
         collects is dropped."""
         return OpenUnit(self.opened, key)
 
-    async def once(self, key: str, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    async def once(self, key: str, function: Callable[[*Ts], Awaitable[T]], *arguments: *Ts) -> T:
         """Calls `function` unless its result is saved under this key; then returns that without calling it."""
         return cast(T, await run_once(await self.opened(), key, function, *arguments))
 

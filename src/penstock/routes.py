@@ -20,9 +20,10 @@ from uuid import UUID
 import msgspec
 
 from penstock.contracts.clock import Clock
-from penstock.model.arguments import FromZero, checked
+from penstock.model.arguments import SpanFromZero, checked
 from penstock.model.errors import BadApp
 from penstock.model.stack import function_place
+from penstock.model.times import in_seconds
 
 VERBS = ("status", "start", "stop", "reset", "tune")  # of a controller
 RESERVED = ("/client", "/health", "/metrics", "/ui", "/static", "/openapi.json", "/v1/controllers")
@@ -208,13 +209,13 @@ class Routed:
 
     @checked
     def get(
-        self, path: str, *, auth: Auth = "app:read", cache: FromZero = 0.0, status: int = 200
+        self, path: str, *, auth: Auth = "app:read", cache: SpanFromZero = 0.0, status: int = 200
     ) -> Callable[[AnyHandler], AnyHandler]:
         """Answer GET requests: `@app.get("/v1/digests/{user}")`.
 
         The function's parameters are those of the path, then those of the query. `auth` is the scope that the token needs, a
         `ps.ServiceKey`, or None for anyone. With `cache` an answer is repeated for that many seconds."""
-        return self.routes.add("GET", path, auth, status, cache)
+        return self.routes.add("GET", path, auth, status, in_seconds(cache))
 
     @checked
     def post(self, path: str, *, auth: Auth = "app:write", status: int = 200) -> Callable[[AnyHandler], AnyHandler]:

@@ -57,7 +57,7 @@ def test_a_handler_that_overran_is_charged_and_nobody_else(desk: Desk, neighbour
     assert returned == Returned(released=1, charged=1)
     rows = {row.body: row for row in inspect.messages()}
     assert (rows[b"endless"].attempts, rows[b"endless"].crashes, rows[b"endless"].due) == (1, 0, T0 + 30 * SECOND)
-    assert rows[b"endless"].error_class == "WallLimit"
+    assert rows[b"endless"].error_class == "HandlerTimeout"
     assert (rows[b"beside"].attempts, rows[b"beside"].crashes, rows[b"beside"].due) == (0, 0, T0)
 
 
@@ -89,7 +89,7 @@ def test_retries_run_out_by_overrunning(desk: Desk, inspect: Inspect) -> None:
     assert desk_dies(desk, charged=[delivery.seq]) == Returned(dead=1)
 
     (letter,) = inspect.dead()
-    assert (letter.reason, letter.error_class, letter.attempts, letter.crashes) == ("exhausted", "WallLimit", 2, 0)
+    assert (letter.reason, letter.error_class, letter.attempts, letter.crashes) == ("exhausted", "HandlerTimeout", 2, 0)
 
 
 def test_crashes_and_attempts_are_counted_apart(desk: Desk, inspect: Inspect) -> None:

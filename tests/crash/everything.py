@@ -100,20 +100,20 @@ class Passed(ps.Event, type="everything.passed"):
     number: int
 
 
-first = app.queue("first", accepts=[Task], parallel=6)
-second = app.queue("second", accepts=[Passed], parallel=6)
+first = app.queue("first", Task, parallel=6)
+second = app.queue("second", Passed, parallel=6)
 
 
-@first.on(Task)
-async def begin(task: Task, message: ps.Message) -> None:
+@first.handler
+async def begin(task: Task, message: ps.Message[Task]) -> None:
     effect("first", task.number)
     await moment(task.number)
     counter_of(task.number).tell.hear(task.number)
     second.send(Passed(number=task.number))
 
 
-@second.on(Passed)
-async def finish(passed: Passed, message: ps.Message) -> None:
+@second.handler
+async def finish(passed: Passed, message: ps.Message[Passed]) -> None:
     number = passed.number
     effect("second", number, await counter_of(number).add(number))
     await moment(number)
@@ -165,7 +165,7 @@ def counter_of(number: int) -> Any:
 # -- cron -------------------------------------------------------------------------------------------------
 
 
-@app.cron("*/5 * * * *", reason="it is looked at every second", catch_up="all", overlap="queue", wall=wall)
+@app.cron("*/5 * * * *", reason="it is looked at every second", catch_up="all", overlap="queue", timeout=wall)
 async def tick(tick: ps.Tick) -> None:
     effect("tick", int(tick.scheduled_at.timestamp()))
     await asyncio.sleep(0.1)
@@ -181,13 +181,13 @@ async def part(number: int, which: int, before: int) -> int:
     return before + which + number
 
 
-@app.workflow(parallel=4, wall=wall)
+@app.workflow(parallel=4, timeout=wall)
 async def errand(run: ps.Run, number: int) -> int:
     there = await run.step("there", part, number, 2, 0)
     return await run.step("back", part, number, 3, there)
 
 
-@app.workflow(parallel=4, wall=wall)
+@app.workflow(parallel=4, timeout=wall)
 async def journey(run: ps.Run, number: int) -> int:
     packed = await run.step("pack", part, number, 0, 0)
     await run.sleep(seconds=0.05)
@@ -284,7 +284,7 @@ for place, queue in enumerate(app.queues.values()):
     known = queue.settings
     again = replace(known.retry, retries=OUT_OF_REACH) if known.name == "second" else known.retry
     limit = wall + (place + 0.5) / 1_000
-    queue.settings = replace(known, wall_seconds=limit, crashes_max=OUT_OF_REACH, retry=again)
+    queue.settings = replace(known, timeout_seconds=limit, crashes_max=OUT_OF_REACH, retry=again)
 
 
 def queue_of(running: RunningHandler) -> str:

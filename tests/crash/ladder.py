@@ -37,7 +37,7 @@ async def climb(number: int, rung: int, seconds: float, reached: int) -> int:
     return reached + rung
 
 
-@app.workflow(parallel=PARALLEL, wall=wall)
+@app.workflow(parallel=PARALLEL, timeout=wall)
 async def ladder(run: ps.Run, number: int, seconds: float) -> int:
     reached = 0
     for rung in range(RUNGS):

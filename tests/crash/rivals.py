@@ -32,9 +32,9 @@ class Turn(ps.Event, type="rivals.turn"):
     number: int
 
 
-messages = app.queue("messages", accepts=[Turn], parallel=4, wall=WALL_SECONDS, crashes_max=OUT_OF_REACH)
+messages = app.queue("messages", Turn, parallel=4, timeout=WALL_SECONDS, crashes_max=OUT_OF_REACH)
 # One at a time: who waits for an object whose owner is stopped is cancelled, and asks again.
-callers = app.queue("callers", accepts=[Turn], parallel=1, wall=WALL_SECONDS, retries=50, crashes_max=OUT_OF_REACH)
+callers = app.queue("callers", Turn, parallel=1, timeout=WALL_SECONDS, retries=50, crashes_max=OUT_OF_REACH)
 
 
 runs = count(1)
@@ -56,7 +56,7 @@ def effect(what: str, number: int) -> None:
     )
 
 
-@messages.on(Turn)
+@messages.handler
 async def message(turn: Turn) -> None:
     await steps("message", turn.number)
     effect("message", turn.number)
@@ -81,13 +81,13 @@ class Ledger(ps.Object):
 ledgers = app.object(Ledger)
 
 
-@callers.on(Turn)
+@callers.handler
 async def caller(turn: Turn) -> None:
     await ledgers["one"].add(turn.number)
     effect("caller", turn.number)
 
 
-@app.cron("0 * * * *", reason="a test fires it", catch_up="all", overlap="queue", wall=TICK_WALL_SECONDS)
+@app.cron("0 * * * *", reason="a test fires it", catch_up="all", overlap="queue", timeout=TICK_WALL_SECONDS)
 async def hourly(tick: ps.Tick) -> None:
     await steps("tick", 0)
     effect("tick", int(tick.scheduled_at.timestamp()) // 3_600)

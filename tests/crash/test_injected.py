@@ -49,12 +49,12 @@ class Workshop:
         migrations = Path(__file__).parent / "migrations"
         self.app = app = ps.App("workshop", database=url, migrations=migrations, config=config)
         self.troubles: list[str] = []
-        work = app.queue("work", accepts=[Part], retries=20)
-        other = app.queue("other", accepts=[Part], retries=20)
+        work = app.queue("work", Part, retries=20)
+        other = app.queue("other", Part, retries=20)
         tallies = app.object(Tally)
         self.work = work
 
-        @work.on(Part)
+        @work.handler
         async def do(part: Part) -> None:
             await app.once("before", self.before)
             async with app.unit(key="midway"):
@@ -65,7 +65,7 @@ class Workshop:
             app.db.atomically(lambda transaction: self.count(transaction, part.number))
             other.send(part)
 
-        @other.on(Part)
+        @other.handler
         async def go_on(part: Part) -> None:
             if await app.db.value("select count(*) from effects where queue = 'work' and number = :n", n=part.number):
                 self.write("other", part.number)

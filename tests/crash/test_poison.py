@@ -186,7 +186,7 @@ def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Si
         site, oracle = sites(way), Oracle(sites(way).ground)
         oracle.wait_until_empty("hanging")
         assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)], way
-        assert oracle.dead()[0].error_class == "WallLimit"
+        assert oracle.dead()[0].error_class == "HandlerTimeout"
         first, second = site.journal.all("began", number=POISON)
         assert (first.attempt, second.attempt) == (1, 2)
         killed = site.journal.all("worker.killed")

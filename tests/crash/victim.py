@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from typing import Any
 
 import penstock as ps
 from penstock.config import Config
@@ -42,15 +43,15 @@ class Passed(ps.Event, type="victim.passed"):
     number: int
 
 
-first = app.queue("first", accepts=[Task], parallel=8, crashes_max=OUT_OF_REACH)
-second = app.queue("second", accepts=[Passed], parallel=8, crashes_max=OUT_OF_REACH)
-brief = app.queue("brief", accepts=[Task], parallel=4, wall=BRIEF_WALL_SECONDS, crashes_max=OUT_OF_REACH)
-patient = app.queue("patient", accepts=[Task], parallel=8, wall=60)
-deadly = app.queue("deadly", accepts=[Task], parallel=8)
-narrow = app.queue("narrow", accepts=[Task], parallel=1)
-hanging = app.queue("hanging", accepts=[Task], parallel=8, wall=HANG_WALL_SECONDS, retries=1)
-hopeless = app.queue("hopeless", accepts=[Task], parallel=8, wall=HANG_WALL_SECONDS, retries=0)
-stuck = app.queue("stuck", accepts=[Task], parallel=8, wall=600, retries=0)
+first = app.queue("first", Task, parallel=8, crashes_max=OUT_OF_REACH)
+second = app.queue("second", Passed, parallel=8, crashes_max=OUT_OF_REACH)
+brief = app.queue("brief", Task, parallel=4, timeout=BRIEF_WALL_SECONDS, crashes_max=OUT_OF_REACH)
+patient = app.queue("patient", Task, parallel=8, timeout=60)
+deadly = app.queue("deadly", Task, parallel=8)
+narrow = app.queue("narrow", Task, parallel=1)
+hanging = app.queue("hanging", Task, parallel=8, timeout=HANG_WALL_SECONDS, retries=1)
+hopeless = app.queue("hopeless", Task, parallel=8, timeout=HANG_WALL_SECONDS, retries=0)
+stuck = app.queue("stuck", Task, parallel=8, timeout=600, retries=0)
 
 
 def effect(queue: str, number: int) -> None:
@@ -62,7 +63,7 @@ def effect(queue: str, number: int) -> None:
     )
 
 
-async def handle(task: Task, message: ps.Message) -> ps.Later | None:
+async def handle(task: Task, message: ps.Message[Task]) -> ps.Later | None:
     began(task.number, message)
     if task.way == "late" and task.number not in let_go:
         return await let_go_too_early(task)
@@ -79,18 +80,18 @@ async def handle(task: Task, message: ps.Message) -> ps.Later | None:
 
 
 for each in (first, brief, patient, deadly, narrow, hanging, hopeless, stuck):
-    each.on(Task)(handle)
+    each.handler(Task)(handle)
 
 
-@second.on(Passed)
-async def finish(passed: Passed, message: ps.Message) -> None:
+@second.handler
+async def finish(passed: Passed, message: ps.Message[Passed]) -> None:
     began(passed.number, message)
     await asyncio.sleep(0.002)
     effect(second.name, passed.number)
     journal.note("ended", queue=second.name, number=passed.number)
 
 
-def began(number: int, message: ps.Message) -> None:
+def began(number: int, message: ps.Message[Any]) -> None:
     delivery = message.delivery
     journal.note(
         "began",

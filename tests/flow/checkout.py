@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from datetime import timedelta
+from typing import Any
 
 import penstock as ps
 from penstock.queues.queue import Queue
@@ -39,12 +40,12 @@ class Orders(Simulation):
     """Some orders at times of their own. Each is to be written down once."""
 
     calm = timedelta(minutes=20)
-    orders: Queue
+    orders: Queue[Any]
     count = 0
 
     def make(self) -> ps.App:
         app = ps.App("checkout")
-        self.orders = app.queue("orders", accepts=[Order], parallel=5)
+        self.orders = app.queue("orders", Order, parallel=5)
         self.serve(app)
         return app
 
@@ -101,8 +102,8 @@ class Shop(Orders):
             await run.sleep(minutes=5)
             await run.step("done", done, number)
 
-        @self.orders.on(Order)
-        async def pay(order: Order, message: ps.Message) -> None:
+        @self.orders.handler(Order)
+        async def pay(order: Order, message: ps.Message[Order]) -> None:
             await charge(message.id, order.number)
             await tills["main"].put(order.number)
             write(app, order.number)
@@ -135,7 +136,7 @@ class EffectBeforeTheCommit(Orders):
         self.mailed: list[int] = []
 
     def serve(self, app: ps.App) -> None:
-        @self.orders.on(Order)
+        @self.orders.handler(Order)
         async def confirm(order: Order) -> None:
             if self.mended:
                 write(app, order.number, "mail")
@@ -156,7 +157,7 @@ class CounterInMemory(Orders):
     def serve(self, app: ps.App) -> None:
         numbers = itertools.count(1)
 
-        @self.orders.on(Order)
+        @self.orders.handler(Order)
         async def invoice(order: Order) -> None:
             write(app, order.number)
             if self.mended:
@@ -186,8 +187,8 @@ class NoIdempotencyKey(Orders):
     def serve(self, app: ps.App) -> None:
         charge = self.service(self.charge)
 
-        @self.orders.on(Order)
-        async def pay(order: Order, message: ps.Message) -> None:
+        @self.orders.handler(Order)
+        async def pay(order: Order, message: ps.Message[Order]) -> None:
             await charge(order.number, message.id if self.mended else None)
             write(app, order.number)
 
@@ -202,7 +203,7 @@ class CheckThenWrite(Orders):
     mended = False
 
     def serve(self, app: ps.App) -> None:
-        @self.orders.on(Order)
+        @self.orders.handler(Order)
         async def book(order: Order) -> None:
             if self.mended:
                 app.db.write(SEAT_IF_FREE, number=order.number)
@@ -228,8 +229,8 @@ class TimedOutMeansNotDone(Orders):
     def serve(self, app: ps.App) -> None:
         charge = self.service(self.charge)
 
-        @self.orders.on(Order)
-        async def pay(order: Order, message: ps.Message) -> None:
+        @self.orders.handler(Order)
+        async def pay(order: Order, message: ps.Message[Order]) -> None:
             try:
                 async with asyncio.timeout(3):
                     await charge(message.id, order.number)

@@ -23,12 +23,12 @@ def kept_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def listings() -> Queue:
-    return ps.App("shop").queue("listings", accepts=[Listing])
+def listings() -> Queue[Listing]:
+    return ps.App("shop").queue("listings", Listing)
 
 
 @pytest.fixture
-def shop(listings: Queue) -> TestApp:
+def shop(listings: Queue[Listing]) -> TestApp:
     app = listings._home
     assert isinstance(app, ps.App)
     shop = TestApp(app)

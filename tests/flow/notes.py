@@ -41,7 +41,7 @@ class Digest(ps.Object):
 
 def noted_app() -> ps.App:
     app = ps.App("shop")
-    orders = app.queue("orders", accepts=[Order])
+    orders = app.queue("orders", Order)
     db, digests = app.db, app.object(Digest)
 
     @app.post("/v1/items/{name}", status=201)

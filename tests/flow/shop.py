@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import penstock as ps
 from penstock.queues.queue import Queue
@@ -20,15 +21,15 @@ class Photo(ps.Event):
     name: str
 
 
-Handle = Callable[[Listing, ps.Message], Awaitable[object]]
+Handle = Callable[[Listing, ps.Message[Listing]], Coroutine[Any, Any, object]]
 
 
-def shop_app(handle: Handle | None = None, **settings: int | float) -> tuple[ps.App, Queue]:
+def shop_app(handle: Handle | None = None, **settings: Any) -> tuple[ps.App, Queue[Any]]:
     """An app with the queue `listings`, whose handler is `handle`."""
     app = ps.App("shop")
-    listings = app.queue("listings", **settings)  # type: ignore[arg-type]
+    listings: ps.Queue[Any] = app.queue("listings", **settings)
     if handle is not None:
-        listings.on(Listing)(handle)
+        listings.handler(Listing)(handle)
     return app, listings
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ from penstock_systems.standins.notifications import Faults, make_servers
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
 
 
-def alerting_app() -> tuple[ps.App, Queue, list[ps.Alert]]:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+def alerting_app() -> tuple[ps.App, Queue[Listing], list[ps.Alert]]:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if listing.name == "killer":
             raise AssertionError("never reached")
         raise OSError(listing.name)
@@ -122,7 +123,7 @@ async def test_a_sink_that_never_answers_keeps_no_worker_from_going_on_or_stoppi
 async def test_a_flood_of_deaths_is_told_as_a_number() -> None:
     told: list[ps.Alert] = []
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         raise ps.Permanent(listing.name)
 
     app, listings = shop_app(handle)
@@ -146,7 +147,7 @@ async def test_a_flood_of_deaths_is_told_as_a_number() -> None:
 @pytest.mark.spec("A3-03", "A3-05")
 @virtual
 async def test_a_message_that_kills_its_worker_is_told_of_by_the_next_one() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if listing.name == "killer":
             shop.die()
         raise ps.Permanent("no")
@@ -174,7 +175,7 @@ async def test_a_message_that_kills_its_worker_is_told_of_by_the_next_one() -> N
 @virtual
 async def test_a_message_that_dies_outside_is_told_of_too(how: str) -> None:
     app, _, alerts = alerting_app()
-    photos = app.queue("photos", retries=0)
+    photos: ps.Queue[Any] = app.queue("photos", retries=0)
     async with TestApp(app) as shop:
         await shop.send(photos, Photo(name="a"))
         desk = await app.desk()
@@ -192,7 +193,7 @@ async def test_a_message_that_dies_outside_is_told_of_too(how: str) -> None:
 
 @virtual
 async def test_without_a_sink_deaths_cost_nothing_and_handlers_go_on() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what=listing.name)
         if listing.name == "bad":
             raise ps.Permanent("no")

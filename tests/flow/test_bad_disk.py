@@ -44,9 +44,9 @@ def watch(shop: TestApp) -> Watched:
 def slow_app() -> OnDisk:
     """Its handlers end one after the other, a fifth of a second apart: each asks for a commit of its own."""
     app = OnDisk("shop")
-    listings = app.queue("listings", parallel=100)
+    listings = app.queue("listings", Listing, parallel=100)
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(listing: Listing) -> None:
         await asyncio.sleep(1 + int(listing.name) / 5)
         app.db.write(EFFECT, what=listing.name)

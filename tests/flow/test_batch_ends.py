@@ -27,12 +27,12 @@ from tests.flow.test_crashes import ELSEWHERE
 async def test_what_the_time_is_not_enough_for_comes_back_after_5_seconds_with_no_attempt_lost(
     budget: float | None, each: float
 ) -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         for message in batch.within(budget):
             await asyncio.sleep(each)
             app.db.write(EFFECT, what=message.body.name)
 
-    app, listings = batch_app(take, batch=5, wait=0)
+    app, listings = batch_app(take, batch=5, batch_wait=0)
     async with TestApp(app) as shop:
         await send(shop, listings, "abcde")
         await shop.advance(seconds=2 * each + 4)
@@ -55,7 +55,7 @@ async def test_what_the_time_is_not_enough_for_comes_back_after_5_seconds_with_n
 @pytest.mark.parametrize("stubborn", [False, True])
 @virtual
 async def test_a_batch_past_its_wall_limit_is_cancelled_and_what_is_not_settled_is_retried(stubborn: bool) -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         first, *rest = batch
         tasks.setdefault(first.body.name, asyncio.current_task())
         await asyncio.sleep(0.001)
@@ -76,7 +76,7 @@ async def test_a_batch_past_its_wall_limit_is_cancelled_and_what_is_not_settled_
         app.db.write(EFFECT, what=f"{len(rest)} more")
 
     tasks: dict[str, asyncio.Task[object] | None] = {}
-    app, listings = batch_app(take, batch=3, wait=0, wall=10, parallel=1)
+    app, listings = batch_app(take, batch=3, batch_wait=0, timeout=10, parallel=1)
     async with TestApp(app) as shop:
         # After quick ones, so that the slot goes on from one to the next.
         await send(shop, listings, "q" * 27 + "abcdef")
@@ -95,12 +95,12 @@ async def test_a_batch_past_its_wall_limit_is_cancelled_and_what_is_not_settled_
 
 @virtual
 async def test_a_block_whose_commit_is_refused_while_its_batch_is_cancelled_is_retried_like_any_other() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         async with batch.messages[0] as message:
             broken = message.attempt == 1
             app.db.write("insert into effects (what) values (:what || null)" if broken else EFFECT, what="x")
 
-    app, listings = batch_app(take, batch=1, wall=5)
+    app, listings = batch_app(take, batch=1, timeout=5)
     async with TestApp(app, latency=4) as shop:
         await send(shop, listings, "a")
         await shop.advance(minutes=2)
@@ -119,7 +119,7 @@ async def test_a_block_whose_commit_is_refused_while_its_batch_is_cancelled_is_r
 @sampled("point", [point for point in CRASH_POINTS if point not in ELSEWHERE], every=3)
 @virtual
 async def test_a_death_at_any_point_of_a_batch_leaves_every_effect_once(point: str, how: str, nth: int) -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             if how == "together":
                 await work(message)
@@ -127,13 +127,13 @@ async def test_a_death_at_any_point_of_a_batch_leaves_every_effect_once(point: s
                 async with message:
                     await work(message)
 
-    async def work(message: ps.Message) -> None:
+    async def work(message: ps.Message[Listing]) -> None:
         await asyncio.sleep(1)
         app.db.write(EFFECT, what=message.body.name)
         photos.send(Photo(name=message.body.name))
 
-    app, listings = batch_app(take, batch=4, wait=1)
-    photos = app.queue("photos", accepts=[Photo])
+    app, listings = batch_app(take, batch=4, batch_wait=1)
+    photos = app.queue("photos", Photo)
     async with TestApp(app) as shop:
         await shop.crash(at=point, nth=nth)
         await send(shop, listings, "abcdef")
@@ -153,7 +153,7 @@ async def test_a_death_at_any_point_of_a_batch_leaves_every_effect_once(point: s
 @pytest.mark.fault("F06")
 @virtual
 async def test_a_batch_that_died_is_blamed_whole_and_then_each_of_it_runs_alone() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         seen.append("".join(message.body.name for message in batch))
         await asyncio.sleep(1)
         if any(message.body.name == "d" for message in batch):
@@ -161,7 +161,7 @@ async def test_a_batch_that_died_is_blamed_whole_and_then_each_of_it_runs_alone(
         app.db.write(EFFECT, what=seen[-1])
 
     seen: list[str] = []
-    app, listings = batch_app(take, batch=5, wait=0)
+    app, listings = batch_app(take, batch=5, batch_wait=0)
     returned: list[RowsReturned] = []
     app.events.subscribe(returned.append, to=RowsReturned)
     async with TestApp(app) as shop:
@@ -217,7 +217,7 @@ STEPS = st.lists(
 )
 
 
-def say(message: ps.Message, word: str | None) -> None:
+def say(message: ps.Message[Listing], word: str | None) -> None:
     match word:
         case "ack":
             message.ack()
@@ -277,7 +277,7 @@ def test_any_order_of_words_blocks_and_failures_ends_as_the_rules_say(steps: lis
         expected.step(step)
     expected.finish(raises)
 
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         messages = {message.body.name: message for message in batch}
         in_blocks: set[str] = set()
         for step in steps:
@@ -326,11 +326,11 @@ def test_any_order_of_words_blocks_and_failures_ends_as_the_rules_say(steps: lis
 @virtual
 async def test_a_key_in_a_batch_needs_the_message_it_belongs_to() -> None:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], batch=2)
+    listings = app.queue("listings", Listing, batch=2)
     told: list[str] = []
 
-    @listings.on_batch
-    async def handle(batch: ps.Batch) -> None:
+    @listings.batch_handler
+    async def handle(batch: ps.Batch[Listing]) -> None:
         try:
             async with app.unit(key="charge"):
                 pass
@@ -357,10 +357,10 @@ async def test_a_key_in_a_batch_needs_the_message_it_belongs_to() -> None:
 @virtual
 async def test_messages_that_only_meet_in_batches_do_not_look_like_one_long_chain() -> None:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], batch=5, wait=1, parallel=1)
+    listings = app.queue("listings", Listing, batch=5, batch_wait=1, parallel=1)
 
-    @listings.on_batch
-    async def handle(batch: ps.Batch) -> None:
+    @listings.batch_handler
+    async def handle(batch: ps.Batch[Listing]) -> None:
         await asyncio.sleep(0.1)
         for message in batch:
             if message.body.name.startswith("first"):

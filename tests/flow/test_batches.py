@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
 import pytest
 
@@ -14,17 +15,17 @@ from penstock.testing import TestApp, attempt, virtual
 from tests.flow.shop import EFFECT, Listing, Photo, effects
 
 TEN = "abcdefghij"
-Take = Callable[[ps.Batch], Awaitable[object]]
+Take = Callable[[ps.Batch[Listing]], Coroutine[Any, Any, object]]
 
 
-def batch_app(take: Take, **settings: int | float) -> tuple[ps.App, Queue]:
+def batch_app(take: Take, **settings: Any) -> tuple[ps.App, Queue[Listing]]:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], **{"batch": 10, "wait": 5, **settings})  # type: ignore[arg-type]
-    listings.on_batch(take)
+    listings = app.queue("listings", Listing, **{"batch": 10, "batch_wait": 5, **settings})
+    listings.batch_handler(take)
     return app, listings
 
 
-async def send(shop: TestApp, queue: Queue, names: Iterable[str], *, delay: float = 0.0) -> None:
+async def send(shop: TestApp, queue: Queue[Listing], names: Iterable[str], *, delay: float = 0.0) -> None:
     async with shop.unit():
         for name in names:
             queue.send(Listing(name=name), delay=delay)
@@ -36,7 +37,7 @@ async def send(shop: TestApp, queue: Queue, names: Iterable[str], *, delay: floa
 @pytest.mark.spec("A1-07", "G4-15")
 @virtual
 async def test_what_was_acknowledged_stays_so_under_a_later_retry_of_all() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         if batch.messages[0].attempt == 1:
             batch.messages[0].ack()
             batch.retry_all(delay=7)
@@ -57,7 +58,7 @@ async def test_what_was_acknowledged_stays_so_under_a_later_retry_of_all() -> No
 @pytest.mark.spec("A1-07")
 @virtual
 async def test_the_first_word_about_a_message_stands() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         first, second, third, fourth, fifth = sorted(batch, key=lambda message: message.body.name)
         first.retry()
         second.later(60)
@@ -82,7 +83,7 @@ async def test_the_first_word_about_a_message_stands() -> None:
 @pytest.mark.spec("A1-08")
 @virtual
 async def test_a_raise_brings_back_what_nothing_was_said_about_and_a_return_acknowledges_it() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         if batch.messages[0].attempt == 1:
             batch.messages[0].ack()
             raise ValueError("on the second")
@@ -102,7 +103,7 @@ async def test_a_raise_brings_back_what_nothing_was_said_about_and_a_return_ackn
 @pytest.mark.spec("A1-08")
 @virtual
 async def test_an_acknowledged_message_comes_back_if_the_raise_took_what_was_written_for_it() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             app.db.write(EFFECT, what=message.body.name)
             message.ack()
@@ -126,7 +127,7 @@ async def test_an_acknowledged_message_comes_back_if_the_raise_took_what_was_wri
 async def test_an_answer_for_the_whole_batch_delays_it_and_charges_nobody(answer: object) -> None:
     answers = [answer]
 
-    async def take(_batch: ps.Batch) -> object:
+    async def take(_batch: ps.Batch[Listing]) -> object:
         given = answers.pop() if answers else None
         if isinstance(given, Exception):
             raise given
@@ -148,7 +149,7 @@ async def test_an_answer_for_the_whole_batch_delays_it_and_charges_nobody(answer
 @pytest.mark.spec("A1-08", "F-18")
 @virtual
 async def test_of_ten_messages_the_seventh_fails_and_only_it_comes_back_alone() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             async with message:
                 app.db.write(EFFECT, what=message.body.name)
@@ -157,7 +158,7 @@ async def test_of_ten_messages_the_seventh_fails_and_only_it_comes_back_alone() 
                     raise ValueError("the seventh")
 
     app, listings = batch_app(take)
-    photos = app.queue("photos", accepts=[Photo])
+    photos = app.queue("photos", Photo)
     failed: list[MessageFailed] = []
     app.events.subscribe(failed.append, to=MessageFailed)
     async with TestApp(app) as shop:
@@ -175,7 +176,7 @@ async def test_of_ten_messages_the_seventh_fails_and_only_it_comes_back_alone() 
 
 @virtual
 async def test_a_block_that_the_database_refuses_is_retried_alone() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             async with message:
                 broken = message.body.name == "b" and message.attempt == 1
@@ -193,7 +194,7 @@ async def test_a_block_that_the_database_refuses_is_retried_alone() -> None:
 
 @virtual
 async def test_what_failed_is_not_saved_whatever_was_said_before() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             async with message:
                 if message.attempt == 1 and message.body.name not in done:
@@ -215,7 +216,7 @@ async def test_what_failed_is_not_saved_whatever_was_said_before() -> None:
 
 @virtual
 async def test_what_is_done_beside_the_blocks_is_saved_with_the_rest_of_the_batch() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         first, *rest = batch
         app.db.write(EFFECT, what=f"batch of {len(rest)} and one")
         async with first:
@@ -223,7 +224,7 @@ async def test_what_is_done_beside_the_blocks_is_saved_with_the_rest_of_the_batc
         if rest:
             raise ValueError("the rest")
 
-    app, listings = batch_app(take, batch=3, wait=0)
+    app, listings = batch_app(take, batch=3, batch_wait=0)
     async with TestApp(app) as shop:
         await send(shop, listings, "abc")
         await shop.advance(seconds=1)
@@ -234,14 +235,14 @@ async def test_what_is_done_beside_the_blocks_is_saved_with_the_rest_of_the_batc
 
 @virtual
 async def test_blocks_may_run_side_by_side() -> None:
-    async def one(message: ps.Message) -> None:
+    async def one(message: ps.Message[Listing]) -> None:
         async with message:
             await asyncio.sleep(1)
             app.db.write(EFFECT, what=message.body.name)
             if message.body.name == "c" and message.attempt == 1:
                 raise ValueError
 
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         await asyncio.gather(*map(one, batch))
 
     app, listings = batch_app(take)
@@ -258,12 +259,12 @@ async def test_blocks_may_run_side_by_side() -> None:
 async def test_a_task_that_the_handler_forgot_settles_nothing_twice(ends_first: str) -> None:
     tasks: list[asyncio.Task[None]] = []
 
-    async def forgotten(message: ps.Message) -> None:
+    async def forgotten(message: ps.Message[Listing]) -> None:
         async with message:
             await asyncio.sleep(1)
             app.db.write(EFFECT, what="forgotten")
 
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         if ends_first == "batch":
             await asyncio.sleep(0.5)
         tasks.extend(asyncio.create_task(forgotten(message)) for message in [batch.messages[0]] * 2)

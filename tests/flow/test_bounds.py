@@ -22,12 +22,12 @@ SEND_BYTES_MAX = {"local": 4_000_000, "cloudflare": 256_000}
 OVERHEAD = 100
 
 
-def platform(profile: str = "cloudflare", limits: str = "", **queue: Any) -> tuple[ps.App, Queue]:
+def platform(profile: str = "cloudflare", limits: str = "", **queue: Any) -> tuple[ps.App, Queue[Any]]:
     app = ps.App("shop", config=parse(f'profile = "{profile}"\n[limits]\n{limits}', "penstock.toml"))
     return app, app.queue("listings", **queue)
 
 
-async def waiting(shop: TestApp, queue: Queue) -> int:
+async def waiting(shop: TestApp, queue: Queue[Listing]) -> int:
     counts = await shop.counts(queue)
     return counts.ready + counts.delayed
 
@@ -93,7 +93,13 @@ async def test_a_batch_at_the_limits_is_sent_and_one_more_message_or_byte_is_ref
 
 @pytest.mark.spec("A1-03")
 @pytest.mark.parametrize(
-    "bad", [object(), ps.Draft(payload="x", delay=-1), ps.Draft(payload="x", priority=7), ps.Draft(payload="x", id="7")]
+    "bad",
+    [
+        object(),
+        ps.Outgoing(payload="x", delay=-1),
+        ps.Outgoing(payload="x", priority=7),
+        ps.Outgoing(payload="x", id="7"),
+    ],
 )
 @virtual
 async def test_one_bad_message_of_a_batch_leaves_none_of_it_in_the_unit(bad: object) -> None:
@@ -141,7 +147,7 @@ async def test_the_longest_delay_is_accepted_and_a_second_more_is_refused(profil
 @pytest.mark.spec("A1-25")
 @virtual
 async def test_a_payload_that_the_queue_does_not_accept_is_refused_before_it_is_sent() -> None:
-    app, listings = platform(accepts=[Listing])
+    app, listings = platform(payload_type=Listing)
     async with TestApp(app) as shop:
         for wrong in (Photo(name="a"), "text", {"name": "a"}, b"{}"):
             with pytest.raises(BadMessage, match="listing"):
@@ -151,7 +157,7 @@ async def test_a_payload_that_the_queue_does_not_accept_is_refused_before_it_is_
                 listings.send_batch([Listing(name="a"), Photo(name="b")])
         assert (await shop.counts(listings)).sent == 0
         with pytest.raises(BadApp, match="photo"):
-            listings.on(Photo)
+            listings.handler(Photo)
 
 
 # -- queues that are full -------------------------------------------------------------------------------------
@@ -193,7 +199,7 @@ async def test_a_queue_takes_more_as_soon_as_its_consumer_or_the_next_second_mad
     async def handle(text: str) -> None: ...
 
     app, listings = platform("local", messages_max=3)
-    listings.on(str)(handle)
+    listings.handler(str)(handle)
     async with TestApp(app) as shop:
         async with app.unit():
             listings.send_batch(["a", "b", "c"])
@@ -220,7 +226,7 @@ async def test_a_queue_takes_more_as_soon_as_its_consumer_or_the_next_second_mad
 @pytest.mark.fault("F26")
 @virtual
 async def test_a_handler_that_feeds_a_full_queue_waits_and_loses_no_attempt() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         photos.send(Photo(name=listing.name))
         app.db.write(EFFECT, what=listing.name)
 
@@ -228,8 +234,8 @@ async def test_a_handler_that_feeds_a_full_queue_waits_and_loses_no_attempt() ->
         await asyncio.sleep(30)
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos", accepts=[Photo], messages_max=2, parallel=1)
-    photos.on(Photo)(slowly)
+    photos = app.queue("photos", Photo, messages_max=2, parallel=1)
+    photos.handler(Photo)(slowly)
     failed: list[MessageFailed] = []
     app.events.subscribe(failed.append, to=MessageFailed)
     most = 0
@@ -252,11 +258,11 @@ async def test_a_handler_that_feeds_a_full_queue_waits_and_loses_no_attempt() ->
 
 @virtual
 async def test_a_handler_that_sends_more_than_a_queue_can_ever_hold_does_not_go_on_for_ever() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         photos.send_batch([Photo(name="x")] * 3)
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos", accepts=[Photo], messages_max=2)
+    photos = app.queue("photos", Photo, messages_max=2)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(hours=1)

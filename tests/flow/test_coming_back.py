@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ import penstock as ps
 from penstock.config import parse
 from penstock.model.errors import BadConfig
 from penstock.model.limits import DAY
-from penstock.queues.parcel import Draft
+from penstock.queues.parcel import Outgoing
 from penstock.queues.queue import Queue
 from penstock.testing import NotIdempotent, TestApp, attempt, deliver_twice, virtual
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
@@ -21,8 +22,8 @@ from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
 ID = "0190b8f0-1234-7abc-8def-0123456789ab"
 
 
-def effect_app() -> tuple[ps.App, Queue]:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+def effect_app() -> tuple[ps.App, Queue[Any]]:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what=listing.name)
 
     app, listings = shop_app(handle)
@@ -51,16 +52,16 @@ async def test_one_id_sent_fifty_times_in_parallel_runs_once(key: str) -> None:
 @pytest.mark.spec("A2-07")
 @virtual
 async def test_one_id_in_one_unit_in_a_batch_of_drafts_and_from_a_handler_is_sent_once() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         photos.send(Photo(name=listing.name), id=ID)
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos")
+    photos: ps.Queue[Any] = app.queue("photos")
     async with TestApp(app) as shop:
         async with shop.unit():
             photos.send(Photo(name="a"), id=ID)
             photos.send(Photo(name="b"), id=ID.upper())
-            photos.send_batch([Draft(payload=Photo(name="c"), id=ID)] * 3)
+            photos.send_batch([Outgoing(payload=Photo(name="c"), id=ID)] * 3)
         await shop.send(listings, Listing(name="d"))
         await shop.drain()
 
@@ -73,7 +74,7 @@ async def test_one_id_in_one_unit_in_a_batch_of_drafts_and_from_a_handler_is_sen
 @virtual
 async def test_one_id_on_two_queues_or_under_two_keys_is_two_messages() -> None:
     app, listings = effect_app()
-    photos = app.queue("photos")
+    photos: ps.Queue[Any] = app.queue("photos")
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"), id=ID)
         await shop.send(photos, Photo(name="a"), id=ID)
@@ -90,15 +91,15 @@ async def test_one_id_on_two_queues_or_under_two_keys_is_two_messages() -> None:
 async def test_a_death_around_the_commit_leaves_one_effect_downstream(point: str) -> None:
     ids: list[str] = []
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         ids.append(photos.send(Photo(name=listing.name)))
 
     async def photo(photo: Photo) -> None:
         app.db.write(EFFECT, what=photo.name)
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos")
-    photos.on(Photo)(photo)
+    photos: ps.Queue[Any] = app.queue("photos")
+    photos.handler(Photo)(photo)
     async with TestApp(app) as shop:
         await shop.crash(at=point, nth=1 if point == "unit.sealed" else 2)
         await shop.send(listings, Listing(name="a"), id=ID)
@@ -154,7 +155,7 @@ async def test_what_a_waiting_message_did_once_is_remembered_until_it_is_done() 
     async def charge() -> None:
         charged.append("card")
 
-    async def handle(_listing: Listing, _message: ps.Message) -> object:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> object:
         await app.once("charge", charge)
         return ps.Later(20 * DAY) if shop.now < START.replace(day=15) else None
 
@@ -177,7 +178,7 @@ async def test_what_a_dead_letter_did_and_its_id_are_remembered_until_it_is_deal
     async def charge() -> None:
         charged.append("card")
 
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         await app.once("charge", charge)
         if message.replay_of is None:
             raise ps.Permanent("after the charge")
@@ -211,7 +212,7 @@ def test_a_configuration_that_forgets_ids_before_messages_can_arrive_is_refused(
 @pytest.mark.spec("A2-08")
 @virtual
 async def test_ids_that_can_come_back_are_listed_in_processed_events_once_they_are_done() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if listing.name == "bad":
             raise ps.Permanent("no")
 
@@ -235,7 +236,7 @@ async def test_ids_that_can_come_back_are_listed_in_processed_events_once_they_a
 @virtual
 async def test_consumers_that_keep_to_the_rules_pass_a_double_delivery(how: str) -> None:
     app, _ = shop_app()
-    listings = app.queue("double", accepts=[Listing])
+    listings = app.queue("double", Listing)
 
     async def write() -> None:
         app.db.write(EFFECT, what="a")
@@ -250,7 +251,7 @@ async def test_consumers_that_keep_to_the_rules_pass_a_double_delivery(how: str)
             case "once":
                 await app.once("a", write)
 
-    async def handle_many(batch: ps.Batch) -> None:
+    async def handle_many(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             if how == "block":
                 async with message:
@@ -259,9 +260,9 @@ async def test_consumers_that_keep_to_the_rules_pass_a_double_delivery(how: str)
                 await write()
 
     if how in ("batch", "block"):
-        listings.on_batch(handle_many)
+        listings.batch_handler(handle_many)
     else:
-        listings.on(Listing)(handle)
+        listings.handler(Listing)(handle)
     async with TestApp(app) as shop:
         await deliver_twice(shop, listings, Listing(name="a"), effects=lambda: counted(app))
         await deliver_twice(shop, listings, Listing(name="a"), effects=lambda: counted(app))
@@ -274,7 +275,7 @@ async def test_consumers_that_keep_to_the_rules_pass_a_double_delivery(how: str)
 async def test_a_consumer_whose_idempotency_was_taken_away_is_found_out(how: str) -> None:
     called: list[str] = []
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if how == "outside":
             called.append(listing.name)  # an outside service that is handed no key
         else:
@@ -293,7 +294,7 @@ async def test_a_consumer_whose_idempotency_was_taken_away_is_found_out(how: str
 @virtual
 async def test_the_utility_says_when_it_could_prove_nothing() -> None:
     app, listings = effect_app()
-    photos = app.queue("photos")
+    photos: ps.Queue[Any] = app.queue("photos")
     async with TestApp(app) as shop:
         with pytest.raises(ps.PenstockError, match="Nothing serves"):
             await deliver_twice(shop, photos, Photo(name="a"), effects=lambda: counted(app))

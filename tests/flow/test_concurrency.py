@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -16,17 +17,17 @@ from penstock.testing import TestApp, virtual
 from tests.flow.shop import Busy, Listing, shop_app
 
 
-def busy_app(seconds: float, **settings: int | float) -> tuple[ps.App, Queue, Busy]:
+def busy_app(seconds: float, **settings: Any) -> tuple[ps.App, Queue[Listing], Busy]:
     busy = Busy()
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await busy.work(listing.name, seconds)
 
     app, listings = shop_app(handle, **settings)
     return app, listings, busy
 
 
-async def send_many(shop: TestApp, queue: Queue, count: int) -> None:
+async def send_many(shop: TestApp, queue: Queue[Listing], count: int) -> None:
     async with shop.unit():
         for number in range(count):
             queue.send(Listing(name=str(number)))
@@ -80,14 +81,14 @@ async def test_a_fixed_number_is_reached_and_never_passed(parallel: int) -> None
 async def test_one_batch_at_a_time_never_overlaps_another() -> None:
     busy = Busy()
 
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         sizes.append(len(batch))
         await busy.work("batch", 10)
 
     sizes: list[int] = []
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], batch=10, wait=1, parallel=1)
-    listings.on_batch(take)
+    listings = app.queue("listings", Listing, batch=10, batch_wait=1, parallel=1)
+    listings.batch_handler(take)
     async with TestApp(app) as shop:
         await send_many(shop, listings, 95)
         await shop.drain()
@@ -100,12 +101,12 @@ async def test_one_batch_at_a_time_never_overlaps_another() -> None:
 async def test_a_batch_may_be_larger_than_a_usual_claim() -> None:
     sizes: list[int] = []
 
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         sizes.append(len(batch))
 
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], batch=1_000, wait=60)
-    listings.on_batch(take)
+    listings = app.queue("listings", Listing, batch=1_000, batch_wait=60)
+    listings.batch_handler(take)
     async with TestApp(app) as shop:
         await send_many(shop, listings, 2_100)
         await shop.advance(seconds=1)
@@ -117,7 +118,7 @@ async def test_a_batch_may_be_larger_than_a_usual_claim() -> None:
 @pytest.mark.parametrize("seconds", [0.01, 10, 1_000])
 @virtual
 async def test_a_number_that_an_operator_raises_holds_at_once_also_where_no_slot_is_free(seconds: float) -> None:
-    app, listings, busy = busy_app(seconds, parallel=1, wall=2_000)
+    app, listings, busy = busy_app(seconds, parallel=1, timeout=2_000)
     async with TestApp(app) as shop:
         await send_many(shop, listings, 5_000)
         await shop.advance(seconds=5)
@@ -154,7 +155,7 @@ async def test_a_number_that_an_operator_lowers_holds_as_soon_as_handlers_end(se
 async def test_a_lowered_number_holds_also_for_what_is_claimed_already() -> None:
     busy = Busy()
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await busy.work(listing.name, 0.004 + int(listing.name) % 13 * 0.0013)
 
     app, listings = shop_app(handle, parallel=20)
@@ -169,12 +170,12 @@ async def test_a_lowered_number_holds_also_for_what_is_claimed_already() -> None
 
 @virtual
 async def test_batches_are_whole_as_long_as_there_is_a_backlog() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         sizes.append(len(batch))
         await asyncio.sleep(0.004 + len(sizes) % 13 * 0.0013)
 
     sizes: list[int] = []
-    app, listings = batch_app(take, batch=7, wait=1)
+    app, listings = batch_app(take, batch=7, batch_wait=1)
     async with TestApp(app) as shop:
         await send_many(shop, listings, 7_003)
         await shop.drain()
@@ -201,7 +202,7 @@ async def test_rows_that_one_worker_runs_have_each_a_place_and_no_more_are_claim
     running = 0
     most = 0
 
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         nonlocal running, most
         running += len(batch)
         most = max(most, running)
@@ -209,9 +210,9 @@ async def test_rows_that_one_worker_runs_have_each_a_place_and_no_more_are_claim
         running -= len(batch)
 
     app = ps.App("shop")
-    queues = [app.queue(f"listings-{number}", accepts=[Listing], batch=1_000, parallel=20) for number in range(3)]
+    queues = [app.queue(f"listings-{number}", Listing, batch=1_000, parallel=20) for number in range(3)]
     for queue in queues:
-        queue.on_batch(take)
+        queue.batch_handler(take)
     async with TestApp(app) as shop:
         for queue in queues:
             for _ in range(3):
@@ -231,13 +232,13 @@ def test_a_second_consumer_is_refused_and_both_are_named(first: str, second: str
     async def one(_given: object) -> None: ...
     async def other(_given: object) -> None: ...
 
-    def register(how: str, handler: Callable[[object], Awaitable[None]]) -> None:
+    def register(how: str, handler: Callable[[object], Coroutine[Any, Any, None]]) -> None:
         if how == "on":
-            listings.on(Listing)(handler)
+            listings.handler(Listing)(handler)
         else:
-            listings.on_batch(handler)
+            listings.batch_handler(handler)
 
-    listings = ps.App("shop").queue("listings")
+    listings = ps.App("shop").queue("listings", Listing)
     register(first, one)
     if first == second == "on":
         register(second, other)  # two handlers of one type are one consumer that gives each its own copy
@@ -251,16 +252,19 @@ def test_a_second_consumer_is_refused_and_both_are_named(first: str, second: str
 # -- when a batch is delivered --------------------------------------------------------------------------------
 
 TEN = "abcdefghij"
+OF_TEN: Any = {"batch": 10, "batch_wait": 5}
 
 
-def batch_app(take: Callable[[ps.Batch], Awaitable[object]], **settings: int | float) -> tuple[ps.App, Queue]:
+def batch_app(
+    take: Callable[[ps.Batch[Listing]], Coroutine[Any, Any, object]], **settings: int | float
+) -> tuple[ps.App, Queue[Listing]]:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], **{"batch": 10, "wait": 5, **settings})  # type: ignore[arg-type]
-    listings.on_batch(take)
+    listings = app.queue("listings", Listing, **(OF_TEN | settings))
+    listings.batch_handler(take)
     return app, listings
 
 
-async def send(shop: TestApp, queue: Queue, names: Iterable[str]) -> None:
+async def send(shop: TestApp, queue: Queue[Listing], names: Iterable[str]) -> None:
     async with shop.unit():
         for name in names:
             queue.send(Listing(name=name))
@@ -273,7 +277,7 @@ class Seen:
         self.batches: list[tuple[datetime, str]] = []
         self.shop: TestApp
 
-    async def take(self, batch: ps.Batch) -> None:
+    async def take(self, batch: ps.Batch[Listing]) -> None:
         assert batch.queue == "listings"
         assert len(batch) == len(batch.messages) == len(list(batch))
         self.batches.append((self.shop.now, names_of(batch)))
@@ -282,7 +286,7 @@ class Seen:
         return [((at - start).total_seconds(), names) for at, names in self.batches]
 
 
-def names_of(batch: ps.Batch) -> str:
+def names_of(batch: ps.Batch[Listing]) -> str:
     return "".join(sorted(message.body.name for message in batch))
 
 
@@ -354,7 +358,7 @@ async def test_what_is_left_over_from_full_batches_waits_for_its_own_time() -> N
 @virtual
 async def test_without_a_wait_whatever_is_there_is_delivered_at_once() -> None:
     seen = Seen()
-    app, listings = batch_app(seen.take, wait=0)
+    app, listings = batch_app(seen.take, batch_wait=0)
     async with TestApp(app) as seen.shop:
         start = seen.shop.now
         await send(seen.shop, listings, "abc")
@@ -366,9 +370,9 @@ async def test_without_a_wait_whatever_is_there_is_delivered_at_once() -> None:
 @pytest.mark.spec("A1-11")
 @virtual
 async def test_a_full_batch_does_not_wait_for_handlers_of_single_messages_either() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
-    app, listings = shop_app(handle, batch=10, wait=60, parallel=1)
+    app, listings = shop_app(handle, batch=10, batch_wait=60, parallel=1)
     async with TestApp(app) as shop:
         await send(shop, listings, TEN)
         await shop.advance(seconds=1)

@@ -111,7 +111,7 @@ async def test_one_that_comes_and_goes_all_day_floods_nobody() -> None:
 @pytest.mark.spec("A12-07")
 @virtual
 async def test_many_handlers_that_find_the_same_at_once_tell_it_once() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(0.1)
         await app.alert("store", "The store is closed", "403 everywhere")
         app.db.write(EFFECT, what=listing.name)
@@ -135,7 +135,7 @@ async def test_many_handlers_that_find_the_same_at_once_tell_it_once() -> None:
 @pytest.mark.spec("A12-07")
 @virtual
 async def test_an_alert_outlives_the_handler_that_failed_after_it_and_a_repeat_does_not_tell_it_again() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         number = len(shop.delivered(listings))
         await app.alert("parser", "The parser fails", f"attempt {number}")
         raise OSError("and so does the handler")
@@ -158,7 +158,7 @@ async def test_an_alert_outlives_the_handler_that_failed_after_it_and_a_repeat_d
 @pytest.mark.parametrize("point", ["unit.sealed", "commit.before", "commit.after", "commit.known"])
 @virtual
 async def test_a_crash_around_the_alert_neither_loses_nor_doubles_it(point: str) -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         await app.alert("store", "The store is closed", "403 everywhere")
 
     app, listings = shop_app(handle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ ELSEWHERE = {
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in ELSEWHERE])
 @virtual
 async def test_a_death_at_any_point_leaves_one_effect_and_one_message_sent(point: str) -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(5)
         app.db.write(EFFECT, what=listing.name)
         photos.send(Photo(name=listing.name))
@@ -32,8 +33,8 @@ async def test_a_death_at_any_point_leaves_one_effect_and_one_message_sent(point
         app.db.write(EFFECT, what=f"photo of {photo.name}")
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos")
-    photos.on(Photo)(photo)
+    photos: ps.Queue[Any] = app.queue("photos")
+    photos.handler(Photo)(photo)
     async with TestApp(app) as shop:
         await shop.crash(at=point)
         await shop.send(listings, Listing(name="a"))
@@ -55,7 +56,7 @@ async def test_a_death_at_any_point_leaves_one_effect_and_one_message_sent(point
 @pytest.mark.fault("F01")
 @virtual
 async def test_the_messages_of_a_dead_worker_are_delivered_again_at_once() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(60)
 
     app, listings = shop_app(handle)
@@ -70,7 +71,7 @@ async def test_the_messages_of_a_dead_worker_are_delivered_again_at_once() -> No
 
 @virtual
 async def test_what_a_dead_worker_only_held_goes_back_untouched_and_what_ran_is_suspected() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(10)
 
     app, listings = shop_app(handle, parallel=2)
@@ -90,7 +91,7 @@ async def test_what_a_dead_worker_only_held_goes_back_untouched_and_what_ran_is_
 
 @virtual
 async def test_a_death_before_any_handler_began_suspects_nobody() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle)
     async with TestApp(app) as shop:
@@ -106,7 +107,7 @@ async def test_a_death_before_any_handler_began_suspects_nobody() -> None:
 async def test_a_suspect_is_delivered_alone() -> None:
     busy = Busy()
 
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         seen.append((listing.name, message.delivery.crashes))
         await busy.work(listing.name, 10)
 
@@ -134,7 +135,7 @@ async def test_a_suspect_is_delivered_alone() -> None:
 async def test_a_message_that_kills_its_worker_three_times_is_a_dead_letter_and_its_neighbours_are_not_charged() -> (
     None
 ):
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(1)
         if listing.name == "poison":
             shop.die()

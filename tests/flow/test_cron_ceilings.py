@@ -90,9 +90,9 @@ class Idler(ps.Object):
 @virtual
 async def test_whatever_is_metered_can_have_a_ceiling(unit: str, most: float) -> None:
     app = ps.App("shop", config=parse(f"[ceiling]\n{unit} = {most}", "penstock.toml"))
-    listings, idlers = app.queue("listings"), app.object(Idler)
+    listings, idlers = app.queue("listings", Listing), app.object(Idler)
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(_listing: Listing) -> None: ...
 
     @app.cron("0 * * * *", reason="hourly")

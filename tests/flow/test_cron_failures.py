@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from time import thread_time
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ async def test_however_a_run_fails_the_log_says_so_and_the_next_fire_comes(how: 
             raise OSError("no such table")
         return True
 
-    @app.cron("*/5 * * * *", reason="charts move slowly", when=probe, wall=60)
+    @app.cron("*/5 * * * *", reason="charts move slowly", when=probe, timeout=60)
     async def bad() -> None:
         nonlocal runs
         runs += 1
@@ -87,7 +88,7 @@ async def test_however_a_run_fails_the_log_says_so_and_the_next_fire_comes(how: 
 
 @virtual
 async def test_a_task_that_holds_the_processor_for_longer_than_its_profile_allows_has_failed() -> None:
-    limits = "[limits]\ncron_invocation = {wall_seconds = 30, cpu_seconds = 0.02}"
+    limits = "[limits]\ncron_invocation = {timeout_seconds = 30, cpu_timeout_seconds = 0.02}"
     app = ps.App("shop", config=parse(limits, "penstock.toml"))
 
     @app.cron("*/5 * * * *", reason="charts move slowly")
@@ -104,19 +105,19 @@ async def test_a_task_that_holds_the_processor_for_longer_than_its_profile_allow
 
         [row] = await app.db.rows(RUNS, task="reckon")
         assert row["status"] == "failed"
-        assert row["error"].startswith("CpuLimit: ")
+        assert row["error"].startswith("CpuTimeout: ")
         assert await effects(app) == []
 
 
 @virtual
 async def test_a_task_that_fails_has_sent_no_dead_letter_back() -> None:
     app = ps.App("shop")
-    queue = app.queue("listings", retries=0)
+    queue: ps.Queue[Any] = app.queue("listings", retries=0)
 
     class Listing(ps.Event, type="cron.listing"):
         name: str
 
-    @queue.on(Listing)
+    @queue.handler(Listing)
     async def handle(_listing: Listing) -> None:
         raise OSError("no")
 
@@ -208,12 +209,12 @@ async def test_a_stray_task_is_told_of(caplog: pytest.LogCaptureFixture) -> None
 @virtual
 async def test_what_others_start_meanwhile_is_not_its_stray(caplog: pytest.LogCaptureFixture) -> None:
     app = ps.App("shop")
-    orders = app.queue("orders", accepts=[Ordered])
+    orders = app.queue("orders", Ordered)
 
     async def long() -> None:
         await asyncio.sleep(100)
 
-    @orders.on(Ordered)
+    @orders.handler
     async def handle(order: Ordered) -> None:
         await asyncio.gather(long(), long())
 

@@ -25,7 +25,7 @@ def engine_of(shop: TestApp) -> Engine:
 async def test_what_was_claimed_goes_back_and_begins_only_once_the_store_is_there_again() -> None:
     begun: list[str] = []
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         begun.append(listing.name)
         if listing.name == "a":
             engine_of(shop).gate.cut_off(True)

@@ -26,7 +26,7 @@ def test_days_with_a_message_a_minute_and_retries_take_seconds(note: Callable[[s
 
 
 def delivered_in_days() -> int:
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         number = int(listing.name)
         if number % FAILS_EVERY == 0 and message.attempt == 1:
             raise OSError("the shop is closed")
@@ -61,12 +61,12 @@ def test_the_same_seed_gives_the_same_ids_and_times() -> None:
             app, listings = shop_app()
             shop = TestApp(app, seed=seed)
 
-            async def handle(_listing: Listing, message: ps.Message) -> None:
+            async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
                 seen.append((message.id, message.attempt, shop.now))
                 if message.attempt == 1:
                     raise OSError
 
-            listings.on(Listing)(handle)
+            listings.handler(Listing)(handle)
             async with shop:
                 for name in "abc":
                     await shop.send(listings, Listing(name=name))

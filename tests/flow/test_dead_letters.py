@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.config import parse
 from penstock.model.errors import BadMessage, NoSuchLetter
 from penstock.queues import letters
-from penstock.queues.letters import Which
+from penstock.queues.letters import DeadLetterFilter
 from penstock.queues.queue import Queue
 from penstock.runtime.events import LettersAge, LettersPiledUp, MessageDied, MessagesExpired
 from penstock.testing import TestApp, attempt, virtual
@@ -28,10 +28,10 @@ COLUMNS = {
 }
 
 
-def dying_app(**settings: int | float) -> tuple[ps.App, Queue]:
+def dying_app(**settings: int | float) -> tuple[ps.App, Queue[Any]]:
     """Every listing dies of its own name."""
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         raise ps.Permanent(listing.name)
 
     return shop_app(handle, **settings)
@@ -43,7 +43,7 @@ def dying_app(**settings: int | float) -> tuple[ps.App, Queue]:
 @pytest.mark.spec("A3-01", "A3-04", "G4-09")
 @virtual
 async def test_a_letter_names_its_origin_its_attempts_and_its_first_and_last_failure() -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         raise ValueError(f"broken {message.attempt}")
 
     app, listings = shop_app(handle)
@@ -74,8 +74,8 @@ async def test_the_table_of_dead_messages_has_every_column_and_takes_any_body() 
         raise ps.Permanent("no")
 
     app, _ = shop_app()
-    raw = app.queue("raw")
-    raw.on(bytes)(refuse)
+    raw: ps.Queue[Any] = app.queue("raw")
+    raw.handler(bytes)(refuse)
     bodies = [b'{"a": 1}', b"no JSON", b"\xff\xfe\x00", b"", b'{"a":', b"null"]
     async with TestApp(app) as shop:
         for body in bodies:
@@ -97,9 +97,9 @@ async def test_the_table_of_dead_messages_has_every_column_and_takes_any_body() 
 @virtual
 async def test_a_body_that_is_json_but_for_its_bytes_can_be_read_from_the_table() -> None:
     app, _ = shop_app()
-    raw = app.queue("raw")
+    raw: ps.Queue[Any] = app.queue("raw")
 
-    @raw.on(bytes)
+    @raw.handler(bytes)
     async def refuse(_payload: bytes) -> None:
         raise ps.Permanent("no")
 
@@ -123,9 +123,9 @@ async def test_what_was_caused_by_nothing_has_no_cause_in_the_table() -> None:
 @virtual
 async def test_one_id_that_dies_on_two_queues_is_two_letters() -> None:
     app, listings = dying_app()
-    photos = app.queue("photos")
+    photos: ps.Queue[Any] = app.queue("photos")
 
-    @photos.on(Photo)
+    @photos.handler(Photo)
     async def refuse(_photo: Photo) -> None:
         raise ps.Permanent("no")
 
@@ -153,20 +153,24 @@ async def test_letters_are_found_by_queue_type_source_reason_time_and_text() -> 
         await shop.send(listings, Photo(name="late too"))
         await shop.advance(hours=1)
 
-        async def found(which: Which) -> list[str]:
+        async def found(which: DeadLetterFilter) -> list[str]:
             return [letter.body.decode() for letter in await app.dead.list(which)]
 
-        everything = await found(Which())
+        everything = await found(DeadLetterFilter())
         assert [body.split('"')[3] for body in everything] == ["early bird", "late", "late too"]
-        assert await found(Which(queue="listings")) == await found(Which(queue="listings-dlq")) == everything
-        assert await found(Which(queue="photos")) == []
-        assert await found(Which(type="photo")) == everything[2:]
-        assert await found(Which(source="shop", reason="unknown_type")) == everything[2:]
-        assert await found(Which(source="elsewhere")) == []
-        assert await found(Which(since=noon)) == everything[1:]
-        assert await found(Which(until=noon)) == everything[:1]
-        assert await found(Which(text="BIRD")) == everything[:1]
-        assert await found(Which(text="no handler")) == everything[2:]
+        assert (
+            await found(DeadLetterFilter(queue="listings"))
+            == await found(DeadLetterFilter(queue="listings-dlq"))
+            == everything
+        )
+        assert await found(DeadLetterFilter(queue="photos")) == []
+        assert await found(DeadLetterFilter(type="photo")) == everything[2:]
+        assert await found(DeadLetterFilter(source="shop", reason="unknown_type")) == everything[2:]
+        assert await found(DeadLetterFilter(source="elsewhere")) == []
+        assert await found(DeadLetterFilter(since=noon)) == everything[1:]
+        assert await found(DeadLetterFilter(until=noon)) == everything[:1]
+        assert await found(DeadLetterFilter(text="BIRD")) == everything[:1]
+        assert await found(DeadLetterFilter(text="no handler")) == everything[2:]
         assert len(await app.dead.list(limit=2)) == 2
         with pytest.raises(NoSuchLetter, match="dead list"):
             await app.dead.get(77)
@@ -198,9 +202,9 @@ async def test_the_last_day_is_told_as_counts_by_queue_type_and_cause() -> None:
             await shop.send(listings, Listing(name=name))
         await shop.send(listings, Photo(name="d"))
         await shop.advance(seconds=1)
-        await app.dead.discard(Which(text='"page 3"'), "not counted any more")
+        await app.dead.discard(DeadLetterFilter(text='"page 3"'), "not counted any more")
 
-        groups = await app.dead.groups(Which(since=shop.now - timedelta(days=1)))
+        groups = await app.dead.groups(DeadLetterFilter(since=shop.now - timedelta(days=1)))
         assert [(each.queue, each.type, each.reason, each.error_class, each.letters) for each in groups] == [
             ("listings", "listing", "permanent", "Permanent", 2),
             ("listings", "photo", "unknown_type", "UnknownType", 1),
@@ -237,12 +241,12 @@ async def test_an_unknown_type_is_parked_told_with_its_id_and_handled_once_a_han
         assert [(each.type, each.id, each.reason) for each in died] == [("photo", id, "unknown_type")]
         assert await app.db.rows("select event_id from processed_events") == []
 
-        @listings.on(Photo)
+        @listings.handler(Photo)
         async def photo(photo: Photo) -> None:
             app.db.write(EFFECT, what=photo.name)
 
         await shop.restart()
-        assert await app.dead.replay(Which(reason="unknown_type")) == 1
+        assert await app.dead.replay(DeadLetterFilter(reason="unknown_type")) == 1
         await shop.drain()
 
         assert await effects(app) == ["a"]
@@ -255,10 +259,10 @@ async def test_a_type_that_another_live_worker_knows_is_left_to_it_and_loses_no_
     ran: list[tuple[str, int]] = []
     old, listings = dying_app()
     new = ps.App("shop")
-    theirs = new.queue("listings")
+    theirs: ps.Queue[Any] = new.queue("listings")
 
-    @theirs.on(Photo)
-    async def photo(photo: Photo, message: ps.Message) -> None:
+    @theirs.handler(Photo)
+    async def photo(photo: Photo, message: ps.Message[Photo]) -> None:
         ran.append((photo.name, message.attempt))
 
     async with TestApp(old, tick_seconds=1.0) as shop:
@@ -276,9 +280,9 @@ async def test_a_type_that_another_live_worker_knows_is_left_to_it_and_loses_no_
 async def test_once_the_worker_that_knew_a_type_is_gone_its_messages_are_parked() -> None:
     old, listings = dying_app()
     new = ps.App("shop")
-    theirs = new.queue("listings")
+    theirs: ps.Queue[Any] = new.queue("listings")
 
-    @theirs.on(Photo)
+    @theirs.handler(Photo)
     async def photo(_photo: Photo) -> None: ...
 
     async with TestApp(old) as shop:
@@ -302,11 +306,11 @@ async def test_letters_that_nobody_handles_expire_after_four_days_with_a_warning
         raise ps.Permanent(listing.name)
 
     app = ps.App("shop", config=parse('profile = "cloudflare"', "penstock.toml"))
-    listings = app.queue("listings", batch=1, wait=0)
-    listings.on(Listing)(handle)
+    listings: ps.Queue[Any] = app.queue("listings", batch=1, batch_wait=0)
+    listings.handler(Listing)(handle)
     if watched:
 
-        @listings.on_dead
+        @listings.dead_letter_handler
         async def hear(_letter: ps.DeadLetter) -> None: ...
 
     warned: list[tuple[float, str, int]] = []
@@ -357,7 +361,7 @@ async def test_more_than_a_thousand_letters_of_one_queue_raise_one_alarm_until_t
         await shop.advance(hours=5)
         assert [(each.queue, each.letters, each.letters_max) for each in piled] == [("listings", 1_001, 1_000)]
 
-        await app.dead.discard(Which(), "all the same", limit=600)
+        await app.dead.discard(DeadLetterFilter(), "all the same", limit=600)
         await shop.advance(hours=2)
         await seed(shop, "listings", 700)
         await shop.advance(hours=2)
@@ -414,7 +418,7 @@ async def test_a_hundred_thousand_letters_are_listed_grouped_and_replayed_in_bou
             took.append(f"{what} {1_000 * (time.perf_counter() - began):.0f} ms")
             return result
 
-        of_queue = Which(queue="listings")
+        of_queue = DeadLetterFilter(queue="listings")
         assert len(await timed("list 100", app.dead.list(of_queue))) == 100  # type: ignore[arg-type]
         assert len(await timed("list 100 of all", app.dead.list())) == 100  # type: ignore[arg-type]
         assert len(await app.dead.list(limit=10**9)) == letters.LISTED_MAX
@@ -434,7 +438,7 @@ async def test_a_thousand_letters_that_still_fail_end_where_they_began_and_stop_
     async with TestApp(app) as shop:
         await seed(shop, "listings", 1_000)
         for replayed in (1_000, 1_000, 1_000, 0):
-            assert await app.dead.replay(Which(queue="listings"), limit=10_000, rate=100) == replayed
+            assert await app.dead.replay(DeadLetterFilter(queue="listings"), limit=10_000, rate=100) == replayed
             await shop.advance(minutes=1)
             assert (await shop.counts(listings)).dead == 1_000
 
@@ -450,7 +454,7 @@ async def test_the_oldest_letters_of_a_queue_are_found_through_the_index(stateme
     async with TestApp(app):
         connection = apsw.Connection(app.database)
         try:
-            bound = Which(queue="listings").bound() | {"replays_under": 3}
+            bound = DeadLetterFilter(queue="listings").bound() | {"replays_under": 3}
             plan = [row[3] for row in connection.execute(f"explain query plan {statement}", bound)]
         finally:
             connection.close()

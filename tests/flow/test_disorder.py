@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ async def test_what_is_claimed_together_begins_in_the_order_of_the_seed() -> Non
     async def begun(**options: int | bool) -> list[str]:
         order: list[str] = []
 
-        async def handle(listing: Listing, _message: ps.Message) -> None:
+        async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
             order.append(listing.name)
 
         app, listings = shop_app(handle, parallel=50)
@@ -44,7 +45,7 @@ async def test_a_message_delivered_once_too_often_has_its_effects_once(seconds: 
     ran: list[str] = []
     lost: list[LeaseWasLost] = []
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         ran.append(listing.name)
         await asyncio.sleep(seconds)
         async with app.unit():
@@ -54,7 +55,7 @@ async def test_a_message_delivered_once_too_often_has_its_effects_once(seconds: 
 
     app, listings = shop_app(handle)
     app.events.subscribe(lost.append, to=LeaseWasLost)
-    photos = app.queue("photos")
+    photos: ps.Queue[Any] = app.queue("photos")
     async with TestApp(app, duplicated=True, shuffled=True) as shop:
         for name in NAMES:
             await shop.send(listings, Listing(name=name))
@@ -71,7 +72,7 @@ async def test_a_message_delivered_once_too_often_has_its_effects_once(seconds: 
 @pytest.mark.parametrize("blocks", [True, False])
 @virtual
 async def test_a_batch_with_a_double_in_it_is_saved_once(blocks: bool) -> None:
-    async def handle(batch: ps.Batch) -> None:
+    async def handle(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             if blocks:
                 async with message:
@@ -80,8 +81,8 @@ async def test_a_batch_with_a_double_in_it_is_saved_once(blocks: bool) -> None:
                 app.db.write(EFFECT, what=message.body.name)
 
     app, _ = shop_app()
-    listings = app.queue("many", accepts=[Listing], batch=7, wait=1)
-    listings.on_batch(handle)
+    listings = app.queue("many", Listing, batch=7, batch_wait=1)
+    listings.batch_handler(handle)
     async with TestApp(app, duplicated=True, shuffled=True) as shop:
         for name in NAMES:
             await shop.send(listings, Listing(name=name))
@@ -97,14 +98,14 @@ async def test_failures_splits_and_deaths_come_to_the_same_end_when_all_is_shuff
     async def end(*, unruly: bool) -> tuple[list[str], list[str]]:
         app, listings = shop_app()
 
-        @listings.on(Listing)
-        async def price(listing: Listing, message: ps.Message) -> None:
+        @listings.handler
+        async def price(listing: Listing, message: ps.Message[Listing]) -> None:
             if int(listing.name) % 3 == 0 and message.attempt == 1:
                 raise OSError
             app.db.write(EFFECT, what=f"price {listing.name}")
 
-        @listings.on(Listing)
-        async def draw(listing: Listing, _message: ps.Message) -> None:
+        @listings.handler
+        async def draw(listing: Listing, _message: ps.Message[Listing]) -> None:
             if int(listing.name) % 5 == 0:
                 raise ps.Permanent("no ink")
             app.db.write(EFFECT, what=f"draw {listing.name}")

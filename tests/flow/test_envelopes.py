@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -48,10 +48,12 @@ class Published(ps.Event, type="content.published"):
 Chain = tuple[str, str | None, str]  # id, causation, correlation
 
 
-def noting(chains: dict[str, Chain], then: Callable[[], object] | None = None) -> Callable[..., Awaitable[None]]:
+def noting(
+    chains: dict[str, Chain], then: Callable[[], object] | None = None
+) -> Callable[..., Coroutine[Any, Any, None]]:
     """A handler that notes the envelope of what it gets, and does one thing more."""
 
-    async def handle(payload: Any, message: ps.Message) -> None:
+    async def handle(payload: Any, message: ps.Message[Any]) -> None:
         chains[type(payload).__name__] = (message.id, message.causation_id, message.correlation_id)
         if then is not None:
             then()
@@ -65,7 +67,7 @@ def noting(chains: dict[str, Chain], then: Callable[[], object] | None = None) -
 @pytest.mark.spec("A2-01", "A2-02", "A3-01")
 @virtual
 async def test_the_envelope_is_filled_in_by_the_engine_and_told_whole_with_a_dead_letter() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         raise ps.Permanent("no")
 
     app, listings = shop_app(handle)
@@ -90,7 +92,7 @@ async def test_the_envelope_is_filled_in_by_the_engine_and_told_whole_with_a_dea
 async def test_a_message_tells_its_handler_who_sent_it_and_when() -> None:
     told: list[tuple[str, str, str, object]] = []
 
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         told.append((message.type, message.source, message.queue, message.timestamp))
 
     app, listings = shop_app(handle)
@@ -125,7 +127,7 @@ def test_fields_that_carry_things_instead_of_naming_them_are_remarked_on() -> No
         html: str
         raw: bytes
 
-    queue = ps.App("shop").queue("pages", accepts=[Page, Listing])
+    queue = ps.App("shop").queue("pages", Page | Listing)
     assert [line.split(" ")[0] for line in queue.advice()] == ["page.html", "page.raw"]
 
 
@@ -136,10 +138,11 @@ def test_fields_that_carry_things_instead_of_naming_them_are_remarked_on() -> No
 @virtual
 async def test_an_event_does_not_fit_a_queue_of_commands_nor_a_command_a_queue_of_events() -> None:
     app = ps.App("shop")
-    commands = app.queue("research-commands", accepts=[Research])
-    events = app.queue("brand-events", accepts=[Researched, Published])
+    commands = app.queue("research-commands", Research)
+    events = app.queue("brand-events", Researched | Published)
     async with TestApp(app) as shop:
-        for queue, payload in ((commands, Researched(keyword="a")), (events, Research(keyword="a"))):
+        pairs: list[tuple[Queue[Any], object]] = [(commands, Researched(keyword="a")), (events, Research(keyword="a"))]
+        for queue, payload in pairs:
             with pytest.raises(BadMessage, match="does not accept"):
                 await shop.send(queue, payload)
             assert (await shop.counts(queue)).sent == 0
@@ -148,15 +151,15 @@ async def test_an_event_does_not_fit_a_queue_of_commands_nor_a_command_a_queue_o
 @pytest.mark.spec("A2-05")
 def test_a_queue_that_takes_commands_and_events_or_a_command_with_two_addressees_is_refused() -> None:
     app = ps.App("shop")
-    app.queue("research-commands", accepts=[Research])
-    app.queue("brand-events", accepts=[Researched, Published])
+    app.queue("research-commands", Research)
+    app.queue("brand-events", Researched | Published)
     with pytest.raises(BadApp, match="commands and events"):
-        app.queue("mixed", accepts=[Publish, Published])
+        app.queue("mixed", Publish | Published)
     with pytest.raises(BadApp, match="one addressee"):
-        app.queue("other-commands", accepts=[Research])
-    app.queue("publish-commands", accepts=[Publish, Post])
+        app.queue("other-commands", Research)
+    app.queue("publish-commands", Publish | Post)
     with pytest.raises(BadApp, match="does not accept"):
-        app.queues["brand-events"].on(Listing)
+        app.queues["brand-events"].handler(Listing)
 
 
 @pytest.mark.spec("A2-21")
@@ -164,15 +167,15 @@ def test_a_queue_that_takes_commands_and_events_or_a_command_with_two_addressees
 async def test_three_services_send_to_one_queue_of_events_and_one_router_sees_all() -> None:
     heard: list[tuple[str, str]] = []
 
-    async def route(event: Published, message: ps.Message) -> None:
+    async def route(event: Published, message: ps.Message[Published]) -> None:
         heard.append((message.source, event.keyword))
 
     router = ps.App("router")
-    router.queue("brand-events", accepts=[Published]).on(Published)(route)
+    router.queue("brand-events", Published).handler(Published)(route)
     async with TestApp(router) as shop:
         for name in ("writer", "publisher", "poster"):
             service = ps.App(name)
-            events = service.queue("brand-events", accepts=[Published])
+            events = service.queue("brand-events", Published)
             await beside(shop, service)
             async with service.unit():
                 events.send(Published(keyword=f"by {name}"))
@@ -201,12 +204,12 @@ async def beside(shop: TestApp, app: ps.App, *, tick_seconds: float | None = Non
 async def test_everything_that_follows_from_a_message_carries_its_correlation_and_names_its_cause() -> None:
     chains: dict[str, Chain] = {}
     app = ps.App("shop")
-    first = app.queue("first", accepts=[Research])
-    second = app.queue("second", accepts=[Researched])
-    third = app.queue("third", accepts=[Published])
-    first.on(Research)(noting(chains, lambda: second.send(Researched(keyword="a"))))
-    second.on(Researched)(noting(chains, lambda: third.send(Published(keyword="a"))))
-    third.on(Published)(noting(chains))
+    first = app.queue("first", Research)
+    second = app.queue("second", Researched)
+    third = app.queue("third", Published)
+    first.handler(Research)(noting(chains, lambda: second.send(Researched(keyword="a"))))
+    second.handler(Researched)(noting(chains, lambda: third.send(Published(keyword="a"))))
+    third.handler(Published)(noting(chains))
     async with TestApp(app) as shop:
         id = await shop.send(first, Research(keyword="a"))
         await shop.drain()
@@ -221,13 +224,13 @@ async def test_everything_that_follows_from_a_message_carries_its_correlation_an
 async def test_what_is_sent_midway_or_once_belongs_to_the_chain_too() -> None:
     chains: list[tuple[str, str | None, str]] = []
 
-    async def photo(photo: Photo, message: ps.Message) -> None:
+    async def photo(photo: Photo, message: ps.Message[Photo]) -> None:
         chains.append((photo.name, message.causation_id, message.correlation_id))
 
     async def send(name: str) -> None:
         photos.send(Photo(name=name))
 
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         async with app.unit():
             photos.send(Photo(name="midway"))
         async with app.unit(key="a"):
@@ -235,8 +238,8 @@ async def test_what_is_sent_midway_or_once_belongs_to_the_chain_too() -> None:
         await app.once("b", send, "once")
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos")
-    photos.on(Photo)(photo)
+    photos: ps.Queue[Any] = app.queue("photos")
+    photos.handler(Photo)(photo)
     async with TestApp(app) as shop:
         id = await shop.send(listings, Listing(name="a"))
         await shop.drain()
@@ -249,15 +252,15 @@ async def test_what_is_sent_midway_or_once_belongs_to_the_chain_too() -> None:
 async def test_two_chains_of_one_day_are_two_traces() -> None:
     seen: list[str] = []
 
-    async def photo(_photo: Photo, message: ps.Message) -> None:
+    async def photo(_photo: Photo, message: ps.Message[Photo]) -> None:
         seen.append(message.correlation_id)
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         photos.send_batch([Photo(name=listing.name)] * 3)
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos")
-    photos.on(Photo)(photo)
+    photos: ps.Queue[Any] = app.queue("photos")
+    photos.handler(Photo)(photo)
     async with TestApp(app) as shop:
         ids = [await shop.send(listings, Listing(name="the same brand")) for _ in range(2)]
         await shop.drain()
@@ -271,10 +274,10 @@ async def test_two_chains_of_one_day_are_two_traces() -> None:
 async def test_what_a_batch_sends_belongs_to_the_chain_of_its_message(blocks: bool) -> None:
     seen: dict[str, tuple[str | None, str]] = {}
 
-    async def photo(photo: Photo, message: ps.Message) -> None:
+    async def photo(photo: Photo, message: ps.Message[Photo]) -> None:
         seen[photo.name] = (message.causation_id, message.correlation_id)
 
-    async def handle(batch: Batch) -> None:
+    async def handle(batch: Batch[Listing]) -> None:
         for message in batch:
             if blocks:
                 async with message:
@@ -283,10 +286,10 @@ async def test_what_a_batch_sends_belongs_to_the_chain_of_its_message(blocks: bo
                 photos.send(Photo(name=message.body.name))
 
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], batch=3 if blocks else 1)
-    listings.on_batch(handle)
-    photos = app.queue("photos")
-    photos.on(Photo)(photo)
+    listings = app.queue("listings", Listing, batch=3 if blocks else 1)
+    listings.batch_handler(handle)
+    photos: ps.Queue[Any] = app.queue("photos")
+    photos.handler(Photo)(photo)
     async with TestApp(app) as shop:
         ids = {name: await shop.send(listings, Listing(name=name)) for name in "abc"}
         await shop.drain()
@@ -303,14 +306,14 @@ async def test_a_consumer_stores_its_result_and_tells_of_it_without_knowing_who_
 
     found: list[tuple[str, list[str]]] = []
 
-    async def completed(event: Researched, message: ps.Message) -> None:
+    async def completed(event: Researched, message: ps.Message[Researched]) -> None:
         found.append((message.correlation_id, await effects(app)))
 
     app, _ = shop_app()
-    commands = app.queue("research-commands", accepts=[Research])
-    commands.on(Research)(research)
-    events = app.queue("brand-events", accepts=[Researched])
-    events.on(Researched)(completed)
+    commands = app.queue("research-commands", Research)
+    commands.handler(Research)(research)
+    events = app.queue("brand-events", Researched)
+    events.handler(Researched)(completed)
     async with TestApp(app) as shop:
         id = await shop.send(commands, Research(keyword="a"))
         await shop.drain()
@@ -321,16 +324,16 @@ async def test_a_consumer_stores_its_result_and_tells_of_it_without_knowing_who_
 @pytest.mark.spec("A2-18", "F-26")
 @virtual
 async def test_ten_units_of_work_are_ten_messages_and_the_failure_of_one_is_its_own() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         listings.send_batch([Photo(name=f"{listing.name}{number}") for number in range(10)])
 
-    async def photo(photo: Photo, message: ps.Message) -> None:
+    async def photo(photo: Photo, message: ps.Message[Photo]) -> None:
         if photo.name == "a7" and message.attempt == 1:
             raise OSError
         app.db.write(EFFECT, what=photo.name)
 
     app, listings = shop_app(handle)
-    listings.on(Photo)(photo)
+    listings.handler(Photo)(photo)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(minutes=1)
@@ -344,12 +347,12 @@ async def test_ten_units_of_work_are_ten_messages_and_the_failure_of_one_is_its_
 # -- how long a chain may be ------------------------------------------------------------------------------------------
 
 
-def chained(*links: type[ps.Command] | type[ps.Event]) -> tuple[ps.App, Queue]:
+def chained(*links: Any) -> tuple[ps.App, Queue[Any]]:
     """An app in which each message leads to the next of these."""
     app = ps.App("brand", config=Config(profile="cloudflare"))
-    queues = [app.queue(f"q{number}", accepts=[link]) for number, link in enumerate(links)]
+    queues = [app.queue(f"q{number}", link) for number, link in enumerate(links)]
 
-    def sends(number: int) -> Callable[..., Awaitable[None]]:
+    def sends(number: int) -> Callable[..., Coroutine[Any, Any, None]]:
         async def handle(payload: Any) -> None:
             if number + 1 < len(links):
                 queues[number + 1].send(links[number + 1](keyword=payload.keyword))
@@ -357,7 +360,7 @@ def chained(*links: type[ps.Command] | type[ps.Event]) -> tuple[ps.App, Queue]:
         return handle
 
     for number, link in enumerate(links):
-        queues[number].on(link)(sends(number))
+        queues[number].handler(link)(sends(number))
     return app, queues[0]
 
 
@@ -391,17 +394,17 @@ async def test_three_commands_in_a_chain_are_usual_and_a_fourth_is_warned_of_onc
 async def test_what_is_sent_because_of_a_death_belongs_to_the_chain_of_what_died() -> None:
     told: list[tuple[str | None, str]] = []
 
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         raise ps.Permanent("no")
 
-    async def photo(_photo: Photo, message: ps.Message) -> None:
+    async def photo(_photo: Photo, message: ps.Message[Photo]) -> None:
         told.append((message.causation_id, message.correlation_id))
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos")
-    photos.on(Photo)(photo)
+    photos: ps.Queue[Any] = app.queue("photos")
+    photos.handler(Photo)(photo)
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def tell(letter: ps.DeadLetter) -> None:
         assert letter.correlation_id == letter.event_id
         photos.send(Photo(name="of the dead"))
@@ -444,9 +447,9 @@ async def test_handlers_that_read_state_come_to_the_same_end_in_any_order(order:
         return None
 
     app, _ = shop_app()
-    events = app.queue("events", accepts=[Enriched, Ranked])
-    events.on(Enriched)(enriched)
-    events.on(Ranked)(ranked)
+    events = app.queue("events", Enriched | Ranked)
+    events.handler(Enriched)(enriched)
+    events.handler(Ranked)(ranked)
     async with TestApp(app, shuffled=unruly, duplicated=unruly) as shop:
         for item in "abcdef":
             for kind in order:

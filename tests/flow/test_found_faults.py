@@ -16,7 +16,7 @@ from tests.flow.shop import Listing, Photo, shop_app
 
 @virtual
 async def test_idle_workers_on_one_file_write_nothing(tmp_path: Path) -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     host = Host()
     running: list[asyncio.Task[None]] = []
@@ -47,13 +47,13 @@ def commits(database: Path) -> int:
 async def test_each_round_of_a_handler_that_asks_for_time_sends_its_own_messages() -> None:
     rounds = iter(range(1, 4))
 
-    async def handle(_listing: Listing, _message: ps.Message) -> object:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> object:
         number = next(rounds)
         photos.send(Photo(name=f"progress {number}"))
         return None if number == 3 else ps.Later(60)
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos", accepts=[Photo])
+    photos = app.queue("photos", Photo)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(minutes=5)

@@ -19,7 +19,7 @@ from tests.flow.shop import EFFECT, Listing, effects, shop_app
 
 @virtual
 async def test_what_could_not_begin_within_20_seconds_of_its_claim_goes_back_uncharged() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if listing.name == "slow":
             await asyncio.sleep(600)
 
@@ -44,7 +44,7 @@ async def test_what_could_not_begin_within_20_seconds_of_its_claim_goes_back_unc
 @pytest.mark.fault("F04")
 @virtual
 async def test_a_stopping_worker_lets_handlers_finish_and_hands_back_the_rest_uncharged() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(10 if listing.name == "short" else 100)
         app.db.write(EFFECT, what=listing.name)
 
@@ -72,7 +72,7 @@ async def test_a_stopping_worker_lets_handlers_finish_and_hands_back_the_rest_un
 @pytest.mark.parametrize("jump_seconds", [3_600, -3_600, 5, -5])
 @virtual
 async def test_a_jump_of_the_clock_takes_no_message_from_its_handler(jump_seconds: float) -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(300)
         app.db.write(EFFECT, what=listing.name)
 
@@ -90,7 +90,7 @@ async def test_a_jump_of_the_clock_takes_no_message_from_its_handler(jump_second
 
 @pytest.mark.fault("F09")
 async def test_a_jump_forward_makes_waiting_messages_due_and_one_back_makes_none_early(
-    shop: TestApp, listings: Queue
+    shop: TestApp, listings: Queue[Listing]
 ) -> None:
     await shop.send(listings, Listing(name="a"), delay=1_000)
     await shop.send(listings, Listing(name="b"), delay=5_000)
@@ -114,7 +114,7 @@ def test_what_waited_while_the_process_stood_still_is_claimed_anew_before_it_beg
     monkeypatch.setattr(consumer, "UNSTARTED_SECONDS", 0.2)
     begun: list[tuple[str, int]] = []
 
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         begun.append((listing.name, message.delivery.token))
         if listing.name == "a":
             time.sleep(0.5)  # noqa: ASYNC251  as a stopped process does
@@ -139,7 +139,7 @@ def test_a_run_until_nothing_is_left_runs_suspects_too(tmp_path: Path, monkeypat
     """Also where it looks just when they were claimed and have not begun."""
     begun: list[str] = []
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         begun.append(listing.name)
 
     app, listings = shop_app(handle, parallel=8)

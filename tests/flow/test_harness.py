@@ -15,7 +15,7 @@ from tests.flow.shop import EFFECT, Listing, effects, shop_app
 from tests.flow.tampering import tamper
 
 
-async def test_nothing_is_delivered_before_time_is_let_go_on(shop: TestApp, listings: Queue) -> None:
+async def test_nothing_is_delivered_before_time_is_let_go_on(shop: TestApp, listings: Queue[Listing]) -> None:
     await shop.send(listings, Listing(name="a"))
     await shop.send(listings, Listing(name="b"))
     assert shop.delivered(listings) == []
@@ -26,7 +26,7 @@ async def test_nothing_is_delivered_before_time_is_let_go_on(shop: TestApp, list
     assert (await shop.counts(listings)).acked == 2
 
 
-async def test_what_was_delivered_can_be_looked_at(shop: TestApp, listings: Queue) -> None:
+async def test_what_was_delivered_can_be_looked_at(shop: TestApp, listings: Queue[Listing]) -> None:
     began = shop.now
     id = await shop.send(listings, Listing(name="a"), delay=5)
     await shop.advance(seconds=5)
@@ -52,7 +52,7 @@ async def test_time_starts_where_a_test_wants_it_and_passes_to_the_microsecond()
 
 @virtual
 async def test_draining_takes_only_the_time_that_handlers_take() -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         await asyncio.sleep(7)
         if message.attempt == 1:
             raise OSError
@@ -69,7 +69,7 @@ async def test_draining_takes_only_the_time_that_handlers_take() -> None:
 
 @virtual
 async def test_an_app_gets_its_own_handlers_and_database_back() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle)
     before = (app.database, app.config, dict(listings.handlers))
@@ -102,7 +102,7 @@ async def test_a_lost_message_is_told_with_the_numbers() -> None:
 async def test_a_worker_that_falls_over_fails_the_test() -> None:
     app, listings = shop_app()
 
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         worker = app._life.worker
         assert worker is not None
         worker.spawn(fall_over())
@@ -110,7 +110,7 @@ async def test_a_worker_that_falls_over_fails_the_test() -> None:
     async def fall_over() -> None:
         raise ZeroDivisionError("somewhere inside")
 
-    listings.on(Listing)(handle)
+    listings.handler(Listing)(handle)
     with pytest.raises(WorkerFailed, match="ZeroDivisionError: somewhere inside"):
         async with TestApp(app) as shop:
             await shop.send(listings, Listing(name="a"))
@@ -121,7 +121,7 @@ async def test_a_worker_that_falls_over_fails_the_test() -> None:
 async def test_a_killed_worker_runs_no_line_more() -> None:
     lines: list[str] = []
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         lines.append(f"begin {listing.name}")
         try:
             await asyncio.sleep(5)
@@ -144,7 +144,7 @@ async def test_a_killed_worker_runs_no_line_more() -> None:
 @pytest.mark.slow("postgres")
 @virtual
 async def test_what_never_ends_is_not_drained() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         while True:
             try:
                 await asyncio.sleep(86_400)
@@ -153,7 +153,7 @@ async def test_what_never_ends_is_not_drained() -> None:
                     raise
 
     stop: list[bool] = []
-    app, listings = shop_app(handle, wall=10_000_000)
+    app, listings = shop_app(handle, timeout=10_000_000)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         with pytest.raises(NotDrained, match="listings"):

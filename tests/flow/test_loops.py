@@ -21,7 +21,7 @@ from tests.flow.shop import Listing, Photo, shop_app
 @pytest.mark.parametrize("pages", [20, 1_000])
 @virtual
 async def test_page_after_page_of_a_source_is_no_loop(pages: int) -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if int(listing.name) < pages:
             listings.send(Listing(name=str(int(listing.name) + 1)))
 
@@ -40,7 +40,7 @@ async def test_page_after_page_of_a_source_is_no_loop(pages: int) -> None:
 @pytest.mark.spec("A2-20")
 @virtual
 async def test_polling_with_a_delay_is_no_loop() -> None:
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         if len(shop.delivered(listings)) < 500:
             listings.send(listing, delay=0.01)
 
@@ -56,7 +56,7 @@ async def test_polling_with_a_delay_is_no_loop() -> None:
 @pytest.mark.spec("A2-20", "G4-26")
 @virtual
 async def test_a_message_that_comes_round_a_hundred_times_becomes_a_dead_letter_loop() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         listings.send(listing)
 
     app, listings = shop_app(handle)
@@ -73,18 +73,18 @@ async def test_a_message_that_comes_round_a_hundred_times_becomes_a_dead_letter_
 @pytest.mark.spec("A2-20")
 @virtual
 async def test_messages_that_lead_to_each_other_are_found_even_behind_other_messages() -> None:
-    async def ping(listing: Listing, _message: ps.Message) -> None:
+    async def ping(listing: Listing, _message: ps.Message[Listing]) -> None:
         number = int(listing.name)
         if number < 30:
             listings.send(Listing(name=str(number + 1)))
         else:
             listings.send(Photo(name="pong"))
 
-    async def pong(_photo: Photo, _message: ps.Message) -> None:
+    async def pong(_photo: Photo, _message: ps.Message[Photo]) -> None:
         listings.send(Listing(name="30"))
 
     app, listings = shop_app(ping)
-    listings.on(Photo)(pong)
+    listings.handler(Photo)(pong)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="0"))
         await shop.drain()
@@ -99,7 +99,7 @@ async def test_messages_that_lead_to_each_other_are_found_even_behind_other_mess
 @pytest.mark.spec("A2-20")
 @virtual
 async def test_a_round_that_takes_longer_than_the_window_allows_is_no_loop() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(1)
         if len(shop.delivered(listings)) < 300:
             listings.send(listing)
@@ -118,7 +118,7 @@ async def test_a_round_that_takes_longer_than_the_window_allows_is_no_loop() -> 
 async def test_a_new_correlation_id_starts_a_new_chain_and_the_same_one_goes_on() -> None:
     seen: list[int] = []
 
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         seen.append(message.delivery.depth)
         if listing.name == "new" and len(seen) < 300:
             listings.send(listing, correlation=f"after {message.id}")
@@ -142,7 +142,7 @@ async def test_a_new_correlation_id_starts_a_new_chain_and_the_same_one_goes_on(
 async def test_a_replay_starts_a_new_chain() -> None:
     loops = True
 
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         depths.append(message.delivery.depth)
         if loops or len(depths) < 150:
             listings.send(listing)
@@ -155,7 +155,7 @@ async def test_a_replay_starts_a_new_chain() -> None:
         assert depths == list(range(100))
 
         loops = False
-        await app.dead.replay(ps.Which(queue="listings"))
+        await app.dead.replay(ps.DeadLetterFilter(queue="listings"))
         await shop.drain()
         assert depths == [*range(100), *range(50)]
         assert (await shop.counts(listings)).dead == 0
@@ -164,12 +164,12 @@ async def test_a_replay_starts_a_new_chain() -> None:
 @pytest.mark.spec("A2-20")
 @virtual
 async def test_a_loop_over_its_own_dead_letters_ends_too() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         raise ps.Permanent("always")
 
     app, listings = shop_app(handle)
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def try_again(_letter: ps.DeadLetter) -> None:
         listings.send(Listing(name="again"))
 
@@ -184,7 +184,7 @@ async def test_a_loop_over_its_own_dead_letters_ends_too() -> None:
 
 @virtual
 async def test_a_long_chain_is_drawn_with_its_depth() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if int(listing.name) < 300:
             listings.send(Listing(name=str(int(listing.name) + 1)))
 

@@ -18,7 +18,7 @@ FIELDS = {"action", "event_id", "type", "source", "correlation_id", "attempt", "
 @pytest.mark.spec("G4-13")
 @virtual
 async def test_every_line_about_a_message_has_the_agreed_fields_and_only_the_last_will_not_retry() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         raise OSError("the shop is closed")
 
     app, listings = shop_app(handle)

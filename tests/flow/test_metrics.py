@@ -32,12 +32,12 @@ order by phase
 """
 
 
-def crawler() -> tuple[ps.App, Queue, Dataset]:
+def crawler() -> tuple[ps.App, Queue[Listing], Dataset]:
     """Each listing is a phase of a crawl that has found three apps and two rankings."""
     app, listings = shop_app(retries=0)
     points = app.metrics("platform_metrics", service="pipeline")
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def crawl(listing: Listing) -> None:
         app.db.write(EFFECT, what=listing.name)
         points.write(blobs=("pipeline", "cron", listing.name), doubles=(3, 2, 1, 0), index="pipeline")
@@ -91,7 +91,7 @@ async def used(points_written: int) -> tuple[Any, ...]:
     app, listings = shop_app()
     points = app.metrics("platform_metrics")
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(listing: Listing) -> None:
         app.db.write(EFFECT, what=listing.name)
         for number in range(points_written):

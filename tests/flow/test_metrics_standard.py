@@ -36,12 +36,12 @@ async def told(points: Dataset, kind: str, columns: str = "double1, double2, dou
 @pytest.mark.spec("A10-06")
 @virtual
 async def test_queues_tell_how_much_waits_how_old_it_is_and_what_failed() -> None:
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         if listing.name == "bad" or message.attempts == 1:
             raise ValueError("no")
         await asyncio.sleep(3_600)
 
-    app, listings = shop_app(handle, retries=1, parallel=1, wall=7_200)
+    app, listings = shop_app(handle, retries=1, parallel=1, timeout=7_200)
     points = app.metrics("platform_metrics")
     async with TestApp(app, start=START) as shop:
         for name in ("bad", "good", "good", "good"):
@@ -74,7 +74,7 @@ async def test_cron_tasks_tell_of_runs_that_did_something_found_nothing_failed_o
     async def fail() -> None:
         raise ValueError("no")
 
-    @app.cron("*/5 * * * *", reason="a test", wall=7_200)
+    @app.cron("*/5 * * * *", reason="a test", timeout=7_200)
     async def linger() -> None:
         await asyncio.sleep(700)
 
@@ -200,7 +200,7 @@ async def test_workflows_tell_how_many_steps_were_done_and_failed() -> None:
 @pytest.mark.spec("A10-06")
 @virtual
 async def test_the_cost_to_date_and_the_rows_read_are_told() -> None:
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what=listing.name)
         await app.db.rows("select what from effects")
 
@@ -237,7 +237,7 @@ async def test_an_idle_app_looks_at_nothing_and_writes_nothing(monkeypatch: pyte
 
     monkeypatch.setattr(standard, "look", counted)
 
-    async def handle(listing: Listing, message: ps.Message) -> None: ...
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle)
     points = app.metrics("platform_metrics")
@@ -258,7 +258,7 @@ async def test_without_a_history_there_are_no_standard_points_but_those_that_are
     app.config = Config(history=False)
     points = app.metrics("platform_metrics")
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(listing: Listing) -> None:
         points.write(blobs=("a",), index="a")
 
@@ -277,7 +277,7 @@ async def test_a_look_that_fails_holds_nobody_up(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(standard, "look", broken)
 
-    async def handle(listing: Listing, message: ps.Message) -> None: ...
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle)
     async with TestApp(app, start=START) as shop:

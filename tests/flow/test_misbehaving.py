@@ -63,9 +63,9 @@ Misbehaviour = Callable[[], Coroutine[Any, Any, None]]
 @virtual
 async def test_a_handler_that_exits_is_charged_and_becomes_a_dead_letter(misbehave: Misbehaviour) -> None:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], retries=2)
+    listings = app.queue("listings", Listing, retries=2)
 
-    @listings.on(Listing)
+    @listings.handler
     async def handle(listing: Listing) -> None:
         app.db.write(EFFECT, what=listing.name)
         if listing.name == "bad":
@@ -84,10 +84,10 @@ async def test_a_handler_that_exits_is_charged_and_becomes_a_dead_letter(misbeha
 @virtual
 async def test_a_batch_that_exits_is_charged_and_becomes_dead_letters(misbehave: Misbehaviour) -> None:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], retries=1, batch=3)
+    listings = app.queue("listings", Listing, retries=1, batch=3)
 
-    @listings.on_batch
-    async def handle(batch: ps.Batch) -> None:
+    @listings.batch_handler
+    async def handle(batch: ps.Batch[Listing]) -> None:
         app.db.write(EFFECT, what="of a batch")
         await misbehave()
 
@@ -105,10 +105,10 @@ async def test_a_batch_that_exits_is_charged_and_becomes_dead_letters(misbehave:
 @virtual
 async def test_an_exit_in_the_block_of_one_message_is_charged_to_that_message_alone(misbehave: Misbehaviour) -> None:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], retries=1, batch=3)
+    listings = app.queue("listings", Listing, retries=1, batch=3)
 
-    @listings.on_batch
-    async def handle(batch: ps.Batch) -> None:
+    @listings.batch_handler
+    async def handle(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             async with message:
                 app.db.write(EFFECT, what=message.body.name)
@@ -138,18 +138,18 @@ async def test_a_body_whose_class_exits_when_it_is_read_becomes_a_dead_letter(
     batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Fragile], batch=batch)
+    listings = app.queue("listings", Fragile, batch=batch)
     handled: list[str] = []
     if batch == 1:
 
-        @listings.on(Fragile)
+        @listings.handler(Fragile)
         async def handle(listing: Fragile) -> None:
             handled.append(listing.name)
 
     else:
 
-        @listings.on_batch
-        async def handle_all(messages: ps.Batch) -> None:
+        @listings.batch_handler
+        async def handle_all(messages: ps.Batch[Fragile]) -> None:
             handled.extend(message.body.name for message in messages)
 
     async with TestApp(app) as shop:
@@ -164,9 +164,9 @@ async def test_a_body_whose_class_exits_when_it_is_read_becomes_a_dead_letter(
 @virtual
 async def test_a_handler_that_cancels_itself_and_returns_leaves_the_next_message_alone() -> None:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], parallel=1)
+    listings = app.queue("listings", Listing, parallel=1)
 
-    @listings.on(Listing)
+    @listings.handler
     async def handle(listing: Listing) -> None:
         if listing.name == "cancels":
             task = asyncio.current_task()
@@ -185,12 +185,12 @@ async def test_a_handler_that_cancels_itself_and_returns_leaves_the_next_message
 @virtual
 async def test_a_process_that_is_killed_inside_a_handler_charges_nothing_and_begins_nothing() -> None:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], parallel=1)
+    listings = app.queue("listings", Listing, parallel=1)
     began: list[str] = []
     failed: list[MessageFailed] = []
     app.events.subscribe(failed.append, to=MessageFailed)
 
-    @listings.on(Listing)
+    @listings.handler
     async def handle(listing: Listing) -> None:
         began.append(listing.name)
         if began == ["deadly"]:
@@ -284,13 +284,13 @@ async def test_an_item_that_fails_starts_no_run_and_sends_nothing() -> None:
         raise OSError("poison")
 
     shelf = Shelf(work)
-    queue = shelf.app.queue("listings", accepts=[Listing])
+    queue = shelf.app.queue("listings", Listing)
 
     @shelf.app.workflow
     async def research(_run: ps.Run) -> None:
         pass
 
-    @queue.on(Listing)
+    @queue.handler
     async def handle(_listing: Listing) -> None:
         pass
 
@@ -324,7 +324,7 @@ async def test_a_step_may_be_any_awaitable() -> None:
 @virtual
 async def test_a_queue_that_only_the_database_knows_is_looked_up_once() -> None:
     app = ps.App("shop")
-    listings = app.queue("listings")
+    listings: ps.Queue[Any] = app.queue("listings")
     async with TestApp(app) as shop:
         await shop.send(listings, {"name": "a"})
         del app.queues["listings"]
@@ -348,17 +348,17 @@ def test_a_handler_that_blocks_past_its_limit_and_ends_is_reported(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], wall=0.05, batch=batch)
+    listings = app.queue("listings", Listing, timeout=0.05, batch=batch)
     overran: list[HandlerOverran] = []
     app.events.subscribe(overran.append, to=HandlerOverran)
 
-    async def handle(_given: Listing | ps.Batch) -> None:
+    async def handle(_given: Listing | ps.Batch[Listing]) -> None:
         time.sleep(0.2)  # noqa: ASYNC251 (a handler that holds up the event loop is the point)
 
     if batch == 1:
-        listings.on(Listing)(handle)
+        listings.handler(Listing)(handle)
     else:
-        listings.on_batch(handle)
+        listings.batch_handler(handle)
 
     async def main() -> None:
         async with app, app.unit():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 
@@ -50,17 +51,17 @@ async def test_a_body_that_does_not_fit_is_one_dead_letter_with_its_error_and_is
     async def handle(payload: object) -> None:
         ran.append(payload)
 
-    async def handle_many(many: Batch) -> None:
+    async def handle_many(many: Batch[Picky]) -> None:
         ran.extend(each.body for each in many)
 
     app = ps.App("shop")
-    queue = app.queue("sizes", accepts=[Picky])
+    queue = app.queue("sizes", Picky)
     if batch:
-        queue.on_batch(handle_many)
+        queue.batch_handler(handle_many)
     else:
-        queue.on(Picky)(handle)
+        queue.handler(Picky)(handle)
     async with TestApp(app) as shop:
-        await shop.send(queue, Encoded("picky", body))
+        await shop.send(queue, cast(Any, Encoded("picky", body)))
         await shop.send(queue, Picky(size=1))
         await shop.advance(days=1)
 
@@ -75,8 +76,8 @@ async def test_a_body_nested_too_deep_to_be_read_is_a_dead_letter_and_harms_nobo
         app.db.write(EFFECT, what=str(payload))
 
     app, _ = shop_app()
-    queue = app.queue("lists")
-    queue.on(list)(handle)
+    queue: ps.Queue[Any] = app.queue("lists")
+    queue.handler(list)(handle)
     async with TestApp(app) as shop:
         await shop.send(queue, Encoded("json", b"[" * 100_000 + b"]" * 100_000))
         await shop.send(queue, [1])
@@ -100,15 +101,15 @@ async def test_a_body_nested_too_deep_to_be_read_is_a_dead_letter_and_harms_nobo
 )
 @virtual
 async def test_a_handler_that_sends_what_nobody_could_read_is_dead_at_once_and_sends_nothing(
-    wrong: object, error: str
+    wrong: Any, error: str
 ) -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what="a")
         photos.send(Photo(name="fine"))
         photos.send(wrong)
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos", accepts=[Photo, Plain, dict])
+    photos = app.queue("photos", Photo | Plain | dict[str, object])
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(days=1)
@@ -124,9 +125,10 @@ async def test_a_handler_that_sends_what_nobody_could_read_is_dead_at_once_and_s
 @virtual
 async def test_a_sender_outside_hears_of_what_does_not_fit_and_nothing_is_sent() -> None:
     app = ps.App("shop")
-    photos = app.queue("photos", accepts=[Photo])
+    photos = app.queue("photos", Photo)
     async with TestApp(app) as shop:
-        for wrong in (Photo(name=None), Listing(name="a"), "text", 7):  # type: ignore[arg-type]
+        given: tuple[Any, ...] = (Photo(name=None), Listing(name="a"), "text", 7)  # type: ignore[arg-type]
+        for wrong in given:
             with pytest.raises((BadMessage, BadApp)):
                 await shop.send(photos, wrong)
         with pytest.raises(TooLarge):
@@ -149,7 +151,7 @@ class Mute(Exception):
     [ps.Later("soon"), ps.Discard(404), ps.Throttled(retry_after="5"), Mute()],  # type: ignore[arg-type]
 )
 async def test_an_answer_that_cannot_be_used_fails_its_message_and_not_the_worker(
-    shop: TestApp, listings: Queue, answer: object
+    shop: TestApp, listings: Queue[Listing], answer: object
 ) -> None:
     shop.answers.append(answer)
     await shop.send(listings, Listing(name="a"))

@@ -12,7 +12,6 @@ import penstock as ps
 from penstock.config import parse
 from penstock.gateway.models import ModelOffline
 from penstock.model.errors import BadConfig, BadParameter
-from penstock.queues.queue import Queue
 from penstock.testing import TestApp, attempt, virtual
 from penstock_systems.standins.chat import Chat, Fault, Manners
 from tests.flow.shop import EFFECT, Listing, effects
@@ -177,12 +176,12 @@ async def test_a_service_that_says_when_is_heard() -> None:
 async def test_a_message_goes_on_after_an_overload_and_dies_of_an_empty_account() -> None:
     desk = Desk("overloaded", "throttled")
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         answer = await desk.model.ask(prompt=listing.name)
         desk.app.db.write(EFFECT, what=f"{listing.name}: {len(answer.text) > 0}")
 
-    listings: Queue = desk.app.queue("listings")
-    listings.on(Listing)(handle)
+    listings = desk.app.queue("listings", Listing)
+    listings.handler(Listing)(handle)
     async with TestApp(desk.app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(minutes=5)
@@ -339,11 +338,11 @@ async def test_a_key_that_a_service_repeats_is_not_told(
     monkeypatch.setenv("SHOP_MODEL_KEY", wrong)
     desk = Desk()
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await desk.model.ask(prompt=listing.name)
 
-    listings = desk.app.queue("listings")
-    listings.on(Listing)(handle)
+    listings: ps.Queue[Any] = desk.app.queue("listings")
+    listings.handler(Listing)(handle)
     async with TestApp(desk.app) as shop:
         with caplog.at_level(logging.DEBUG):
             await shop.send(listings, Listing(name="a"))

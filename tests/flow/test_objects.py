@@ -87,7 +87,7 @@ class Counter(ps.Object):
     others: ClassVar[Any]
 
 
-def counting(handle: Any = None, **settings: Any) -> tuple[ps.App, Namespace[Counter], Queue]:
+def counting(handle: Any = None, **settings: Any) -> tuple[ps.App, Namespace[Counter], Queue[Listing]]:
     app = ps.App("shop")
     kept: dict[str, Any] = {"app": app, "constructed": 0}
     cls = type("Counter", (Counter,), kept)
@@ -95,7 +95,7 @@ def counting(handle: Any = None, **settings: Any) -> tuple[ps.App, Namespace[Cou
     cls.others = counters  # type: ignore[attr-defined]
     listings = app.queue("listings", **settings)
     if handle is not None:
-        listings.on(Listing)(handle)
+        listings.handler(Listing)(handle)
     return app, counters, listings
 
 
@@ -359,7 +359,7 @@ async def test_an_object_in_use_stays_in_memory() -> None:
 def shared() -> ps.App:
     app, counters, listings = counting()
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(listing: Listing) -> None:
         await counters[listing.name].add()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -96,10 +97,10 @@ async def test_idle_objects_cost_nothing() -> None:
 async def test_an_answer_that_was_stored_is_no_request() -> None:
     app = ps.App("shop")
     workers = app.object(Worker)
-    listings = app.queue("listings")
+    listings: ps.Queue[Any] = app.queue("listings")
     fails = [True, False]
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(_listing: Listing) -> None:
         await workers["a"].work(1)
         if fails.pop():

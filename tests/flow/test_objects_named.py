@@ -65,10 +65,10 @@ def paged() -> tuple[ps.App, Any]:
 @virtual
 async def test_fetch_and_methods_reach_one_instance_from_wherever_they_are_called() -> None:
     app, pages = paged()
-    listings = app.queue("listings")
+    listings: ps.Queue[Any] = app.queue("listings")
     bodies: list[str] = []
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(_listing: Listing) -> None:
         bodies.append((await pages["main"].fetch("POST", "/from-a-queue")).body)
 
@@ -95,10 +95,10 @@ async def test_fetch_and_methods_reach_one_instance_from_wherever_they_are_calle
 @virtual
 async def test_a_stored_answer_is_of_the_kind_that_was_given_at_first() -> None:
     app, pages = paged()
-    listings = app.queue("listings")
+    listings: ps.Queue[Any] = app.queue("listings")
     answers: list[object] = []
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(_listing: Listing) -> None:
         answers.append(await pages["main"].when())
         answers.append(await pages["main"].fetch("GET", "/"))

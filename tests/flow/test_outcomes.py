@@ -15,7 +15,7 @@ from tests.flow.shop import Listing, Photo, shop_app
 
 
 @pytest.fixture(params=["orderly", "shuffled", "duplicated", "both"])
-def shop(request: pytest.FixtureRequest, listings: Queue, seed: int) -> TestApp:
+def shop(request: pytest.FixtureRequest, listings: Queue[Listing], seed: int) -> TestApp:
     """What becomes of a message depends neither on its turn nor on how often it is sent and delivered."""
     app = listings._home
     assert isinstance(app, ps.App)
@@ -27,7 +27,7 @@ def shop(request: pytest.FixtureRequest, listings: Queue, seed: int) -> TestApp:
 
 @pytest.mark.spec("A1-13", "A1-14", "A2-17")
 async def test_a_failing_message_is_retried_after_30_60_and_120_seconds_and_then_is_a_dead_letter(
-    shop: TestApp, listings: Queue
+    shop: TestApp, listings: Queue[Listing]
 ) -> None:
     await shop.send(listings, Listing(name="a"))
     shop.answers.extend(ValueError(f"broken {number}") for number in range(1, 5))
@@ -49,7 +49,7 @@ async def test_a_failing_message_is_retried_after_30_60_and_120_seconds_and_then
 async def test_a_message_keeps_its_id_and_time_while_its_attempts_go_up() -> None:
     seen: list[tuple[str, object, int]] = []
 
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         seen.append((message.id, message.sent_at, message.attempt))
         if message.attempt < 3:
             raise OSError
@@ -63,7 +63,7 @@ async def test_a_message_keeps_its_id_and_time_while_its_attempts_go_up() -> Non
         assert seen == [(id, began, 1), (id, began, 2), (id, began, 3)]
 
 
-async def test_a_throttled_message_waits_without_losing_an_attempt(shop: TestApp, listings: Queue) -> None:
+async def test_a_throttled_message_waits_without_losing_an_attempt(shop: TestApp, listings: Queue[Listing]) -> None:
     await shop.send(listings, Listing(name="a"))
     shop.answers.append(ps.Throttled(retry_after=30))
 
@@ -74,7 +74,7 @@ async def test_a_throttled_message_waits_without_losing_an_attempt(shop: TestApp
 
 @pytest.mark.parametrize("answer", [ps.Later(45), ps.Throttled(retry_after=45), ps.Unavailable(retry_after=45)])
 async def test_an_answer_that_asks_for_time_gets_it_and_charges_nothing(
-    shop: TestApp, listings: Queue, answer: object
+    shop: TestApp, listings: Queue[Listing], answer: object
 ) -> None:
     shop.answers.extend([answer] * 10)
     await shop.send(listings, Listing(name="a"))
@@ -101,7 +101,7 @@ async def test_an_answer_that_asks_for_time_gets_it_and_charges_nothing(
     ],
 )
 async def test_what_can_never_succeed_is_a_dead_letter_at_once(
-    shop: TestApp, listings: Queue, answer: object, reason: str
+    shop: TestApp, listings: Queue[Listing], answer: object, reason: str
 ) -> None:
     shop.answers.append(answer)
     await shop.send(listings, Listing(name="a"))
@@ -113,7 +113,7 @@ async def test_what_can_never_succeed_is_a_dead_letter_at_once(
 
 
 async def test_a_message_with_a_delay_of_a_minute_is_not_there_at_59_seconds_and_delivered_at_60(
-    shop: TestApp, listings: Queue
+    shop: TestApp, listings: Queue[Listing]
 ) -> None:
     await shop.send(listings, Listing(name="a"), delay=60)
 
@@ -130,7 +130,7 @@ async def test_a_message_with_a_delay_of_a_minute_is_not_there_at_59_seconds_and
 async def test_a_handler_past_its_wall_limit_is_cancelled_and_charged() -> None:
     cancelled: list[float] = []
 
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         began = asyncio.get_running_loop().time()
         try:
             await asyncio.sleep(100 if message.attempt == 1 else 1)
@@ -138,7 +138,7 @@ async def test_a_handler_past_its_wall_limit_is_cancelled_and_charged() -> None:
             cancelled.append(asyncio.get_running_loop().time() - began)
             raise
 
-    app, listings = shop_app(handle, wall=5)
+    app, listings = shop_app(handle, timeout=5)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(minutes=2)
@@ -150,16 +150,16 @@ async def test_a_handler_past_its_wall_limit_is_cancelled_and_charged() -> None:
 
 @virtual
 async def test_a_handler_that_overruns_every_time_is_a_dead_letter_that_says_so() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(100)
 
-    app, listings = shop_app(handle, wall=5, retries=1)
+    app, listings = shop_app(handle, timeout=5, retries=1)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(minutes=10)
 
         [dead] = await shop.dead(listings)
-        assert (dead.reason, dead.attempts, dead.crashes, dead.error_class) == ("exhausted", 2, 0, "WallLimit")
+        assert (dead.reason, dead.attempts, dead.crashes, dead.error_class) == ("exhausted", 2, 0, "HandlerTimeout")
 
 
 @pytest.mark.spec("A2-13", "A2-16")
@@ -168,7 +168,7 @@ async def test_an_unknown_type_and_a_malformed_body_are_dead_letters_after_one_l
     class Wrong(ps.Event, type="listing"):
         size: int
 
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle)
     async with TestApp(app) as shop:
@@ -187,7 +187,7 @@ async def test_an_unknown_type_and_a_malformed_body_are_dead_letters_after_one_l
 @pytest.mark.parametrize("seconds", [0, 1])
 @virtual
 async def test_a_handler_that_waits_for_something_cancelled_fails_like_any_other(seconds: float) -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         if message.attempt == 1:
             if seconds:
                 await asyncio.sleep(seconds)

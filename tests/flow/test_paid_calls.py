@@ -41,7 +41,7 @@ def paying(
 ) -> Any:
     """An app whose handler pays for each listing. A name `a/r1` is of the run r1."""
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         run = listing.name.partition("/")[2] or None
         async with gateway.paid(provider="brave", operation=listing.name, at_most=at_most, run=run) as call:
             await asyncio.sleep(seconds)
@@ -225,7 +225,7 @@ async def test_what_was_settled_stays_settled_whatever_the_block_raises_afterwar
 async def test_a_crash_between_reserving_and_settling_counts_at_the_most_and_is_shown_so() -> None:
     deaths = ["a"]
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         async with gateway.paid(provider="p", operation=listing.name, at_most=0.4) as call:
             if listing.name in deaths:
                 deaths.remove(listing.name)
@@ -261,7 +261,7 @@ async def test_a_crash_after_settling_loses_the_handlers_work_but_not_what_was_s
 
 @virtual
 async def test_a_handler_past_its_wall_limit_has_spent_the_most() -> None:
-    app, listings = paying(ps.Budgets(day=1.0), seconds=60.0, wall=5, retries=0)
+    app, listings = paying(ps.Budgets(day=1.0), seconds=60.0, timeout=5, retries=0)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(minutes=1)

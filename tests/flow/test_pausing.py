@@ -17,16 +17,16 @@ from penstock.testing.surroundings import Host
 from tests.flow.shop import Listing, Photo, shop_app
 
 
-async def send_many(shop: TestApp, queue: Queue, count: int, *, delay: float = 0.0) -> None:
+async def send_many(shop: TestApp, queue: Queue[Listing], count: int, *, delay: float = 0.0) -> None:
     async with shop.unit():
         for number in range(count):
             queue.send(Listing(name=str(number)), delay=delay)
 
 
-async def quick(_listing: Listing, _message: ps.Message) -> None: ...
+async def quick(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
 
-async def slow(_listing: Listing, _message: ps.Message) -> None:
+async def slow(_listing: Listing, _message: ps.Message[Listing]) -> None:
     await asyncio.sleep(60)
 
 
@@ -34,8 +34,8 @@ async def slow(_listing: Listing, _message: ps.Message) -> None:
 @virtual
 async def test_a_paused_queue_delivers_nothing_and_goes_on_when_it_is_resumed() -> None:
     app, listings = shop_app(quick)
-    photos = app.queue("photos", accepts=[Listing])
-    photos.on(Listing)(quick)
+    photos = app.queue("photos", Listing)
+    photos.handler(Listing)(quick)
     async with TestApp(app) as shop:
         desk = await app.desk()
         await desk.pause("listings")
@@ -58,7 +58,7 @@ async def test_a_paused_queue_delivers_nothing_and_goes_on_when_it_is_resumed() 
 @pytest.mark.spec("A1-29")
 @virtual
 async def test_what_runs_when_its_queue_is_paused_ends_and_what_it_asked_for_waits() -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         await asyncio.sleep(60)
         if message.attempt == 1:
             raise OSError
@@ -93,7 +93,7 @@ async def test_a_pause_holds_for_whoever_pulls_too() -> None:
 @virtual
 async def test_purging_removes_what_waits_counts_it_and_leaves_what_runs() -> None:
     app, listings = shop_app(slow, parallel=2)
-    photos = app.queue("photos", accepts=[Listing])
+    photos = app.queue("photos", Listing)
     async with TestApp(app) as shop:
         desk = await app.desk()
         await send_many(shop, listings, 3_002)
@@ -114,7 +114,7 @@ async def test_purging_removes_what_waits_counts_it_and_leaves_what_runs() -> No
 @pytest.mark.spec("A1-29")
 @virtual
 async def test_the_state_of_a_seeded_queue_is_shown_with_the_right_counts() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> object:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> object:
         if listing.name == "0":
             return ps.Discard("sold")
         await asyncio.sleep(600)
@@ -174,9 +174,9 @@ async def test_while_one_consumer_is_down_its_queue_fills_and_the_others_go_on(t
     running: list[asyncio.Task[None]] = []
     done: list[str] = []
 
-    def program() -> tuple[ps.App, Queue, Queue]:
+    def program() -> tuple[ps.App, Queue[Listing], Queue[Photo]]:
         app = ps.App("shop", database=tmp_path / "shop.db")
-        return app, app.queue("listings", accepts=[Listing]), app.queue("photos", accepts=[Photo])
+        return app, app.queue("listings", Listing), app.queue("photos", Photo)
 
     async def start(name: str, app: ps.App) -> None:
         process = host.process(name)
@@ -186,7 +186,7 @@ async def test_while_one_consumer_is_down_its_queue_fills_and_the_others_go_on(t
     try:
         photographer, _, photos = program()
 
-        @photos.on(Photo)
+        @photos.handler(Photo)
         async def photo(photo: Photo) -> None:
             done.append(photo.name)
 
@@ -209,7 +209,7 @@ async def test_while_one_consumer_is_down_its_queue_fills_and_the_others_go_on(t
 
         clerk, listings, _ = program()
 
-        @listings.on(Listing)
+        @listings.handler(Listing)
         async def listing(listing: Listing) -> None:
             done.append(listing.name)
 

@@ -13,16 +13,16 @@ import pytest
 
 import penstock as ps
 from penstock.config import parse
-from penstock.model.envelope import Encoded
+from penstock.model.envelope import ANY_JSON, Encoded
 from penstock.model.errors import BadMessage
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, attempt, virtual
 from tests.flow.shop import Listing, shop_app
 
 
-def platform(**queue: Any) -> tuple[ps.App, Queue]:
+def platform(payload_type: Any = ANY_JSON, **queue: Any) -> tuple[ps.App, Queue[Any]]:
     app = ps.App("shop", config=parse('profile = "cloudflare"', "penstock.toml"))
-    return app, app.queue("listings", **{"wait": 0, **queue})
+    return app, app.queue("listings", payload_type, **{"batch_wait": 0, **queue})
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ TAGGED = {
         ("", "text"),
         (b"\x00\xff\xfe", "bytes"),
         (b"", "bytes"),
-        (ps.Tagged(TAGGED), "v8"),
+        (ps.Typed(TAGGED), "v8"),
         (Listing(name="a"), "listing"),
         (Parcel(weight=1.5), "parcel"),
         (Letter(pages=3), "letter"),
@@ -64,18 +64,19 @@ TAGGED = {
 async def test_every_content_type_comes_back_as_it_was_sent(payload: object, name: str, how: str) -> None:
     seen: list[tuple[object, str]] = []
 
-    async def handle(given: object, message: ps.Message) -> None:
+    async def handle(given: object, message: ps.Message[object]) -> None:
         seen.append((given, message.type))
 
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         seen.extend((message.body, message.type) for message in batch)
 
     typed = name not in ("json", "text", "bytes", "v8")
-    app, listings = platform(accepts=[type(payload)] if typed else None)
+    app, listings = platform(type(payload) if typed else ANY_JSON)
     if how == "batch":
-        listings.on_batch(take)
+        listings.batch_handler(take)
     else:
-        listings.on(type(payload))(handle)
+        kind: Any = type(payload)
+        listings.handler(kind)(handle)
     async with TestApp(app) as shop:
         await shop.send(listings, payload)
         await shop.advance()
@@ -93,9 +94,9 @@ async def test_a_hostile_tagged_body_is_a_dead_letter_and_nothing_of_it_runs(how
     hostile = b"\x80\x04\x95\x1c\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R."
     app, listings = platform()
     if how == "batch":
-        listings.on_batch(handle)
+        listings.batch_handler(handle)
     else:
-        listings.on(ps.Tagged)(handle)
+        listings.handler(ps.Typed)(handle)
     async with TestApp(app) as shop:
         for body in (hostile, b"", b"\xc1\x01", b"\xc1\x01\xdf\xff\xff\xff\xff"):
             await shop.send(listings, Encoded("v8", body))
@@ -111,7 +112,9 @@ async def test_a_batch_has_a_delay_that_its_messages_may_differ_from() -> None:
     app, listings = platform()
     async with TestApp(app) as shop:
         async with shop.unit():
-            ids = listings.send_batch(["a", ps.Draft(payload="b", delay=5), ps.Draft(payload="c", delay=0)], delay=60)
+            ids = listings.send_batch(
+                ["a", ps.Outgoing(payload="b", delay=5), ps.Outgoing(payload="c", delay=0)], delay=60
+            )
         delays = await app.db.rows("select body, due - sent_at as delay from penstock_messages order by seq")
 
         assert [(bytes(row.body), row.delay) for row in delays] == [(b"a", 60_000_000), (b"b", 5_000_000), (b"c", 0)]
@@ -149,7 +152,7 @@ async def test_a_stagger_of_a_minute_delivers_at_0_60_and_120_seconds() -> None:
     async def handle(_text: str) -> None: ...
 
     app, listings = platform()
-    listings.on(str)(handle)
+    listings.handler(str)(handle)
     async with TestApp(app) as shop:
         start = shop.now
         async with shop.unit():
@@ -193,7 +196,7 @@ async def test_a_spread_that_makes_no_sense_sends_nothing(spread: dict[str, Any]
 @pytest.mark.spec("A1-14", "G4-13", "G7-10")
 @virtual
 async def test_the_back_off_doubles_from_30_seconds_to_ten_minutes() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         raise OSError
 
     app, listings = shop_app(handle, retries=8)
@@ -216,8 +219,8 @@ async def test_a_message_is_delivered_once_and_as_often_again_as_was_said_and_th
     async def handle(_given: object) -> None:
         raise OSError
 
-    app, listings = platform(retries=retries, accepts=[Listing])
-    listings.on_batch(handle) if how == "batch" else listings.on(Listing)(handle)
+    app, listings = platform(Listing, retries=retries)
+    listings.batch_handler(handle) if how == "batch" else listings.handler(Listing)(handle)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(hours=6)
@@ -230,7 +233,7 @@ async def test_a_message_is_delivered_once_and_as_often_again_as_was_said_and_th
 @pytest.mark.spec("A1-06")
 @virtual
 async def test_a_retry_with_a_delay_waits_so_long_and_counts_an_attempt() -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         if message.attempts < 3:
             message.retry(delay=86_400 if message.attempts == 1 else 0)
 
@@ -246,7 +249,7 @@ async def test_a_retry_with_a_delay_waits_so_long_and_counts_an_attempt() -> Non
 @pytest.mark.spec("A1-28", "A3-01", "A3-10")
 @virtual
 async def test_a_dead_letter_queue_that_nobody_declared_is_there() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> object:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> object:
         return ps.Discard("sold")
 
     heard: list[str] = []
@@ -255,7 +258,7 @@ async def test_a_dead_letter_queue_that_nobody_declared_is_there() -> None:
         heard.append(letter.dlq)
 
     app, listings = shop_app(handle)
-    listings.on_dead(hear)
+    listings.dead_letter_handler(hear)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(seconds=1)
@@ -276,8 +279,8 @@ async def test_each_part_of_64_kb_is_written_read_and_deleted_once(size: int, pa
     async def handle(_body: bytes) -> None: ...
 
     app = ps.App("shop")
-    bodies = app.queue("bodies", accepts=[bytes])
-    bodies.on(bytes)(handle)
+    bodies: ps.Queue[Any] = app.queue("bodies", bytes)
+    bodies.handler(bytes)(handle)
     async with TestApp(app) as shop:
         for _ in range(4):
             async with app.unit():
@@ -294,7 +297,7 @@ async def test_each_part_of_64_kb_is_written_read_and_deleted_once(size: int, pa
 @pytest.mark.spec("A1-26")
 @virtual
 async def test_each_retry_is_one_more_read_and_a_dead_letter_one_more_write() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         raise OSError
 
     app, listings = shop_app(handle, retries=2)

@@ -14,7 +14,7 @@ from tests.flow.shop import Listing, shop_app
 MESSAGES = 200
 
 
-async def waits(shop: TestApp, queue: Queue, began: datetime) -> list[float]:
+async def waits(shop: TestApp, queue: Queue[Listing], began: datetime) -> list[float]:
     """When the second deliveries began, in seconds after the first."""
     return sorted(
         (each.at - began).total_seconds() for each in shop.delivered(queue) if each.number == 2 and each.at is not None
@@ -25,7 +25,7 @@ async def waits(shop: TestApp, queue: Queue, began: datetime) -> list[float]:
 @pytest.mark.parametrize("jitter", [False, True])
 @virtual
 async def test_failures_come_back_together_unless_the_queue_asks_for_jitter(jitter: bool) -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         if message.attempt == 1:
             raise OSError("the service is down")
 
@@ -49,7 +49,7 @@ async def test_failures_come_back_together_unless_the_queue_asks_for_jitter(jitt
 @pytest.mark.spec("A1-14")
 @virtual
 async def test_a_delay_that_somebody_named_is_kept_to_the_second() -> None:
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         if message.attempt == 1 and listing.name == "asked":
             message.retry(delay=7)
         elif listing.name == "throttled" and len(shop.delivered(listings)) < 3:

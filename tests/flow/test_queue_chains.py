@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import penstock as ps
 from penstock.model.errors import BadMessage
 from penstock.model.ids import as_text, correlation_of
-from penstock.queues.parcel import Draft, Parcel
+from penstock.queues.parcel import Outgoing, Parcel
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual
 from penstock.views import trace as tracing
@@ -19,19 +21,19 @@ CYCLE = "brand-cycle-acme-2026-11-15-x7f3"
 Seen = list[tuple[str, str, str | None]]  # name, correlation, causation
 
 
-def chained() -> tuple[ps.App, Queue, Seen]:
+def chained() -> tuple[ps.App, Queue[Any], Seen]:
     """Each listing leads to a photo; what both carry is noted."""
     seen: Seen = []
 
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         seen.append((listing.name, message.correlation_id, message.causation_id))
         listings.send(Photo(name=f"photo of {listing.name}"))
 
-    async def keep(photo: Photo, message: ps.Message) -> None:
+    async def keep(photo: Photo, message: ps.Message[Photo]) -> None:
         seen.append((photo.name, message.correlation_id, message.causation_id))
 
     app, listings = shop_app(handle)
-    listings.on(Photo)(keep)
+    listings.handler(Photo)(keep)
     return app, listings, seen
 
 
@@ -57,7 +59,7 @@ async def test_any_text_names_a_chain_and_two_texts_name_two() -> None:
     async with TestApp(app) as shop:
         async with shop.unit():
             listings.send_all([Listing(name=name) for name in "abc"], correlation=CYCLE)
-            listings.send_batch([Draft(payload=Listing(name="own"), correlation="another"), Listing(name="d")])
+            listings.send_batch([Outgoing(payload=Listing(name="own"), correlation="another"), Listing(name="d")])
         await shop.drain()
 
         chains = {name: correlation for name, correlation, _ in seen}
@@ -79,7 +81,7 @@ async def test_what_waits_of_a_named_chain_is_found_among_more_than_a_look_goes_
 ) -> None:
     monkeypatch.setattr(tracing, "SCANNED", 50)
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if listing.name == "first":
             listings.send(Photo(name="waits"), delay=3_600)
             listings.send(Photo(name="dies"))
@@ -88,7 +90,7 @@ async def test_what_waits_of_a_named_chain_is_found_among_more_than_a_look_goes_
         raise ps.Gone
 
     app, listings = shop_app(handle)
-    listings.on(Photo)(keep)
+    listings.handler(Photo)(keep)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="first"), correlation=CYCLE)
         await shop.advance(seconds=5)
@@ -111,7 +113,7 @@ async def test_what_waits_of_a_named_chain_is_found_among_more_than_a_look_goes_
 async def test_a_handler_may_begin_a_chain_of_its_own_and_its_cause_stays_known() -> None:
     seen: Seen = []
 
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         seen.append((listing.name, message.correlation_id, message.causation_id))
         if listing.name == "week":
             for brand in ("acme", "zeta"):

@@ -61,12 +61,12 @@ async def test_a_service_that_is_down_is_left_alone_and_not_run_over_when_it_is_
     not over ten seconds."""
     service = Service()
     app = ps.App("crawl")
-    pages = app.queue("pages", accepts=[Page], parallel=16, jitter=True)
+    pages = app.queue("pages", Page, parallel=16, jitter=True)
     pace = app.pace("service.example", rate=(0.001, CAPACITY if is_known else 1_000.0))
     web = app.http()
     web.mount("https://service.example", service)  # type: ignore[arg-type]
 
-    @pages.on(Page)
+    @pages.handler
     async def fetch(page: Page) -> None:
         async with pace.permit():
             await web.get(f"https://service.example/{page.number}")

@@ -30,7 +30,7 @@ class Request(ps.Command, type="brand.research"):
 @pytest.mark.spec("G4-12", "A2-23")
 @virtual
 async def test_not_found_means_not_yet_until_the_tries_are_used_up() -> None:
-    async def published(listing: Listing, message: ps.Message) -> None:
+    async def published(listing: Listing, message: ps.Message[Listing]) -> None:
         if f"row of {listing.name}" not in await effects(app):
             raise LookupError(f"{listing.name} was not found")
         app.db.write(EFFECT, what=f"{listing.name} at try {message.attempt}")
@@ -68,10 +68,10 @@ async def test_a_fan_out_and_the_count_of_it_are_one_whatever_dies_and_whoever_a
         app.db.write(EFFECT, what=command.keyword)
 
     app = ps.App("shop", migrations=Path(__file__).parent / "migrations")
-    requests = app.queue("requests", accepts=[Request], crashes_max=10)
-    requests.on(Request)(fan_out)
-    research = app.queue("research", accepts=[Research])
-    research.on(Research)(find)
+    requests = app.queue("requests", Request, crashes_max=10)
+    requests.handler(Request)(fan_out)
+    research = app.queue("research", Research)
+    research.handler(Research)(find)
     keywords = [f"keyword {number}" for number in range(10)]
     async with TestApp(app) as shop:
         if point is not None:
@@ -91,7 +91,7 @@ async def test_a_fan_out_and_the_count_of_it_are_one_whatever_dies_and_whoever_a
 @pytest.mark.spec("G4-19")
 @virtual
 async def test_high_overtakes_what_waits_and_low_may_be_put_off() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         order.append(listing.name)
         await asyncio.sleep(1)
 
@@ -119,7 +119,7 @@ async def test_high_overtakes_what_waits_and_low_may_be_put_off() -> None:
 @pytest.mark.spec("G4-20")
 @virtual
 async def test_a_further_subscriber_is_one_more_handler_and_touches_nobody_else() -> None:
-    async def first(listing: Listing, _message: ps.Message) -> None:
+    async def first(listing: Listing, _message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what=f"first: {listing.name}")
 
     app, listings = shop_app(first)
@@ -128,7 +128,7 @@ async def test_a_further_subscriber_is_one_more_handler_and_touches_nobody_else(
         await shop.drain()
         assert await effects(app) == ["first: a"]
 
-        @listings.on(Listing)
+        @listings.handler(Listing)
         async def second(listing: Listing) -> None:
             app.db.write(EFFECT, what=f"second: {listing.name}")
 
@@ -153,7 +153,7 @@ async def test_a_pace_for_each_key_holds_each_to_its_rate_and_costs_no_attempt()
             starts[host].append(asyncio.get_running_loop().time())
 
     app, listings = shop_app()
-    listings.on(Photo)(fetch)
+    listings.handler(Photo)(fetch)
     async with TestApp(app) as shop:
         async with shop.unit():
             for number in range(30):

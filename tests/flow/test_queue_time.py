@@ -27,14 +27,14 @@ def compute(seconds: float) -> None:
 async def test_a_handler_past_its_processor_time_is_cancelled_and_charged() -> None:
     steps: list[int] = []
 
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what=f"attempt {message.attempt}")
         for _ in range(10 if message.attempt == 1 else 1):
             compute(0.04)
             steps.append(message.attempt)
             await asyncio.sleep(1)
 
-    app, listings = shop_app(handle, cpu=0.1)
+    app, listings = shop_app(handle, cpu_timeout=0.1)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(seconds=29)
@@ -47,13 +47,13 @@ async def test_a_handler_past_its_processor_time_is_cancelled_and_charged() -> N
 
 @virtual
 async def test_the_first_step_counts_and_the_next_message_in_the_same_slot_starts_anew() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         compute(0.06 if listing.name == "greedy" else 0.03)
         await asyncio.sleep(0)
         ended.append(listing.name)
 
     ended: list[str] = []
-    app, listings = shop_app(handle, cpu=0.05, parallel=1, retries=0)
+    app, listings = shop_app(handle, cpu_timeout=0.05, parallel=1, retries=0)
     async with TestApp(app) as shop:
         for name in ("a", "greedy", "b", "c"):
             await shop.send(listings, Listing(name=name))
@@ -61,21 +61,21 @@ async def test_the_first_step_counts_and_the_next_message_in_the_same_slot_start
 
         assert ended == ["a", "b", "c"]
         [dead] = await shop.dead(listings)
-        assert (dead.reason, dead.error_class) == ("exhausted", "CpuLimit")
+        assert (dead.reason, dead.error_class) == ("exhausted", "CpuTimeout")
         assert dead.error_message is not None
         assert "0.05 s" in dead.error_message
-        assert "`cpu=`" in dead.error_message
+        assert "`cpu_timeout=`" in dead.error_message
 
 
 @virtual
 async def test_waiting_costs_no_processor_time_and_what_ended_has_ended() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if listing.name == "patient":
             await asyncio.sleep(600)
         else:
             compute(0.1)  # and is done: there is nothing left to cancel
 
-    app, listings = shop_app(handle, cpu=0.05)
+    app, listings = shop_app(handle, cpu_timeout=0.05)
     async with TestApp(app) as shop:
         for name in ("patient", "quick"):
             await shop.send(listings, Listing(name=name))
@@ -86,7 +86,7 @@ async def test_waiting_costs_no_processor_time_and_what_ended_has_ended() -> Non
 
 @virtual
 async def test_a_batch_past_its_processor_time_is_retried_but_for_what_was_settled() -> None:
-    async def take(batch: ps.Batch) -> None:
+    async def take(batch: ps.Batch[Listing]) -> None:
         for message in batch:
             async with message:
                 app.db.write(EFFECT, what=f"{message.body.name}, attempt {message.attempt}")
@@ -94,8 +94,8 @@ async def test_a_batch_past_its_processor_time_is_retried_but_for_what_was_settl
             await asyncio.sleep(1)
 
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], batch=4, wait=1, cpu=0.1)
-    listings.on_batch(take)
+    listings = app.queue("listings", Listing, batch=4, batch_wait=1, cpu_timeout=0.1)
+    listings.batch_handler(take)
     async with TestApp(app) as shop:
         for name in "abcd":
             await shop.send(listings, Listing(name=name))
@@ -107,7 +107,7 @@ async def test_a_batch_past_its_processor_time_is_retried_but_for_what_was_settl
 
 @virtual
 async def test_a_handler_that_will_not_stop_is_left_to_its_wall_limit() -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         for _ in range(5):
             compute(0.03)
             try:
@@ -116,7 +116,7 @@ async def test_a_handler_that_will_not_stop_is_left_to_its_wall_limit() -> None:
                 told.append(message.attempt)
 
     told: list[int] = []
-    app, listings = shop_app(handle, cpu=0.05)
+    app, listings = shop_app(handle, cpu_timeout=0.05)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.send(listings, Listing(name="b"), delay=60)
@@ -130,10 +130,10 @@ async def test_a_handler_that_will_not_stop_is_left_to_its_wall_limit() -> None:
 def test_the_profile_says_how_much_and_a_queue_may_say_otherwise() -> None:
     platform = ps.App("shop")
     platform.limits = CLOUDFLARE
-    assert ps.App("shop").queue("listings").settings.cpu_seconds is None
-    assert platform.queue("listings").settings.cpu_seconds == 30
-    assert platform.queue("reports", cpu=300).settings.cpu_seconds == 300
-    with pytest.raises(BadApp, match=r"'pages': cpu is 301; it can be 300\.0 at most"):
-        platform.queue("pages", cpu=301)
-    with pytest.raises(BadApp, match=r"'pages': cpu is 0; it must be more than 0"):
-        platform.queue("pages", cpu=0)
+    assert ps.App("shop").queue("listings").settings.cpu_timeout_seconds is None
+    assert platform.queue("listings").settings.cpu_timeout_seconds == 30
+    assert platform.queue("reports", cpu_timeout=300).settings.cpu_timeout_seconds == 300
+    with pytest.raises(BadApp, match=r"'pages': cpu_timeout is 301; it can be 300\.0 at most"):
+        platform.queue("pages", cpu_timeout=301)
+    with pytest.raises(BadApp, match=r"'pages': cpu_timeout is 0; it must be more than 0"):
+        platform.queue("pages", cpu_timeout=0)

@@ -22,7 +22,7 @@ from tests.flow.shop import Busy, Listing, shop_app
 MICROS = 1_000_000
 
 
-def micros_of(shop: TestApp, queue: Queue) -> list[int]:
+def micros_of(shop: TestApp, queue: Queue[Listing]) -> list[int]:
     return [round(each.at.timestamp() * MICROS) for each in shop.delivered(queue) if each.at is not None]
 
 
@@ -32,7 +32,7 @@ def most_in_a_second(starts: Sequence[int]) -> int:
     return max(bisect_left(starts, start + MICROS) - index for index, start in enumerate(starts))
 
 
-async def send_many(shop: TestApp, queue: Queue, count: int, *, priority: int = 1) -> None:
+async def send_many(shop: TestApp, queue: Queue[Listing], count: int, *, priority: int = 1) -> None:
     async with shop.unit():
         for number in range(count):
             queue.send(Listing(name=str(number)), priority=priority)
@@ -44,7 +44,7 @@ async def send_many(shop: TestApp, queue: Queue, count: int, *, priority: int = 
 async def test_a_hundred_ready_messages_never_start_more_than_five_in_any_second(seconds: float) -> None:
     busy = Busy()
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await busy.work(listing.name, seconds)
 
     app, listings = shop_app(handle, rate=5)
@@ -61,7 +61,7 @@ async def test_a_hundred_ready_messages_never_start_more_than_five_in_any_second
 @pytest.mark.spec("A1-22", "G4-17")
 @virtual
 async def test_retries_count_like_first_tries() -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         if message.attempt == 1:
             message.retry(delay=2)
 
@@ -81,7 +81,7 @@ async def test_retries_count_like_first_tries() -> None:
 )
 @virtual
 async def test_any_rate_is_nearly_reached_and_never_passed(rate: float) -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle, rate=rate)
     async with TestApp(app) as shop:
@@ -96,7 +96,7 @@ async def test_any_rate_is_nearly_reached_and_never_passed(rate: float) -> None:
 
 @virtual
 async def test_what_waited_for_a_slow_handler_does_not_start_on_top_of_the_rate() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(1.5 if listing.name == "800" else 0.001)
 
     app, listings = shop_app(handle, rate=400, parallel=1)
@@ -117,14 +117,14 @@ async def test_two_processes_share_one_rate(tmp_path: Path) -> None:
     try:
         for name in ("first", "second"):
 
-            async def handle(_listing: Listing, _message: ps.Message, *, who: str = name) -> None:
+            async def handle(_listing: Listing, _message: ps.Message[Listing], *, who: str = name) -> None:
                 starts.append(host.loop.wall_ns() // 1_000)
                 by[who] += 1
                 await asyncio.sleep(0.3)
 
             app = ps.App("shop", database=tmp_path / "shop.db")
-            listings = app.queue("listings", accepts=[Listing], rate=5, parallel=1)
-            listings.on(Listing)(handle)
+            listings = app.queue("listings", Listing, rate=5, parallel=1)
+            listings.handler(Listing)(handle)
             process = host.process(name)
             engine = await process.start(app.open(host.surroundings(process, NoFaults(), tick_seconds=1.0)))
             process.owns(engine)
@@ -148,7 +148,7 @@ async def test_two_processes_share_one_rate(tmp_path: Path) -> None:
 @pytest.mark.spec("A1-22")
 @virtual
 async def test_a_rate_is_changed_while_it_runs_and_a_rate_of_nothing_is_no_limit() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle, rate=0.01)
     async with TestApp(app) as shop:
@@ -172,7 +172,7 @@ async def test_a_rate_is_changed_while_it_runs_and_a_rate_of_nothing_is_no_limit
 
 @virtual
 async def test_tuning_something_else_gives_no_start_before_its_time() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle, rate=5)
     async with TestApp(app) as shop:
@@ -198,14 +198,14 @@ async def test_tuning_something_else_gives_no_start_before_its_time() -> None:
 async def test_a_low_priority_gets_one_claim_in_ten_however_much_comes_before_it(settings: dict[str, int]) -> None:
     """Also where a claim and an idle look take turns, and where queues do."""
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         order.append(listing.name)
         await asyncio.sleep(0.005)
 
     order: list[str] = []
     app, listings = shop_app(handle, **settings)
-    others = app.queue("others", accepts=[Listing], parallel=1)
-    others.on(Listing)(_busy_for_a_moment)
+    others = app.queue("others", Listing, parallel=1)
+    others.handler(Listing)(_busy_for_a_moment)
     async with TestApp(app) as shop:
         async with shop.unit():
             for priority in PRIORITIES:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import penstock as ps
 from penstock.model.errors import BadMessage, NoSuchLetter, TooLarge
-from penstock.queues.letters import Which
+from penstock.queues.letters import DeadLetterFilter
 from penstock.queues.queue import Queue
 from penstock.runtime.events import StoreFailed
 from penstock.testing import CRASH_POINTS, TestApp, WorkerFailed, attempt, virtual
@@ -15,10 +17,10 @@ from tests.extent import sampled
 from tests.flow.shop import EFFECT, Listing, OnDisk, Photo, effects, shop_app
 
 
-def frail_app() -> tuple[ps.App, Queue]:
+def frail_app() -> tuple[ps.App, Queue[Any]]:
     """Takes every listing whose name is good, and writes it; the others die at once."""
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if not listing.name.startswith("good"):
             raise ps.Permanent(f"no {listing.name}")
         app.db.write(EFFECT, what=listing.name)
@@ -36,7 +38,7 @@ async def test_whoever_hears_of_dead_letters_gets_each_once_with_everything_know
     heard: list[ps.DeadLetter] = []
     app, listings = frail_app()
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def hear(letter: ps.DeadLetter) -> None:
         heard.append(letter)
         app.db.write(EFFECT, what=f"heard of {app.dead.payload(letter).name}")
@@ -58,7 +60,7 @@ async def test_whoever_hears_of_dead_letters_gets_each_once_with_everything_know
 async def test_a_handler_of_dead_letters_that_fails_is_tried_a_hundred_times_more() -> None:
     app, listings = frail_app()
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def hear(_letter: ps.DeadLetter) -> None:
         app.db.write(EFFECT, what="heard")
         if len(shop.delivered(news)) < 90:
@@ -79,7 +81,7 @@ async def test_what_a_handler_of_dead_letters_answers_is_heeded() -> None:
     answers: list[object] = [ps.Later(60), None]
     app, listings = frail_app()
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def hear(_letter: ps.DeadLetter) -> object:
         return answers.pop(0)
 
@@ -102,15 +104,15 @@ async def test_a_database_that_fails_for_a_while_loses_and_doubles_no_dead_lette
 ) -> None:
     names = [f"{number}" for number in range(5)]
     app = OnDisk("shop")
-    listings = app.queue("listings")
+    listings: ps.Queue[Any] = app.queue("listings")
     failed: list[StoreFailed] = []
     app.events.subscribe(failed.append, to=StoreFailed)
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(listing: Listing) -> None:
         raise ps.Permanent(listing.name)
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def hear(letter: ps.DeadLetter) -> None:
         app.db.write(EFFECT, what=letter.error_message)
 
@@ -142,7 +144,7 @@ async def test_a_worker_that_dies_while_it_hears_of_the_dead_repairs_once_and_he
     async def mend(letter: ps.DeadLetter) -> Listing | None:
         return Listing(name="good a") if app.dead.payload(letter).name == "a" else None
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def hear(letter: ps.DeadLetter) -> None:
         app.db.write(EFFECT, what=f"heard of {app.dead.payload(letter).name}")
 
@@ -194,7 +196,7 @@ async def test_what_dies_again_after_its_repair_is_not_mended_again_but_heard_of
         mended.append(app.dead.payload(letter).name)
         return Listing(name="still bad")
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def hear(letter: ps.DeadLetter) -> None:
         heard.append(app.dead.payload(letter).name)
 
@@ -203,7 +205,7 @@ async def test_what_dies_again_after_its_repair_is_not_mended_again_but_heard_of
         await shop.advance(days=1)
         assert (mended, heard) == (["bad"], ["still bad"])
 
-        await app.dead.replay(Which())
+        await app.dead.replay(DeadLetterFilter())
         await shop.advance(days=1)
         assert (mended, heard) == (["bad"], ["still bad"] * 2)
 
@@ -219,7 +221,7 @@ async def test_what_cannot_be_mended_stays_dead_and_is_heard_of(answer: object) 
     async def mend(_letter: ps.DeadLetter) -> object:
         return answer
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def hear(letter: ps.DeadLetter) -> None:
         heard.append(letter.id)
 
@@ -236,7 +238,7 @@ async def test_a_letter_that_was_dealt_with_meanwhile_is_neither_mended_nor_hear
     app, listings = frail_app()
     heard: list[int] = []
 
-    @listings.on_dead
+    @listings.dead_letter_handler
     async def hear(letter: ps.DeadLetter) -> None:
         heard.append(letter.id)
 
@@ -282,9 +284,9 @@ async def test_an_edit_that_does_not_fit_the_type_is_refused_and_changes_nothing
         raise ps.Permanent("no")
 
     app, _ = shop_app()
-    queue = app.queue("strict", accepts=[Listing, Photo, str]) if accepts else app.queue("strict")
+    queue: Queue[Any] = app.queue("strict", Listing | Photo | str) if accepts else app.queue("strict")
     for kind in (Listing, Photo, str):
-        queue.on(kind, name=f"refuse {kind.__name__}")(refuse)
+        queue.handler(kind, name=f"refuse {kind.__name__}")(refuse)
     async with TestApp(app) as shop:
         await shop.send(queue, Listing(name="a"))
         await shop.send(queue, "text")

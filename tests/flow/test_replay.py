@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import penstock as ps
 from penstock.model.errors import BadMessage, NoSuchLetter
-from penstock.queues.letters import CanaryDied, Which
+from penstock.queues.letters import CanaryDied, DeadLetterFilter
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
@@ -21,10 +22,10 @@ class Patient:
     def __init__(self) -> None:
         self.is_cured = False
         self.refuse: Callable[[str], Exception] = ps.Permanent
-        self.seen: list[ps.Message] = []
+        self.seen: list[ps.Message[Listing]] = []
         self.app, self.listings = shop_app(self._handle)
 
-    async def _handle(self, listing: Listing, message: ps.Message) -> None:
+    async def _handle(self, listing: Listing, message: ps.Message[Listing]) -> None:
         self.seen.append(message)
         if not self.is_cured:
             raise self.refuse(f"no {listing.name}")
@@ -43,7 +44,7 @@ def names(count: int) -> list[str]:
     return [f"{number:04}" for number in range(count)]
 
 
-async def counts(shop: TestApp, queue: Queue) -> tuple[int, int, int]:
+async def counts(shop: TestApp, queue: Queue[Listing]) -> tuple[int, int, int]:
     found = await shop.counts(queue)
     return found.sent, found.acked, found.dead
 
@@ -57,12 +58,12 @@ async def test_twelve_letters_go_back_ten_then_two_then_none_and_the_oldest_go_f
         await patient.bury(shop, *names(12))
         patient.is_cured = True
 
-        assert await app.dead.replay(Which(queue="listings")) == 10
+        assert await app.dead.replay(DeadLetterFilter(queue="listings")) == 10
         await shop.drain()
         assert await effects(app) == names(10)
-        assert await app.dead.replay(Which(queue="listings-dlq")) == 2
+        assert await app.dead.replay(DeadLetterFilter(queue="listings-dlq")) == 2
         await shop.drain()
-        assert await app.dead.replay(Which(queue="listings")) == 0
+        assert await app.dead.replay(DeadLetterFilter(queue="listings")) == 0
 
         assert await effects(app) == names(12)
         assert await counts(shop, patient.listings) == (12, 12, 0)
@@ -77,7 +78,7 @@ async def test_a_replay_has_a_new_id_keeps_its_correlation_and_names_the_origina
     async with TestApp(app) as shop:
         [id] = await patient.bury(shop, "a")
         for _ in range(3):
-            assert await app.dead.replay(Which()) == 1
+            assert await app.dead.replay(DeadLetterFilter()) == 1
             await shop.drain()
 
         lives = patient.seen
@@ -104,7 +105,7 @@ async def test_a_replayed_message_passes_where_its_old_id_would_be_known_and_is_
         await shop.drain()
         assert await effects(app) == []
 
-        await app.dead.replay(Which())
+        await app.dead.replay(DeadLetterFilter())
         await shop.drain()
 
         assert await effects(app) == ["a"]
@@ -122,7 +123,7 @@ async def test_what_was_done_once_before_a_death_is_not_done_again_by_its_replay
         charged.append(name)
         return f"receipt {len(charged)}"
 
-    async def handle(listing: Listing, _message: ps.Message) -> None:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         receipt = await app.once("charge", charge, listing.name)
         async with app.unit(key="paid") as unit:
             app.db.write(EFFECT, what=f"paid {listing.name}")
@@ -132,14 +133,14 @@ async def test_what_was_done_once_before_a_death_is_not_done_again_by_its_replay
         app.db.write(EFFECT, what=f"{receipt}, repeated: {unit.repeated}")
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos")
+    photos: ps.Queue[Any] = app.queue("photos")
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.drain()
-        await app.dead.replay(Which())
+        await app.dead.replay(DeadLetterFilter())
         await shop.drain()
         cured.append(True)
-        await app.dead.replay(Which())
+        await app.dead.replay(DeadLetterFilter())
         await shop.drain()
 
         assert charged == ["a"]
@@ -168,12 +169,12 @@ async def test_a_death_in_the_middle_of_a_replay_never_sends_a_letter_twice_nor_
         await patient.bury(shop, *names(3))
         patient.is_cured = True
         await shop.crash(at=point)
-        replaying = shop._worker.start(app.dead.replay(Which()))
+        replaying = shop._worker.start(app.dead.replay(DeadLetterFilter()))
         await shop.advance(minutes=1)
         assert not replaying.done() or point == "commit.known"
         assert shop.workers_started == 2
 
-        await app.dead.replay(Which())
+        await app.dead.replay(DeadLetterFilter())
         await shop.advance(minutes=1)
 
         assert await effects(app) == names(3)
@@ -188,7 +189,7 @@ async def test_two_who_replay_at_the_same_time_send_each_letter_once() -> None:
     async with TestApp(app) as shop:
         await patient.bury(shop, *names(8))
         patient.is_cured = True
-        done = await asyncio.gather(*(app.dead.replay(Which()) for _ in range(4)))
+        done = await asyncio.gather(*(app.dead.replay(DeadLetterFilter()) for _ in range(4)))
         await shop.drain()
 
         assert sum(done) == 8
@@ -203,7 +204,7 @@ async def test_a_message_goes_back_three_times_and_then_only_by_force() -> None:
     async with TestApp(app) as shop:
         await patient.bury(shop, "a")
         for replayed in (1, 1, 1, 0, 0):
-            assert await app.dead.replay(Which()) == replayed
+            assert await app.dead.replay(DeadLetterFilter()) == replayed
             await shop.drain()
         [letter] = await app.dead.list()
         assert letter.replay_count == 3
@@ -223,12 +224,12 @@ async def test_letters_that_may_not_go_back_do_not_stand_in_the_way_of_others() 
     async with TestApp(app) as shop:
         await patient.bury(shop, *names(3))
         for _ in range(3):
-            await app.dead.replay(Which(queue="listings"))
+            await app.dead.replay(DeadLetterFilter(queue="listings"))
             await shop.drain()
         await patient.bury(shop, "new")
         patient.is_cured = True
 
-        assert await app.dead.replay(Which(queue="listings"), limit=2) == 1
+        assert await app.dead.replay(DeadLetterFilter(queue="listings"), limit=2) == 1
         await shop.drain()
         assert await effects(app) == ["new"]
 
@@ -242,14 +243,14 @@ async def test_a_rate_spreads_the_replays_over_time() -> None:
         await patient.bury(shop, *names(6))
         before = len(shop.delivered(patient.listings))
         began = shop.now
-        assert await app.dead.replay(Which(), rate=2) == 6
+        assert await app.dead.replay(DeadLetterFilter(), rate=2) == 6
         await shop.advance(seconds=10)
 
         times = [each.at for each in shop.delivered(patient.listings)[before:]]
         assert [(at - began).total_seconds() for at in times if at] == [0, 0.5, 1, 1.5, 2, 2.5]
         for rate in (0, -1, float("inf"), float("nan")):
             with pytest.raises(BadMessage, match="rate"):
-                await app.dead.replay(Which(), rate=rate)
+                await app.dead.replay(DeadLetterFilter(), rate=rate)
 
 
 @pytest.mark.fault("F28")
@@ -260,7 +261,7 @@ async def test_a_canary_that_dies_keeps_the_others_where_they_are() -> None:
     async with TestApp(app) as shop:
         await patient.bury(shop, *names(5))
         with pytest.raises(CanaryDied, match=r"died again .*no 0000"):
-            await app.dead.replay(Which(), canary=True)
+            await app.dead.replay(DeadLetterFilter(), canary=True)
 
         assert len(patient.seen) == 1
         assert await counts(shop, patient.listings) == (5, 0, 5)
@@ -274,7 +275,7 @@ async def test_a_canary_that_lives_is_followed_by_the_rest() -> None:
     async with TestApp(app) as shop:
         await patient.bury(shop, *names(5))
         patient.is_cured = True
-        assert await app.dead.replay(Which(), canary=True) == 5
+        assert await app.dead.replay(DeadLetterFilter(), canary=True) == 5
         await shop.drain()
 
         assert await effects(app) == names(5)
@@ -288,7 +289,7 @@ async def test_a_canary_that_nobody_handles_is_given_up_after_a_minute() -> None
         await patient.bury(shop, *names(5))
         await (await app.desk()).pause("listings")
         with pytest.raises(CanaryDied, match="was not handled within 60 s"):
-            await app.dead.replay(Which(), canary=True)
+            await app.dead.replay(DeadLetterFilter(), canary=True)
 
         assert (await shop.counts(patient.listings)).dead == 4
 
@@ -301,7 +302,7 @@ async def test_a_canary_that_fails_and_backs_off_names_its_error() -> None:
         await patient.bury(shop, *names(2))
         patient.refuse = lambda said: ps.Unavailable(said, retry_after=3_600)
         with pytest.raises(CanaryDied, match=r"not handled within 60 s.* Its last attempt failed: .* at \S+\.py:\d+"):
-            await app.dead.replay(Which(), canary=True)
+            await app.dead.replay(DeadLetterFilter(), canary=True)
 
 
 @pytest.mark.spec("A3-08")
@@ -316,7 +317,7 @@ async def test_what_was_discarded_or_mended_by_hand_never_goes_back() -> None:
         assert await app.dead.mark_fixed([2], "entered by hand") == 1
         assert await app.dead.discard([1, 2], "once more") == 0
         assert await app.dead.replay([1, 2, 3, 4], force=True) == 2
-        assert await app.dead.replay(Which(), force=True) == 0
+        assert await app.dead.replay(DeadLetterFilter(), force=True) == 0
         await shop.drain()
 
         assert await effects(app) == ["0002", "0003"]
@@ -341,20 +342,20 @@ async def test_letters_chosen_by_number_are_all_meant_and_a_wrong_number_stops_e
             await app.dead.replay([1, 99])
         assert (await shop.counts(patient.listings)).dead == 12
         assert await app.dead.replay([*range(1, 13), 1, 2]) == 12
-        assert await app.dead.replay(Which(), limit=0) == 0
-        assert await app.dead.replay(Which(), limit=-1) == 0
+        assert await app.dead.replay(DeadLetterFilter(), limit=0) == 0
+        assert await app.dead.replay(DeadLetterFilter(), limit=-1) == 0
 
 
 @virtual
 async def test_a_replay_from_a_handler_is_saved_midway() -> None:
     patient = Patient()
     app = patient.app
-    photos = app.queue("photos")
+    photos: ps.Queue[Any] = app.queue("photos")
 
     async def photo(_photo: Photo) -> None:
-        app.db.write(EFFECT, what=f"replayed {await app.dead.replay(Which())}")
+        app.db.write(EFFECT, what=f"replayed {await app.dead.replay(DeadLetterFilter())}")
 
-    photos.on(Photo)(photo)
+    photos.handler(Photo)(photo)
     async with TestApp(app) as shop:
         await patient.bury(shop, "a", "b")
         patient.is_cured = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,9 @@ from tests.flow.shop import Listing, shop_app
 DAY = 86_400
 
 
-def platform(profile: str = "cloudflare", **queue: float) -> tuple[ps.App, Queue]:
+def platform(profile: str = "cloudflare", **queue: Any) -> tuple[ps.App, Queue[Listing]]:
     app = ps.App("shop", config=parse(f'profile = "{profile}"', "penstock.toml"))
-    return app, app.queue("listings", accepts=[Listing], **queue)  # type: ignore[arg-type]
+    return app, app.queue("listings", Listing, **queue)
 
 
 @pytest.mark.spec("A1-16")
@@ -77,7 +78,7 @@ async def test_without_a_retention_nothing_ever_expires() -> None:
 @pytest.mark.spec("A1-09", "A1-16")
 @virtual
 async def test_retries_and_delays_do_not_make_a_message_live_longer() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> object:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> object:
         return ps.Later(40)
 
     app, listings = shop_app(handle, retention=100)
@@ -96,7 +97,7 @@ async def test_retries_and_delays_do_not_make_a_message_live_longer() -> None:
 
 @virtual
 async def test_what_runs_at_its_end_may_finish_and_what_comes_back_then_is_not_delivered_again() -> None:
-    async def handle(listing: Listing, _message: ps.Message) -> object:
+    async def handle(listing: Listing, _message: ps.Message[Listing]) -> object:
         await asyncio.sleep(200)
         return None if listing.name == "fine" else ps.Later(5)
 
@@ -114,7 +115,7 @@ async def test_what_runs_at_its_end_may_finish_and_what_comes_back_then_is_not_d
 @pytest.mark.spec("A1-16")
 @virtual
 async def test_what_expired_while_no_worker_ran_is_not_delivered_by_the_next() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle, retention=100)
     async with TestApp(app) as shop:
@@ -142,11 +143,11 @@ async def test_dead_letters_that_nobody_handles_go_after_four_days_and_those_tha
     async def handle(_listing: Listing) -> object:
         return ps.Discard("sold")
 
-    app, listings = platform(wait=0)
-    watched = app.queue("watched", accepts=[Listing], wait=0)
+    app, listings = platform(batch_wait=0)
+    watched = app.queue("watched", Listing, batch_wait=0)
     for queue in (listings, watched):
-        queue.on(Listing)(handle)
-    watched.on_dead(heard)
+        queue.handler(Listing)(handle)
+    watched.dead_letter_handler(heard)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.send(watched, Listing(name="b"))

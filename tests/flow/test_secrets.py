@@ -38,15 +38,18 @@ class Shelf(ps.Object):
 def failing_app() -> ps.App:
     """Everything that can fail does, each time with a secret in what it says."""
     app = ps.App("shop")
-    listings, singles = app.queue("listings", batch=3, wait=1, retries=1), app.queue("singles", retries=1)
+    listings, singles = (
+        app.queue("listings", Listing, batch=3, batch_wait=1, retries=1),
+        app.queue("singles", Listing, retries=1),
+    )
     shelves = app.object(Shelf)
 
-    @singles.on(Listing)
+    @singles.handler(Listing)
     async def handle(listing: Listing) -> None:
         raise OSError(listing.name and WAYS[int(listing.name)])
 
-    @listings.on_batch
-    async def take(batch: ps.Batch) -> None:
+    @listings.batch_handler
+    async def take(batch: ps.Batch[Listing]) -> None:
         raise ps.Permanent(WAYS[1])
 
     @app.cron("* * * * *", reason="a test that looks at failures", when=always)

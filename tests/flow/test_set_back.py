@@ -21,8 +21,8 @@ HOUR, YEAR = 1 / 24, 365.0  # in days
 def made() -> ps.App:
     """Everything that waits: a delay, a failure, an alarm, a rate."""
     app = ps.App("shop")
-    listings = app.queue("listings", retries=5)
-    slow = app.queue("slow", rate=0.1)
+    listings: ps.Queue[Any] = app.queue("listings", retries=5)
+    slow: ps.Queue[Any] = app.queue("slow", rate=0.1)
     failed: list[str] = []
 
     class Clock(ps.Object):
@@ -32,14 +32,14 @@ def made() -> ps.App:
         async def alarm(self) -> None:
             app.db.write(EFFECT, what=f"alarm {self.name}")
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(listing: Listing) -> None:
         if listing.name.startswith("fails") and listing.name not in failed:
             failed.append(listing.name)
             raise OSError("once")
         app.db.write(EFFECT, what=listing.name)
 
-    @slow.on(Listing)
+    @slow.handler(Listing)
     async def crawl(listing: Listing) -> None:
         app.db.write(EFFECT, what=listing.name)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import penstock as ps
@@ -16,17 +18,17 @@ from tests.flow.test_envelopes import beside
 Ran = list[tuple[str, int]]
 
 
-def two_handlers(ran: Ran, *, second_fails: int = 0) -> tuple[ps.App, Queue]:
+def two_handlers(ran: Ran, *, second_fails: int = 0) -> tuple[ps.App, Queue[Listing]]:
     """`price` always succeeds; `draw` fails so many times before it does."""
     app, listings = shop_app()
 
-    @listings.on(Listing)
-    async def price(listing: Listing, message: ps.Message) -> None:
+    @listings.handler(Listing)
+    async def price(listing: Listing, message: ps.Message[Listing]) -> None:
         ran.append(("price", message.attempt))
         app.db.write(EFFECT, what=f"price of {listing.name}")
 
-    @listings.on(Listing)
-    async def draw(listing: Listing, message: ps.Message) -> None:
+    @listings.handler(Listing)
+    async def draw(listing: Listing, message: ps.Message[Listing]) -> None:
         ran.append(("draw", message.attempt))
         app.db.write(EFFECT, what=f"drawing of {listing.name}")
         if message.attempt <= second_fails:
@@ -76,13 +78,13 @@ async def test_rows_of_both_handlers_that_died_are_replayed_apart_and_each_has_a
     ran: list[str] = []
     app, listings = shop_app()
 
-    @listings.on(Listing, name="one")
+    @listings.handler(Listing, name="one")
     async def one(_listing: Listing) -> None:
         ran.append("one")
         if not good:
             raise ps.Permanent("not yet")
 
-    @listings.on(Listing, name="two")
+    @listings.handler(Listing, name="two")
     async def two(_listing: Listing) -> None:
         ran.append("two")
         if not good:
@@ -143,12 +145,12 @@ async def test_a_repeated_id_reaches_each_handler_once() -> None:
 async def test_what_two_handlers_send_has_ids_of_its_own_also_when_one_runs_again() -> None:
     sent: dict[str, set[str]] = {"one": set(), "two": set()}
     app, listings = shop_app()
-    photos = app.queue("photos")
+    photos: ps.Queue[Any] = app.queue("photos")
 
     for name in sent:
 
-        @listings.on(Listing, name=name)
-        async def send(_listing: Listing, message: ps.Message) -> None:
+        @listings.handler(Listing, name=name)
+        async def send(_listing: Listing, message: ps.Message[Listing]) -> None:
             sent[message.delivery.handler].add(photos.send(Photo(name="a")))
             if message.delivery.handler == "two" and message.attempt == 1:
                 raise OSError
@@ -175,11 +177,11 @@ async def test_a_handler_that_is_added_while_a_message_waits_gets_it_too() -> No
         ran.append("second")
 
     app, listings = shop_app()
-    listings.on(Listing)(first)
+    listings.handler(Listing)(first)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(seconds=10)
-        listings.on(Listing)(second)
+        listings.handler(Listing)(second)
         await shop.restart()
         await shop.advance(minutes=1)
 
@@ -236,11 +238,11 @@ def test_two_handlers_of_one_name_or_beside_a_batch_are_refused() -> None:
 
     async def price(_listing: Listing) -> None: ...
 
-    async def many(_batch: ps.Batch) -> None: ...
+    async def many(_batch: ps.Batch[Listing]) -> None: ...
 
     with pytest.raises(BadApp, match="called 'price'"):
-        listings.on(Listing)(price)
+        listings.handler(Listing)(price)
     with pytest.raises(BadApp, match="two consumers"):
-        listings.on_batch(many)
-    listings.on(Listing, name="price again")(price)
+        listings.batch_handler(many)
+    listings.handler(Listing, name="price again")(price)
     assert app.queues["listings"] is listings

@@ -167,8 +167,8 @@ class OverHttp(Orders):
 
         web.mount("https://bank.example", bank)
 
-        @self.orders.on(checkout.Order)
-        async def pay(order: checkout.Order, message: ps.Message) -> None:
+        @self.orders.handler(checkout.Order)
+        async def pay(order: checkout.Order, message: ps.Message[checkout.Order]) -> None:
             await web.post(f"https://bank.example/{message.id}?{order.number}", json={})
             checkout.write(app, order.number)
 
@@ -243,10 +243,10 @@ class SameApp(Simulation):
     """An app of a module: made once, for all histories."""
 
     app_of_the_module = ps.App("module")
-    queue = app_of_the_module.queue("orders", accepts=[checkout.Order])
+    queue = app_of_the_module.queue("orders", checkout.Order)
 
     @staticmethod
-    @queue.on(checkout.Order)
+    @queue.handler(checkout.Order)
     async def take(order: checkout.Order) -> None: ...
 
     def make(self) -> ps.App:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,14 +30,14 @@ class Shop:
     def made(self) -> ps.App:
         app = ps.App("shop")
         time = asyncio.get_running_loop().time
-        listings = app.queue("listings", wall=WALL_SECONDS)
-        photos = app.queue("photos", parallel=1)
+        listings: ps.Queue[Any] = app.queue("listings", timeout=WALL_SECONDS)
+        photos: ps.Queue[Any] = app.queue("photos", parallel=1)
 
-        @photos.on(Photo)
+        @photos.handler(Photo)
         async def develop(_photo: Photo) -> None:
             await asyncio.sleep(self.long_seconds)
 
-        @listings.on(Listing)
+        @listings.handler(Listing)
         async def handle(listing: Listing) -> None:
             self.began.append(time())
             await asyncio.sleep(WALL_SECONDS - 1)

@@ -30,26 +30,26 @@ class Published(ps.Event):
     keyword: str
 
 
-def brand_app() -> tuple[ps.App, dict[str, Queue]]:
+def brand_app() -> tuple[ps.App, dict[str, Queue[Any]]]:
     """Research leads to two drafts; each is published, one at its second try; one publication kills its message."""
     app = ps.App("brand")
-    queues = {name: app.queue(name, retries=1) for name in ("research", "writing", "publishing")}
+    queues: dict[str, Queue[Any]] = {name: app.queue(name, retries=1) for name in ("research", "writing", "publishing")}
     tried: list[str] = []
 
-    @queues["research"].on(Research)
+    @queues["research"].handler(Research)
     async def research(command: Research) -> None:
         await asyncio.sleep(0.25)
         for part in ("a", "b"):
             queues["writing"].send(Written(keyword=f"{command.keyword} {part}"))
 
-    @queues["writing"].on(Written)
+    @queues["writing"].handler(Written)
     async def write(event: Written) -> None:
         tried.append(event.keyword)
         if event.keyword.endswith("b") and tried.count(event.keyword) == 1:
             raise ValueError("the pen broke")
         queues["publishing"].send(Published(keyword=event.keyword), delay=3_600 if event.keyword.endswith("b") else 0)
 
-    @queues["publishing"].on(Published)
+    @queues["publishing"].handler(Published)
     async def publish(event: Published) -> None:
         raise ps.Refused("not this one, token=hunter2hunter2")
 
@@ -176,15 +176,15 @@ async def test_nothing_is_known_of_an_id_that_was_never_sent() -> None:
 @virtual
 async def test_messages_sent_midway_belong_to_the_chain_though_their_ids_do_not_tell() -> None:
     app = ps.App("brand")
-    queue = app.queue("research")
+    queue: ps.Queue[Any] = app.queue("research")
 
-    @queue.on(Research)
+    @queue.handler(Research)
     async def research(command: Research) -> None:
         await asyncio.sleep(10)
         async with app.unit():
             queue.send(Written(keyword="midway"), delay=600)
 
-    @queue.on(Written)
+    @queue.handler
     async def write(event: Written) -> None: ...
 
     async with TestApp(app) as shop:
@@ -273,10 +273,10 @@ async def test_a_replay_stands_beside_the_letter_it_replays() -> None:
 @virtual
 async def test_every_message_of_a_batch_is_in_the_history() -> None:
     app = ps.App("brand")
-    queue = app.queue("writing", accepts=[Written], batch=3, wait=5, retries=0)
+    queue = app.queue("writing", Written, batch=3, batch_wait=5, retries=0)
 
-    @queue.on_batch
-    async def write(batch: ps.Batch) -> None:
+    @queue.batch_handler
+    async def write(batch: ps.Batch[Any]) -> None:
         for message in batch:
             async with message:
                 await asyncio.sleep(1)
@@ -298,14 +298,14 @@ async def test_every_message_of_a_batch_is_in_the_history() -> None:
 @pytest.mark.spec("A3-11", "A12-03")
 async def test_dead_letters_of_the_last_day_are_counted_by_queue_and_type() -> None:
     app = ps.App("brand")
-    queues = [app.queue(name, retries=0) for name in ("one", "two")]
+    queues: list[Queue[Any]] = [app.queue(name, retries=0) for name in ("one", "two")]
 
     async def refuse(event: Written | Published) -> None:
         raise ps.Refused("no")
 
     for queue in queues:
-        queue.on(Written)(refuse)
-        queue.on(Published)(refuse)
+        queue.handler(Written)(refuse)
+        queue.handler(Published)(refuse)
     async with TestApp(app) as shop:
         await shop.send(queues[0], Written(keyword="too old"))
         await shop.advance(hours=24, seconds=1)
@@ -332,13 +332,13 @@ async def test_dead_letters_of_the_last_day_are_counted_by_queue_and_type() -> N
 @virtual
 async def test_a_share_of_all_chains_is_recorded_each_of_them_whole() -> None:
     app, chains = ps.App("brand", config=Config(history=0.1)), 2_000
-    first, second = app.queue("first"), app.queue("second")
+    first, second = app.queue("first", Research), app.queue("second", Written)
 
-    @first.on(Research)
+    @first.handler(Research)
     async def research(command: Research) -> None:
         second.send(Written(keyword=command.keyword))
 
-    @second.on(Written)
+    @second.handler(Written)
     async def write(_event: Written) -> None: ...
 
     async with TestApp(app) as shop:

@@ -28,11 +28,11 @@ def failing_line() -> int:
     return converted.__code__.co_firstlineno + 1
 
 
-def failing_app() -> tuple[ps.App, Queue]:
+def failing_app() -> tuple[ps.App, Queue[Listing]]:
     app = ps.App("shop")
-    listings = app.queue("listings", accepts=[Listing], retries=1)
+    listings = app.queue("listings", Listing, retries=1)
 
-    @listings.on(Listing)
+    @listings.handler
     async def handle(listing: Listing) -> None:
         converted(listing.name)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import penstock as ps
@@ -24,7 +26,7 @@ async def test_a_unit_refuses_more_calls_than_the_configured_limit() -> None:
 @virtual
 async def test_a_unit_refuses_more_bytes_than_the_configured_limit() -> None:
     app = ps.App("shop", config=Config(overrides={"unit_bytes_max": 100}))
-    listings = app.queue("listings")
+    listings: ps.Queue[Any] = app.queue("listings")
     async with TestApp(app) as shop:
         with pytest.raises(UnitTooLarge, match=r"at most 100 bytes \(`unit_bytes_max`\)"):
             async with shop.unit():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ async def test_a_write_or_a_send_without_a_unit_is_refused() -> None:
 @pytest.mark.spec("A2-09")
 @virtual
 async def test_writes_sends_and_settlement_are_saved_together() -> None:
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what=listing.name)
         photos.send(Photo(name=listing.name))
         if message.attempt == 1:
@@ -36,8 +37,8 @@ async def test_writes_sends_and_settlement_are_saved_together() -> None:
         app.db.write(EFFECT, what=f"photo of {photo.name}")
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos")
-    photos.on(Photo)(photo)
+    photos: ps.Queue[Any] = app.queue("photos")
+    photos.handler(Photo)(photo)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(seconds=29)
@@ -67,7 +68,7 @@ async def test_a_background_task_that_outlives_its_handler_can_save_nothing() ->
         except ps.UnitClosed as error:
             refused.append(type(error))
 
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what="in time")
         left_over.append(asyncio.create_task(late()))
 
@@ -85,7 +86,7 @@ async def test_a_background_task_that_outlives_its_handler_can_save_nothing() ->
 async def test_a_lost_update_fails_the_handler_at_its_line_and_the_message_is_tried_again() -> None:
     versions = [7, 1]
 
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what="sold")
         app.db.write(
             "update stock set pieces = pieces - 1, version = version + 1 where item = 'a' and version = :version",
@@ -134,7 +135,7 @@ async def test_atomically_sees_what_its_unit_wrote_and_its_result_is_known_after
 
 @virtual
 async def test_what_is_saved_midway_survives_a_later_failure_of_its_handler() -> None:
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         async with app.unit():
             app.db.write(EFFECT, what="midway")
         app.db.write(EFFECT, what="end")
@@ -155,7 +156,7 @@ async def test_what_is_saved_midway_survives_a_later_failure_of_its_handler() ->
 async def test_a_keyed_unit_commits_once_for_each_message_and_says_when_it_is_repeated() -> None:
     repeated: list[tuple[str, bool]] = []
 
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         async with app.unit(key="paid") as unit:
             app.db.write(EFFECT, what=f"paid for {listing.name}")
         repeated.append((listing.name, unit.repeated))
@@ -183,7 +184,7 @@ async def test_once_does_not_call_again_what_it_has_the_result_of() -> None:
         await asyncio.sleep(1)
         return {"receipt": len(called), "name": name}
 
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         results.append(await app.once("charge", charge, listing.name))
         if message.attempt < 3:
             raise OSError
@@ -202,13 +203,13 @@ async def test_once_does_not_call_again_what_it_has_the_result_of() -> None:
 async def test_a_handler_that_runs_again_sends_with_the_same_ids() -> None:
     sent: list[list[str]] = []
 
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         sent.append([photos.send(Photo(name=str(number))) for number in range(3)])
         if message.attempt < 3:
             raise OSError
 
     app, listings = shop_app(handle)
-    photos = app.queue("photos", accepts=[Photo])
+    photos = app.queue("photos", Photo)
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="a"))
         await shop.advance(minutes=5)
@@ -222,7 +223,7 @@ async def test_a_handler_that_runs_again_sends_with_the_same_ids() -> None:
 async def test_a_cancellation_during_a_commit_waits_and_the_unit_is_saved_once() -> None:
     ended: list[str] = []
 
-    async def handle(_listing: Listing, message: ps.Message) -> None:
+    async def handle(_listing: Listing, message: ps.Message[Listing]) -> None:
         if message.attempt > 1:
             return
         began = asyncio.get_running_loop().time()
@@ -235,7 +236,7 @@ async def test_a_cancellation_during_a_commit_waits_and_the_unit_is_saved_once()
             raise
         ended.append("went on")
 
-    app, listings = shop_app(handle, wall=5)
+    app, listings = shop_app(handle, timeout=5)
     # The commit is asked for after 4 s and takes 2 s; the wall limit cancels the handler at 5 s.
     async with TestApp(app, latency=1.0) as shop:
         await shop.send(listings, Listing(name="a"))
@@ -248,7 +249,7 @@ async def test_a_cancellation_during_a_commit_waits_and_the_unit_is_saved_once()
 
 @virtual
 async def test_a_bad_unit_does_not_harm_the_others_of_its_group() -> None:
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         await asyncio.sleep(1)
         app.db.write(EFFECT, what=listing.name)
         if listing.name == "bad" and message.attempt == 1:

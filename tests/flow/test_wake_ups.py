@@ -14,7 +14,7 @@ from tests.flow.shop import EFFECT, Listing, effects, shop_app
 
 @virtual
 async def test_an_alarm_that_rings_while_a_group_fails_is_not_lost() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None: ...
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     async def fail() -> None:
         await asyncio.sleep(9.5)
@@ -35,7 +35,7 @@ async def test_an_alarm_that_rings_while_a_group_fails_is_not_lost() -> None:
 
 @virtual
 async def test_a_message_that_comes_due_while_another_is_claimed_is_not_left_waiting() -> None:
-    async def handle(_listing: Listing, _message: ps.Message) -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         await asyncio.sleep(100)
 
     app, listings = shop_app(handle, parallel=5)

@@ -167,10 +167,10 @@ async def test_a_failure_in_a_task_group_ends_the_run_although_a_branch_beside_i
 @virtual
 async def test_what_a_step_sends_after_a_restart_is_sent_although_what_it_sent_before_still_waits() -> None:
     lab = Lab()
-    pings = lab.app.queue("pings", accepts=[Ping])
+    pings = lab.app.queue("pings", Ping)
     heard: list[int] = []
 
-    @pings.on(Ping)
+    @pings.handler
     async def on_ping(ping: Ping) -> None:
         heard.append(ping.number)
 

@@ -325,7 +325,7 @@ async def test_a_step_past_the_wall_limit_of_its_slice_is_cancelled_and_the_run_
         lab.did.append("endless")
         await asyncio.sleep(10_000)
 
-    @lab.app.workflow(wall=60)
+    @lab.app.workflow(timeout=60)
     async def walk(run: ps.Run) -> None:
         await run.step("endless", endless)
 
@@ -335,7 +335,7 @@ async def test_a_step_past_the_wall_limit_of_its_slice_is_cancelled_and_the_run_
         await test.advance(hours=1)
         status = await handle.status()
         assert (status.state, len(lab.did)) == ("errored", 4)
-        assert "WallLimit" in (status.error or "")
+        assert "HandlerTimeout" in (status.error or "")
 
 
 @virtual

@@ -22,7 +22,7 @@ class Newsroom:
 
     def __init__(self) -> None:
         self.lab = lab = Lab()
-        self.listings = lab.app.queue("listings", accepts=[Listing])
+        self.listings = lab.app.queue("listings", Listing)
         self.tries: list[str] = []
 
         async def gather(name: str) -> str:
@@ -50,7 +50,7 @@ class Newsroom:
 
         self.article = article
 
-        @self.listings.on(Listing)
+        @self.listings.handler(Listing)
         async def handle(listing: Listing) -> None:
             if not listing.name.startswith("sent by"):
                 article[listing.name].start(listing.name)

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -301,14 +302,14 @@ async def test_a_second_start_under_one_id_gives_the_run_that_is_there_also_afte
 @virtual
 async def test_a_message_that_is_handled_again_starts_the_same_run() -> None:
     lab = Lab()
-    listings = lab.app.queue("listings")
+    listings: ps.Queue[Any] = lab.app.queue("listings")
 
     @lab.app.workflow
     async def research(run: ps.Run, name: str) -> None:
         await run.step("write", lab.write, name)
 
-    @listings.on(Listing)
-    async def handle(listing: Listing, message: ps.Message) -> None:
+    @listings.handler(Listing)
+    async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         research.start(listing.name)
         if message.attempt == 1:
             raise OSError("the run must not begin")
@@ -326,9 +327,9 @@ async def test_a_message_that_is_handled_again_starts_the_same_run() -> None:
 @virtual
 async def test_what_a_step_sends_and_starts_is_there_once() -> None:
     lab = Lab()
-    listings = lab.app.queue("listings")
+    listings: ps.Queue[Any] = lab.app.queue("listings")
 
-    @listings.on(Listing)
+    @listings.handler(Listing)
     async def handle(listing: Listing) -> None:
         lab.app.db.write(EFFECT, what=listing.name)
 
@@ -444,7 +445,7 @@ async def test_a_run_whose_steps_together_take_longer_than_a_slice_goes_on_in_an
         await asyncio.sleep(40)
         await lab.write(str(number))
 
-    @lab.app.workflow(wall=120)
+    @lab.app.workflow(timeout=120)
     async def research(run: ps.Run) -> None:
         for number in range(20):
             await run.step(f"step-{number}", slow, number)

@@ -33,7 +33,7 @@ class Shop(ps.App):
     def __init__(self, path: Path, disk: Disk | None = None, *, reserve_bytes: int = 300_000) -> None:
         super().__init__("shop", database=path, migrations=Path(__file__).parent / "migrations")
         self.options: dict[str, Any] = {"reserve_bytes": reserve_bytes, **(disk.options if disk else {})}
-        self.orders = self.queue("orders", parallel=8)
+        self.orders = self.queue("orders", Order, parallel=8)
         self.happened: list[EngineEvent] = []
         self.begun: list[str] = []
         self.done: Counter[str] = Counter()

@@ -122,14 +122,14 @@ def test_a_mistake_in_a_handler_costs_its_own_message_and_nothing_else(path: Pat
 
     async def scenario() -> None:
         shop = Shop(path)
-        bad = shop.queue("bad", retries=0)
+        bad: ps.Queue[Any] = shop.queue("bad", retries=0)
 
-        @bad.on(Order)
+        @bad.handler(Order)
         async def stumble(order: Order) -> None:
             shop.db.write(EFFECT, what="before the mistake")
             mistake(shop, int(order.name))
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             shop.db.write(EFFECT, what=order.name)
 

@@ -147,7 +147,7 @@ def test_a_damaged_body_never_reaches_a_handler(path: Path) -> None:
     def shop_on(path: Path) -> Shop:
         shop = Shop(path)
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             seen.append(order.name)
 

@@ -83,7 +83,7 @@ def modes(folder: Path) -> dict[str, int]:
 async def test_every_file_of_a_database_and_of_a_backup_is_for_its_owner_alone(path: Path, tmp_path: Path) -> None:
     async with an_app(path) as app:
 
-        @app.queues["jobs"].on(dict)
+        @app.queues["jobs"].handler(dict)
         async def handle(_: dict[str, int]) -> None: ...
 
         await send(app)
@@ -288,7 +288,7 @@ async def test_without_a_runtime_folder_workers_poll_and_one_warning_says_so(
     app, done, seen = an_app(path), [], list[EngineEvent]()
     app.events.subscribe(seen.append, WakeUpsFailed)
 
-    @app.queues["jobs"].on(dict)
+    @app.queues["jobs"].handler(dict)
     async def handle(body: dict[str, int]) -> None:
         done.append(body["n"])
 
@@ -346,7 +346,7 @@ async def test_the_log_of_a_deleted_database_does_not_get_into_a_restored_one(pa
 @in_real_time
 async def test_an_idle_worker_stops_when_the_file_is_gone(path: Path, take_away: Callable[[Path], object]) -> None:
     app = an_app(path)
-    app.queues["jobs"].on(dict)(_nothing)
+    app.queues["jobs"].handler(dict)(_nothing)
     await send(app)
     started = asyncio.Event()
     app.events.subscribe(lambda _: started.set(), WorkerStarted)
@@ -364,7 +364,7 @@ async def _nothing(_: dict[str, int]) -> None: ...
 def test_penstock_run_ends_with_the_reason_and_makes_no_new_database(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(
         'import penstock as ps\napp = ps.App("shop")\njobs = app.queue("jobs")\n\n'
-        "@jobs.on(dict)\nasync def handle(body: dict) -> None: ...\n"
+        "@jobs.handler(dict)\nasync def handle(body: dict) -> None: ...\n"
     )
     command = [sys.executable, "-m", "penstock", "run", "shop.py"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:

@@ -61,7 +61,7 @@ def test_running_handlers_are_settled_claims_stop_and_all_resumes(
         shop = Shop(path, disk)
         go_on = asyncio.Event()
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             shop.begin(order)
             await go_on.wait()
@@ -96,7 +96,7 @@ def test_a_handler_whose_effects_find_no_space_runs_again_later_and_loses_no_att
         shop = Shop(path, disk)
         go_on = asyncio.Event()
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             shop.begin(order)
             await go_on.wait()
@@ -128,7 +128,7 @@ def test_an_app_can_be_stopped_on_a_full_disk_and_started_again(disk: Disk, path
     async def scenario() -> None:
         shop = Shop(path, disk)
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             shop.begin(order)
             if disk.quota_bytes is not None:

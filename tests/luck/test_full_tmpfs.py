@@ -93,7 +93,7 @@ def test_an_app_on_a_really_full_disk(folder: Path) -> None:
         shop = Shop(path)
         go_on = asyncio.Event()
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             shop.begin(order)
             await go_on.wait()

@@ -249,7 +249,7 @@ def test_an_app_goes_on_after_an_error_at_a_commit(
     async def scenario() -> None:
         shop = Shop(path, disk)
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             shop.db.write(EFFECT, what=order.name)
 
@@ -277,7 +277,7 @@ def test_an_app_whose_disk_stays_broken_stops_with_a_clear_error(
     async def scenario() -> None:
         shop = Shop(path, disk)
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             shop.db.write(EFFECT, what=order.name)
 
@@ -297,7 +297,7 @@ def test_an_app_whose_disk_stays_broken_stops_with_a_clear_error(
     async def afterwards() -> None:
         shop = Shop(path, disk)
 
-        @shop.orders.on(Order)
+        @shop.orders.handler(Order)
         async def handle(order: Order) -> None:
             shop.db.write(EFFECT, what=order.name)
 

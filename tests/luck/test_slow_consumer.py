@@ -35,10 +35,10 @@ class Order(ps.Command, type="order"):
     note: str = "x" * 200
 
 
-orders = app.queue("orders", accepts=[Order], parallel=1)
+orders = app.queue("orders", Order, parallel=1)
 
 
-@orders.on(Order)
+@orders.handler
 async def handle(order: Order) -> None:
     await asyncio.sleep(0.02)
 """

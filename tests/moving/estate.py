@@ -58,13 +58,13 @@ class Estate:
         self.database = database
         self.pulled: Pulled
         self.app = app = ps.App("estate", database=database, migrations=migrations, config=Config(synchronous="off"))
-        self.sales = sales = app.queue("sales", accepts=[Sale], retries=0, messages_max=1_000)
-        self.outside = app.queue("outside", accepts=[Order])
+        self.sales = sales = app.queue("sales", Sale, retries=0, messages_max=1_000)
+        self.outside = app.queue("outside", Order)
         self.gateway = app.gateway(budgets=ps.Budgets(month=20.0))
         self.tills = app.object(Till, tag="v1")
         app.db.keep_count("words")
 
-        @sales.on(Sale)
+        @sales.handler(Sale)
         async def sell(sale: Sale) -> None:
             if sale.item.startswith("cursed"):
                 raise ps.Gone("nobody sells that")

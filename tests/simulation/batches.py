@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import penstock as ps
 from penstock.queues.batch import Batch
@@ -23,7 +24,7 @@ class BatchScript:
         self._chance = script.chance
         self._stalled = False
 
-    async def play(self, app: SimulatedApp, batch: Batch, leader: Run) -> object:
+    async def play(self, app: SimulatedApp, batch: Batch[Any], leader: Run) -> object:
         """`leader` stands for the handler itself: its work is what all of the batch have in common."""
         script, common, runs = self._script, leader.work, leader.beside
         kind = script.drawn()
@@ -57,7 +58,7 @@ class BatchScript:
         leader.answered = True
         return script.answer(kind, app, seconds)
 
-    def _say_to_all(self, batch: Batch, common: Work) -> None:
+    def _say_to_all(self, batch: Batch[Any], common: Work) -> None:
         word, seconds = self._chance.choice(("ack", "retried")), self._chance.choice((None, 0.0, 2.0))
         for run in common.runs:
             if run.word == "":
@@ -67,7 +68,7 @@ class BatchScript:
         else:
             batch.retry_all(seconds)
 
-    async def _treat(self, app: SimulatedApp, message: ps.Message, run: Run) -> None:
+    async def _treat(self, app: SimulatedApp, message: ps.Message[Any], run: Run) -> None:
         drawn = self._chance.random()
         if drawn < 0.3:
             await self._block(app, message, run)
@@ -76,7 +77,7 @@ class BatchScript:
             run.seconds = self._chance.choice((0.0, 0.5, 2.0))
             say(message, run.word, run.seconds)
 
-    async def _block(self, app: SimulatedApp, message: ps.Message, run: Run) -> None:
+    async def _block(self, app: SimulatedApp, message: ps.Message[Any], run: Run) -> None:
         """A unit of its own for one message. What goes wrong in it is this message's alone."""
         script, common, own = self._script, run.work, Work([run])
         drawn = script.drawn()

@@ -31,8 +31,8 @@ HANDLERS = ("one", "two")
 class Handling(Protocol):
     """Who runs what is delivered."""
 
-    async def handle(self, app: SimulatedApp, job: Job, message: ps.Message) -> object: ...
-    async def handle_batch(self, app: SimulatedApp, batch: Batch) -> object: ...
+    async def handle(self, app: SimulatedApp, job: Job, message: ps.Message[Job]) -> object: ...
+    async def handle_batch(self, app: SimulatedApp, batch: Batch[Job]) -> object: ...
 
 
 class SimulatedApp(StagedApp):
@@ -52,7 +52,7 @@ class SimulatedApp(StagedApp):
         }
         config = Config(synchronous="off", history=plan.history, overrides=limits)
         super().__init__(database, process, config, order=order)
-        self.by_number: list[Queue] = [self._declare(queue) for queue in plan.queues]
+        self.by_number: list[Queue[Job]] = [self._declare(queue) for queue in plan.queues]
         for number in served:
             planned, queue = plan.queues[number], self.by_number[number]
             if planned.batch > 1:
@@ -60,33 +60,33 @@ class SimulatedApp(StagedApp):
             elif not planned.pulled:
                 self._serve(queue, handlers, HANDLERS[: planned.handlers])
 
-    def _declare(self, planned: QueuePlan) -> Queue:
+    def _declare(self, planned: QueuePlan) -> Queue[Job]:
         return self.queue(
             planned.name,
-            accepts=[Job],
+            Job,
             parallel=planned.parallel,
             retries=planned.retries,
-            wall=planned.wall,
+            timeout=planned.wall,
             crashes_max=planned.crashes_max,
             batch=planned.batch,
-            wait=planned.wait,
+            batch_wait=planned.wait,
             rate=planned.rate,
             messages_max=planned.messages_max,
             retention=planned.retention,
         )
 
-    def _serve(self, queue: Queue, handlers: Handling, names: Sequence[str]) -> None:
-        async def on_job(job: Job, message: ps.Message) -> object:
+    def _serve(self, queue: Queue[Job], handlers: Handling, names: Sequence[str]) -> None:
+        async def on_job(job: Job, message: ps.Message[Job]) -> object:
             return await handlers.handle(self, job, message)
 
         for name in names:
-            queue.on(Job, name=name)(on_job)
+            queue.handler(Job, name=name)(on_job)
 
-    def _serve_batches(self, queue: Queue, handlers: Handling) -> None:
-        async def on_jobs(batch: Batch) -> object:
+    def _serve_batches(self, queue: Queue[Job], handlers: Handling) -> None:
+        async def on_jobs(batch: Batch[Job]) -> object:
             return await handlers.handle_batch(self, batch)
 
-        queue.on_batch(on_jobs)
+        queue.batch_handler(on_jobs)
 
 
 class Watched:

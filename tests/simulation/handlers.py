@@ -24,7 +24,7 @@ class Handlers:
         self._script = script
         self._batches = BatchScript(world.plan, script)
 
-    async def handle(self, app: SimulatedApp, job: Job, message: ps.Message) -> object:
+    async def handle(self, app: SimulatedApp, job: Job, message: ps.Message[Job]) -> object:
         unit = current_unit.get()
         assert unit is not None
         assert unit.delivery is not None
@@ -40,7 +40,7 @@ class Handlers:
             self._ended(crew, [run])
         return answer
 
-    async def handle_batch(self, app: SimulatedApp, batch: Batch) -> object:
+    async def handle_batch(self, app: SimulatedApp, batch: Batch[Job]) -> object:
         crew = self._world.crew_of(app)
         runs = self._begun(crew, [message.delivery for message in batch])
         first = runs[0]

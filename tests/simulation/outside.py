@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import NoSuchLetter, StoreUnavailable
-from penstock.queues.letters import Which
+from penstock.queues.letters import DeadLetterFilter
 from penstock.queues.parcel import Pulled
 from tests.simulation.crews import Job, SimulatedApp
 from tests.simulation.model import Crew, Pull
@@ -70,7 +70,7 @@ class Outside:
                 crew.purging[queue] -= 1
 
     async def _deal(self, app: SimulatedApp, queue: str, act: ActPlan) -> None:
-        which, told = Which(queue=queue), 0
+        which, told = DeadLetterFilter(queue=queue), 0
         self.unheard += 1
         match act.kind:
             case "replay":

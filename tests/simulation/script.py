@@ -45,7 +45,7 @@ class Script:
         self.left_over: list[asyncio.Task[None]] = []
         self.once_calls: dict[tuple[bytes, str], int] = {}
 
-    async def play(self, app: SimulatedApp, job: Job, run: Run, message: ps.Message) -> object:
+    async def play(self, app: SimulatedApp, job: Job, run: Run, message: ps.Message[Job]) -> object:
         """Runs to its end as the handler would; what it raises or returns is the handler's answer."""
         kind = self.drawn()
         unit = current_unit.get()
@@ -160,7 +160,7 @@ class Script:
 
     # -- words about a message ----------------------------------------------------------------------------
 
-    def _say(self, app: SimulatedApp, job: Job, run: Run, message: ps.Message) -> object:
+    def _say(self, app: SimulatedApp, job: Job, run: Run, message: ps.Message[Job]) -> object:
         """Says something about its message and then ends in some other way: the word stands."""
         word, ending = self.chance.choice(WORDS), self.chance.choice(("done", "done", "fail", "throttled"))
         run.seconds = self.chance.choice((None, 0.0, 2.0)) if word == "retried" else self.chance.choice((0.0, 2.0))
@@ -205,7 +205,7 @@ class Script:
         self.broken(f"{run.row.key} wrote after its unit was closed")
 
 
-def say(message: ps.Message, word: str, seconds: float | None) -> None:
+def say(message: ps.Message[Job], word: str, seconds: float | None) -> None:
     match word:
         case "ack":
             message.ack()

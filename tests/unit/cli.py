@@ -25,10 +25,10 @@ class Sale(ps.Command, type="sale"):
     item: str
 
 
-sales = app.queue("sales", accepts=[Sale], retries=0)
+sales = app.queue("sales", Sale, retries=0)
 
 
-@sales.on(Sale)
+@sales.handler
 async def sell(sale: Sale) -> None:
     if sale.item == "cursed":
         raise ps.Gone("nobody sells that")

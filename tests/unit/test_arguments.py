@@ -73,16 +73,15 @@ def http(app: ps.App, **given: Any) -> object:
 WRONG: dict[Callable[..., object], dict[str, tuple[Any, ...]]] = {
     queue: {
         "name": (*NO_TEXT, None),
-        "accepts": (5, "x", b"x", True, ("a",), (2, 1), object()),
         "preset": NO_TEXT,
         "batch": NO_NUMBER,
-        "wait": NO_NUMBER,
+        "batch_wait": NO_NUMBER,
         "parallel": (*NO_NUMBER, 2.5),
         "rate": NO_NUMBER,
         "retries": (*NO_NUMBER, 2.5),
         "jitter": (5, "x", None, ()),
-        "wall": NO_NUMBER,
-        "cpu": NO_NUMBER,
+        "timeout": NO_NUMBER,
+        "cpu_timeout": NO_NUMBER,
         "crashes_max": (*NO_NUMBER, None, 0, 2.5),
         "messages_max": (*NO_NUMBER, 2.5),
         "retention": NO_NUMBER,
@@ -97,7 +96,7 @@ WRONG: dict[Callable[..., object], dict[str, tuple[Any, ...]]] = {
         "jitter": (*NO_NUMBER, None, 2.5),
         "catch_up": (*NO_TEXT, None, "x"),
         "overlap": (*NO_TEXT, None, "x"),
-        "wall": (*NO_NUMBER, 0, -1),
+        "timeout": (*NO_NUMBER, 0, -1),
     },
     controller: {
         "name": (*NO_TEXT, None),
@@ -117,7 +116,7 @@ WRONG: dict[Callable[..., object], dict[str, tuple[Any, ...]]] = {
         "parallel": (*NO_NUMBER, 0, 2.5),
         "priority": (*NO_NUMBER, None, 7),
         "retries": (*NO_NUMBER, -1, 2.5),
-        "wall": (*NO_NUMBER, None, 0),
+        "timeout": (*NO_NUMBER, None, 0),
         "keep_days": (*NO_NUMBER, None, -1),
     },
     objects: {"cls": (*NO_CLASS, int), "tag": NO_TEXT, "hint": (*NO_TEXT, "moon")},
@@ -148,6 +147,12 @@ def test_an_argument_of_the_wrong_type_is_refused_by_its_name(declare: Callable[
     for value in WRONG[declare][parameter]:
         with pytest.raises(ps.PenstockError, match=rf"\b{parameter}\b"):
             declare(ps.App("shop"), **{parameter: value})
+
+
+@pytest.mark.parametrize("wrong", [5, "x", b"x", True, ("a",), [Idle], object(), Idle, int | str, list[int] | None])
+def test_a_payload_type_that_is_no_class_of_messages_is_refused(wrong: Any) -> None:
+    with pytest.raises(BadApp, match="cannot be a message"):
+        ps.App("shop").queue("jobs", wrong)
 
 
 @pytest.mark.parametrize("declare", WRONG, ids=lambda declare: declare.__name__)

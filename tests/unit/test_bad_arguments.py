@@ -45,7 +45,15 @@ def test_a_database_that_is_no_path_and_no_url_is_refused(database: Any) -> None
 
 @pytest.mark.parametrize(
     "settings",
-    [{"parallel": "8"}, {"retries": "3"}, {"batch": 2.5}, {"wall": "9"}, {"rate": "1"}, {"wait": []}, {"cpu": True}],
+    [
+        {"parallel": "8"},
+        {"retries": "3"},
+        {"batch": 2.5},
+        {"timeout": "9"},
+        {"rate": "1"},
+        {"batch_wait": []},
+        {"cpu_timeout": True},
+    ],
     ids=str,
 )
 def test_a_setting_of_a_queue_that_is_no_number_is_named(settings: dict[str, Any]) -> None:

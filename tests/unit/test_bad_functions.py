@@ -25,10 +25,10 @@ def line_of(function: Callable[..., object]) -> str:
 @pytest.mark.parametrize(
     "declare, function",
     [
-        (lambda app: app.queue("q").on(dict), blocking),
-        (lambda app: app.queue("q").on(dict), without_arguments),
-        (lambda app: app.queue("q", batch=5).on_batch, blocking),
-        (lambda app: app.queue("q", batch=5).on_batch, without_arguments),
+        (lambda app: app.queue("q").handler(dict), blocking),
+        (lambda app: app.queue("q").handler(dict), without_arguments),
+        (lambda app: app.queue("q", batch=5).batch_handler, blocking),
+        (lambda app: app.queue("q", batch=5).batch_handler, without_arguments),
         (lambda app: app.cron("0 6 * * *", reason="it is early"), blocking),
         (lambda app: app.get("/v1/status"), blocking),
     ],

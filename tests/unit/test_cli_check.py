@@ -95,7 +95,7 @@ class Found(ps.Event, type="found"):
 found = app.queue("found")
 
 
-@found.on(Found)
+@found.handler(Found)
 async def keep(_found: Found) -> None:
     for item in SHAPE:
         await web.get(f"https://store.example/{item}")

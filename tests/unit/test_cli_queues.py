@@ -42,8 +42,8 @@ class Phrase(ps.Event, type="phrase"):
     text: str
 
 
-spoken = app.queue("spoken", accepts=[Word, Phrase])
-written = app.queue("written", accepts=[str])
+spoken = app.queue("spoken", Word | Phrase)
+written = app.queue("written", str)
 anything = app.queue("anything")
 """
 

@@ -21,7 +21,7 @@ class Found(ps.Event, type="found"):
     id: int
 
 
-found = app.queue("found", accepts=[Found], wait=0)
+found = app.queue("found", Found, batch_wait=0)
 
 
 async def something_to_do() -> bool:
@@ -35,12 +35,12 @@ async def look() -> None:
         found.send(Found(id=id))
 
 
-@found.on(Found)
+@found.handler
 async def keep(event: Found) -> None:
     db.write("insert into items (id, rank) values (:id, :id) on conflict do nothing", id=event.id)
 
 
-@found.on_dead
+@found.dead_letter_handler
 async def died(letter: ps.DeadLetter) -> None: ...
 
 
@@ -113,8 +113,13 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
         (", ceiling=ps.Ceiling(rows_read=1_000)", "", "ceiling", "'look'"),
         ("items come in slowly", "slow", "rationale", "'slow'"),
         ('reason="items come in slowly", ', "", "rationale", "'look' has no reason"),
-        ("@found.on_dead", "", "topology", "'found-dlq' has no consumer"),
-        ("@found.on_dead", 'app.queue("plain")\n\n\n@found.on_dead', "topology", "'plain-dlq' has no consumer"),
+        ("@found.dead_letter_handler", "", "topology", "'found-dlq' has no consumer"),
+        (
+            "@found.dead_letter_handler",
+            'app.queue("plain")\n\n\n@found.dead_letter_handler',
+            "topology",
+            "'plain-dlq' has no consumer",
+        ),
         ('"select 1 from sightings limit 1"', '"select count(*) from sightings"', "counting", "every row"),
         (
             """cache=60)
@@ -131,7 +136,7 @@ SIZE = "select count(id) from items where rank > 0"
             "select count(id) from items",
         ),
         ('@app.get("/v1/shop/status", cache=60)', "", "smoke", "no status route"),
-        ("@found.on(Found)", "", "topology", "nobody handles it"),
+        ("@found.handler", "", "topology", "nobody handles it"),
         ("found.send(Found(id=id))", "pass", "topology", "no code of the app sends one"),
         ("@app.trial.stage", "@(lambda *_, **__: lambda f: f)", "trial", "declares none"),
     ],
@@ -192,7 +197,7 @@ def test_a_bounded_count_is_no_count_of_a_table(terminal: Terminal, shop: Path) 
 def test_a_start_logs_the_crons_their_expected_cost_and_dead_letter_queues_without_consumer(
     terminal: Terminal, shop: Path
 ) -> None:
-    shop.write_text(LOOSE.replace("@found.on_dead", ""))
+    shop.write_text(LOOSE.replace("@found.dead_letter_handler", ""))
     assert terminal("trial", "shop.py", "--standins", "--items", "3").code == 0
 
     command = [str(PROGRAM), "run", "shop.py", "--until-idle"]

@@ -47,7 +47,7 @@ def test_migrations_are_those_beside_the_file(empty_folder: Path) -> None:
 def test_a_file_may_be_called_like_a_module_that_is_loaded(empty_folder: Path) -> None:
     (empty_folder / "json.py").write_text(APP)
     (empty_folder / "my-shop.py").write_text(
-        APP + "class Sale(ps.Event):\n    price: int\nps.App('x').queue('a', accepts=[Sale])"
+        APP + "class Sale(ps.Event):\n    price: int\nps.App('x').queue('a', Sale)"
     )
 
     assert load("json.py").name == "shop"

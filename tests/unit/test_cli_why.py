@@ -39,11 +39,11 @@ class Sale(ps.Event, type="sale"):
     item: str
 
 
-sales = app.queue("sales", accepts=[Sale], retries=2, parallel=1)
-notes = app.queue("notes", accepts=[Sale])
+sales = app.queue("sales", Sale, retries=2, parallel=1)
+notes = app.queue("notes", Sale)
 
 
-@sales.on(Sale)
+@sales.handler
 async def sell(sale: Sale) -> None:
     Path("began").touch()
     while sale.item == "slow" and not Path("go").exists():
@@ -315,10 +315,10 @@ def states(row: Row, queue: QueueRow, crowd: Crowd = ALONE, able: LiveWorkers = 
         ({}, {"rate": 2.0, "rate_tuned": 0.0, "next_start": NOW + SECOND}, {}, ["ready"]),
         ({}, {"rate_tuned": 2.0}, {}, ["ready"]),
         ({}, {"rate_tuned": 2.0, "next_start": NOW + SECOND}, {"leased": 4}, ["rate_limited", "busy"]),
-        ({}, {"batch": 10, "wait_seconds": 5.0}, {}, ["batching"]),
-        ({}, {"batch": 10, "wait_seconds": 0.5}, {}, ["ready"]),
-        ({}, {"batch": 10, "wait_seconds": 5.0}, {"ahead": 3, "ready": 10}, ["behind"]),
-        ({}, {"batch": 10, "wait_seconds": 5.0}, {"ahead": 10, "ready": 12}, ["batching"]),
+        ({}, {"batch": 10, "batch_wait_seconds": 5.0}, {}, ["batching"]),
+        ({}, {"batch": 10, "batch_wait_seconds": 0.5}, {}, ["ready"]),
+        ({}, {"batch": 10, "batch_wait_seconds": 5.0}, {"ahead": 3, "ready": 10}, ["behind"]),
+        ({}, {"batch": 10, "batch_wait_seconds": 5.0}, {"ahead": 10, "ready": 12}, ["batching"]),
         ({"due": NOW + SECOND}, {}, {"leased": 4}, ["delayed"]),
         ({"due": NOW + SECOND, "rounds": 1}, {}, {}, ["delayed"]),
         (
@@ -355,7 +355,7 @@ def test_a_rate_says_when_one_at_this_place_begins() -> None:
 
 
 def test_a_batch_says_when_it_goes_without_more() -> None:
-    (finding,) = obstacles(a_row(), a_queue(batch=10, wait_seconds=5.0), ALONE, ONE, ONE, NOW)
+    (finding,) = obstacles(a_row(), a_queue(batch=10, batch_wait_seconds=5.0), ALONE, ONE, ONE, NOW)
 
     assert finding == Finding("batching", "Its batch has 1 of 10 messages and waits for more.", NOW + 4 * SECOND)
 

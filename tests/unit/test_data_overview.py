@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,10 @@ class Found(ps.Event):
     id: int
 
 
-def queue_of(app: ps.App, name: str = "found") -> Queue:
-    queue = app.queue(name, accepts=[Found], parallel=2, retries=0)
+def queue_of(app: ps.App, name: str = "found") -> Queue[Any]:
+    queue = app.queue(name, Found, parallel=2, retries=0)
 
-    @queue.on(Found)
+    @queue.handler
     async def look(event: Found) -> None:
         if event.id == 13:
             raise ValueError("unlucky")
@@ -40,7 +41,7 @@ def queue_of(app: ps.App, name: str = "found") -> Queue:
 @virtual
 async def test_every_message_is_in_one_place_and_the_places_add_up() -> None:
     app = ps.App("shop")
-    found, other = queue_of(app), app.queue("other", accepts=[Found])
+    found, other = queue_of(app), app.queue("other", Found)
     async with TestApp(app) as shop:
         for id in (1, 13, 2, 101, 102):
             await shop.send(found, Found(id=id))

@@ -154,10 +154,10 @@ def test_a_handler_may_prune_under_its_own_lease(tmp_path: Path) -> None:
     class Tidy(ps.Command):
         pass
 
-    tidying = app.queue("tidying", accepts=[Tidy], retries=0)
+    tidying = app.queue("tidying", Tidy, retries=0)
     removed: list[int] = []
 
-    @tidying.on(Tidy)
+    @tidying.handler
     async def tidy(command: Tidy) -> None:
         removed.append(await app.db.prune("apps", column="seen_at", older_than="90d", chunk=10))
 

@@ -31,9 +31,9 @@ def test_what_a_task_wrote_stands_in_the_months_usage_under_its_name(tmp_path: P
     class Found(ps.Event):
         id: int
 
-    found = app.queue("found", accepts=[Found])
+    found = app.queue("found", Found)
 
-    @found.on(Found)
+    @found.handler
     async def keep(event: Found) -> None:
         app.db.write("insert into apps (id) values (:id)", event)
 
@@ -109,11 +109,11 @@ def test_the_month_that_runs_is_billed_by_the_days_that_have_begun(tmp_path: Pat
 @pytest.mark.spec("A1-26")
 def test_the_operations_of_each_queue_are_told_by_month(tmp_path: Path) -> None:
     app = market(tmp_path)
-    found = app.queue("found", accepts=[str])
-    app.queue("idle", accepts=[str])
-    large = app.queue("large", accepts=[bytes])
+    found = app.queue("found", str)
+    app.queue("idle", str)
+    large = app.queue("large", bytes)
 
-    @found.on(str)
+    @found.handler(str)
     async def keep(_body: str) -> None: ...
 
     async def work() -> None:

@@ -31,16 +31,16 @@ class Sold(ps.Event, type="sold"):
     item: str
 
 
-sales = app.queue("sales", accepts=[Sale, Sold], retries=0)
+sales = app.queue("sales", Sale | Sold, retries=0)
 
 
-@sales.on(Sale)
+@sales.handler(Sale)
 async def sell(sale: Sale) -> None:
     sales.send(Sold(item=sale.item))
     sales.send(Sold(item="later"), delay=3_600)
 
 
-@sales.on(Sold)
+@sales.handler(Sold)
 async def sold(event: Sold) -> None:
     if event.item == "cursed":
         raise ps.Gone("nobody [bold]sells[/] that\\n\\x1b[31mtoken=hunter2hunter2 " + "x" * 500)

@@ -24,8 +24,8 @@ PLATFORM: dict[str, object] = {
     "send_bytes_max": 256_000,
     "batch": 10,
     "batch_max": 100,
-    "wait_seconds": 5,
-    "wait_seconds_max": 60,
+    "batch_wait_seconds": 5,
+    "batch_wait_seconds_max": 60,
     "retries": 3,
     "retries_max": 100,
     "retry_first_seconds": 30,
@@ -42,7 +42,7 @@ PLATFORM: dict[str, object] = {
     "depth_soft": 1_000,
     "loop_max": 100,
     "dedup_seconds": 15 * 86_400,
-    "cpu_seconds_max": 300,
+    "cpu_timeout_seconds_max": 300,
     "crons_max": 3,
     "alarm_retries": 6,
     "alarm_retry_first_seconds": 2,
@@ -68,7 +68,7 @@ MACHINE: dict[str, object] = {
     "alarm_retries": 6,
     "alarm_retry_first_seconds": 2,
     "batch": 1,
-    "wait_seconds": 0,
+    "batch_wait_seconds": 0,
     "body_bytes_max": 1_000_000,
     "send_messages_max": 10_000,
     "delay_seconds_max": 366 * 86_400,
@@ -109,7 +109,7 @@ def test_the_local_profile_is_the_default_and_only_protects_the_machine() -> Non
 
     assert profile("local") == Limits()
     assert {name: limits[name] for name in MACHINE} == MACHINE
-    assert {getattr(profile("local"), name).wall_seconds for name in INVOCATIONS} == {900}
+    assert {getattr(profile("local"), name).timeout_seconds for name in INVOCATIONS} == {900}
 
 
 @pytest.mark.spec("G7-02", "A15-07")
@@ -129,7 +129,7 @@ def test_the_local_profile_is_the_default_and_only_protects_the_machine() -> Non
 def test_each_kind_of_handler_has_limits_of_its_own(name: str, kind: str, wall: float, cpu: float | None) -> None:
     allowed = getattr(profile(name), f"{kind}_invocation")
 
-    assert (allowed.wall_seconds, allowed.cpu_seconds) == (wall, cpu)
+    assert (allowed.timeout_seconds, allowed.cpu_timeout_seconds) == (wall, cpu)
 
 
 @pytest.mark.spec("A15-09")
@@ -139,9 +139,9 @@ def test_the_free_plan_keeps_messages_for_a_day() -> None:
 
 @pytest.mark.spec("G7-08")
 def test_every_number_can_be_overridden_and_leaves_the_profile_as_it_was() -> None:
-    changed = profile("cloudflare", crons_max=5, wait_seconds=2, database_bytes_max=None)
+    changed = profile("cloudflare", crons_max=5, batch_wait_seconds=2, database_bytes_max=None)
 
-    assert (changed.crons_max, changed.wait_seconds, changed.database_bytes_max) == (5, 2.0, None)
+    assert (changed.crons_max, changed.batch_wait_seconds, changed.database_bytes_max) == (5, 2.0, None)
     assert profile("cloudflare").crons_max == 3
     for name in PLATFORM:
         value = getattr(CLOUDFLARE, name)
@@ -150,10 +150,10 @@ def test_every_number_can_be_overridden_and_leaves_the_profile_as_it_was() -> No
 
 @pytest.mark.spec("G7-02")
 def test_what_a_handler_may_use_can_be_overridden_from_a_file() -> None:
-    changed = profile("cloudflare", cron_invocation={"wall_seconds": 60})
+    changed = profile("cloudflare", cron_invocation={"timeout_seconds": 60})
 
-    assert changed.cron_invocation.wall_seconds == 60
-    assert changed.http_invocation.wall_seconds == 30
+    assert changed.cron_invocation.timeout_seconds == 60
+    assert changed.http_invocation.timeout_seconds == 30
 
 
 @pytest.mark.parametrize(
@@ -168,11 +168,11 @@ def test_what_a_handler_may_use_can_be_overridden_from_a_file() -> None:
         ("local", {"batch": 0}, "batch cannot be 0"),
         ("local", {"body_bytes_max": 1.5}, "body_bytes_max cannot be 1.5"),
         ("local", {"queues_max": None}, "queues_max cannot be None"),
-        ("local", {"wait_seconds": float("inf")}, "wait_seconds cannot be inf"),
-        ("local", {"wait_seconds": float("nan")}, "wait_seconds cannot be nan"),
+        ("local", {"batch_wait_seconds": float("inf")}, "batch_wait_seconds cannot be inf"),
+        ("local", {"batch_wait_seconds": float("nan")}, "batch_wait_seconds cannot be nan"),
         ("local", {"http_invocation": {"wal_seconds": 1}}, "http_invocation cannot be"),
         ("cloudflare", {"batch": 101}, "batch is 101 and batch_max is 100"),
-        ("cloudflare", {"wait_seconds_max": 4}, "wait_seconds is 5.0 and wait_seconds_max is 4"),
+        ("cloudflare", {"batch_wait_seconds_max": 4}, "batch_wait_seconds is 5.0 and batch_wait_seconds_max is 4"),
         ("cloudflare", {"retention_seconds": 15 * DAY}, "retention_seconds is"),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_wrong_name_or_number_is_refused_by_name(name: str, overrides: dict[st
     with pytest.raises(BadConfig, match=message) as refused:
         profile(name, **overrides)
 
-    assert refused.value.facts["field"] in {"profile", *overrides, "wait_seconds"}
+    assert refused.value.facts["field"] in {"profile", *overrides, "batch_wait_seconds"}
 
 
 @pytest.mark.spec("A15-19")

@@ -281,7 +281,7 @@ def test_an_error_of_the_code_is_raised_unless_the_run_had_it(terminal: Terminal
 
     async def between(run: ps.Run, cluster: int) -> None:
         await run.step("gather", work, "it")
-        ps.App("other").queue("found").send(Found())
+        ps.App("other").queue("found", Found).send(Found())
 
     with pytest.raises(Nondeterminism) as caught:
         check(reads_more, recorded(terminal, first))

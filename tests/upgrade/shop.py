@@ -41,11 +41,11 @@ class Shop:
         self.noted: list[str] = []
         self.busy_with: set[str] = set()  # items whose handler does not return
         self.broken: set[str] = set()  # items whose handler raises
-        self.orders = orders = app.queue("orders", accepts=[Order], retries=3)
+        self.orders = orders = app.queue("orders", Order, retries=3)
         self.pace = app.pace("stripe.test", rate=(0.5, 50.0))
         self.tills = app.object(Till, tag="v1")
 
-        @orders.on(Order)
+        @orders.handler(Order)
         async def ship(order: Order) -> None:
             if order.item in self.busy_with:
                 await asyncio.sleep(600)

@@ -42,7 +42,7 @@ def shop_app(profile: str = "local", **limits: Any) -> ps.App:
     """An app with `jobs`, which takes anything and has no handler, and `orders`, which takes one type."""
     app = ps.App("shop", config=Config(profile=profile, overrides=limits), migrations=MIGRATIONS)
     app.queue("jobs", retries=1)
-    app.queue("orders", accepts=[Order])
+    app.queue("orders", Order)
     return app
 
 
@@ -128,7 +128,7 @@ async def outside(shop: TestApp | ps.App) -> AsyncIterator[Outside]:
         yield Outside(client)
 
 
-def jobs(shop: TestApp) -> Queue:
+def jobs(shop: TestApp) -> Queue[Any]:
     return shop.app.queues["jobs"]
 
 

@@ -38,9 +38,9 @@ def handled() -> threading.Event:
 def app(tmp_path: Path, handled: threading.Event, monkeypatch: pytest.MonkeyPatch) -> ps.App:
     monkeypatch.setenv("PENSTOCK_TOKEN", "secret")
     app = ps.App("shop", database=tmp_path / "shop.db", migrations=tmp_path, config=Config(synchronous="off"))
-    jobs = app.queue("jobs", accepts=[Job], wait=0)
+    jobs = app.queue("jobs", Job, batch_wait=0)
 
-    @jobs.on(Job)
+    @jobs.handler
     async def work(job: Job) -> None:
         handled.set()
 

@@ -168,7 +168,7 @@ async def test_an_answer_that_takes_longer_than_a_request_may_is_given_up() -> N
 
 @virtual
 async def test_an_answer_that_holds_the_processor_for_longer_than_a_request_may_is_given_up() -> None:
-    app = shop_app("cloudflare", http_invocation={"wall_seconds": 30, "cpu_seconds": 0.05})
+    app = shop_app("cloudflare", http_invocation={"timeout_seconds": 30, "cpu_timeout_seconds": 0.05})
 
     @app.get("/v1/shop/computes")
     async def computes() -> None:

@@ -168,7 +168,7 @@ class Telling(Protocol):
     """The queue that alerts wait in."""
 
     def send(self, payload: object, /) -> str: ...
-    def on(self, payload_class: type, *, name: str | None = None) -> Callable[[Any], Any]: ...
+    def handler(self, payload_type: Any, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
 
 
 class Known(Protocol):
@@ -178,7 +178,7 @@ class Known(Protocol):
 
 
 class Alerts:
-    def __init__(self, make_queue: Callable[[QueueSettings, list[type]], Telling], make_objects: Callable[..., Known]):
+    def __init__(self, make_queue: Callable[[QueueSettings, Any], Telling], make_objects: Callable[..., Known]):
         self._make_queue = make_queue
         self._make_objects = make_objects
         self.sinks: list[Sink] = []
@@ -202,12 +202,12 @@ class Alerts:
             known = replace(alert, id=as_text(unit.origin.id))
             await (_send(sink, known) if isinstance(sink, Channel) else sink(known))
 
-        self._queue.on(Alert, name=self._names[-1])(deliver)
+        self._queue.handler(Alert, name=self._names[-1])(deliver)
         return sink
 
     def _begin(self) -> None:
-        settings = QueueSettings(QUEUE, retry=RETRY, wall_seconds=SINK_SECONDS, accepts=(Alert.__message_type__,))
-        queue = self._queue = self._make_queue(settings, [Alert])
+        settings = QueueSettings(QUEUE, retry=RETRY, timeout_seconds=SINK_SECONDS)
+        queue = self._queue = self._make_queue(settings, Alert)
         # A class of this app's own, since it sends to this app's queue; under the name that its rows have in any.
         bound = type("AlertCondition", (AlertCondition,), {"_send": staticmethod(queue.send)})
         self._conditions = self._make_objects(bound)

@@ -28,7 +28,15 @@ from penstock.cli.trace import waits_for
 from penstock.model.errors import BadConfig, BadMessage, BadParameter
 from penstock.model.strict_json import BadJson, parse
 from penstock.model.times import from_micros, parse_span
-from penstock.queues.letters import LISTED_MAX, REPLAY_LIMIT, REPLAYS_MAX, CanaryDied, DeadLetter, Which, picking
+from penstock.queues.letters import (
+    LISTED_MAX,
+    REPLAY_LIMIT,
+    REPLAYS_MAX,
+    CanaryDied,
+    DeadLetter,
+    DeadLetterFilter,
+    picking,
+)
 from penstock.views import dead as view
 from penstock.views.dead import indented
 from penstock.views.observer import Observer
@@ -43,7 +51,7 @@ ID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
 def filters(*reason_names: str) -> Callable[[Any], Any]:
-    """The options that choose letters, each of which is a field of `Which`."""
+    """The options that choose letters, each of which is a field of `DeadLetterFilter`."""
     reasons = "exhausted, permanent, malformed, unknown_type ..."
     options = [
         click.option("--queue", metavar="NAME", help="Of this queue."),
@@ -63,9 +71,9 @@ def filters(*reason_names: str) -> Callable[[Any], Any]:
     return apply
 
 
-def which(given: dict[str, Any]) -> Which:
+def which(given: dict[str, Any]) -> DeadLetterFilter:
     """Return the filter that the options make."""
-    return Which(**{**given, **{name: given[name] and moment(given[name]) for name in ("since", "until")}})
+    return DeadLetterFilter(**{**given, **{name: given[name] and moment(given[name]) for name in ("since", "until")}})
 
 
 def moment(text: str) -> datetime:
@@ -143,8 +151,8 @@ async def groups(observer: Observer, **given: Any) -> Answer:
     return _found(view.GROUPS, rows, wanted, next_step)
 
 
-def _found(shown: View, rows: list[Row], wanted: Which, more: str) -> Answer:
-    none = "No dead letters match." if wanted != Which() else shown.empty
+def _found(shown: View, rows: list[Row], wanted: DeadLetterFilter, more: str) -> Answer:
+    none = "No dead letters match." if wanted != DeadLetterFilter() else shown.empty
     return Answer({shown.name: rows}, *([Listed(shown, rows), "", more] if rows else [none]))
 
 
@@ -338,14 +346,16 @@ async def fixed(app: App, names: list[str], note: str) -> Answer:
     Example:
       penstock dead fixed 12 13 --note 'entered by hand'
     """
-    going = [number for number, _ in await _chosen(app, names, Which())]
+    going = [number for number, _ in await _chosen(app, names, DeadLetterFilter())]
     done = await _in_portions("recording", going, lambda part: app.dead.mark_fixed(part, note))
     return Answer({"fixed": done}, f"Recorded {counted(done, 'dead letter')} as fixed.{_before(len(going) - done)}")
 
 
-async def _chosen(app: App, names: Sequence[str], wanted: Which, *, everything: bool = False) -> list[tuple[int, int]]:
+async def _chosen(
+    app: App, names: Sequence[str], wanted: DeadLetterFilter, *, everything: bool = False
+) -> list[tuple[int, int]]:
     """Return each letter once, as its number and how often it was replayed: by name, or the oldest that match."""
-    filtered = everything or wanted != Which()
+    filtered = everything or wanted != DeadLetterFilter()
     if names and filtered:
         raise refuse("Name letters, or choose them by options: not both.")
     if names:

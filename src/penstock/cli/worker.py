@@ -121,7 +121,7 @@ def _report(app: App) -> None:
         _log.info("%s runs by itself. Crons: %s. Expected: %s USD a month.", app.name, crons, asked.usd_expected)
     if not app.sinks and (queues := unwatched(app.queues.values())):
         names = ", ".join(f"{queue.name}-dlq" for queue in queues)
-        _log.warning("No handler takes dead letters of %s: write @queue.on_dead or @app.on_alert.", names)
+        _log.warning("No handler takes dead letters of %s: write @queue.dead_letter_handler or @app.on_alert.", names)
 
 
 def _supervisor_gone(loop: asyncio.AbstractEventLoop, lifeline: int, app: App) -> None:

@@ -355,7 +355,7 @@ async def _handles(app: App, ids: Sequence[str], workflow: str | None) -> list[A
 def _handle(app: App, row: Row) -> AnyHandle:
     if row.workflow not in app.workflows.names():
         # After the app was opened, so that what its own app declares of it stays as it is.
-        app.workflows.add(name=row.workflow)(_placeholder)
+        app.workflows.add(_placeholder, name=row.workflow)
     return app.workflows[row.workflow][row.id]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.control.pace import PilotPace, outcome_of
 from penstock.model.arguments import check_ranges
 from penstock.model.errors import Throttled
+from penstock.model.times import Span, in_seconds
 from penstock.objects.object import Object
 
 if TYPE_CHECKING:
@@ -61,15 +62,15 @@ class Permits:
         self._saved_at = 0.0
 
     @asynccontextmanager
-    async def permit(self, item: str | None = None, *, max_wait: float | None = None) -> AsyncIterator[None]:
-        """Take one permit for one call; `item` helps to tell a bad item from a service that refuses. `max_wait` is in
-        seconds: 0 takes a permit that is free now, or raises `Throttled`."""
+    async def permit(self, item: str | None = None, *, max_wait: Span | None = None) -> AsyncIterator[None]:
+        """Take one permit for one call; `item` helps to tell a bad item from a service that refuses. `max_wait` is
+        seconds or a timedelta: 0 takes a permit that is free now, or raises `Throttled`."""
         engine = await self._opened()
         if engine is not self._engine:
             self._engine, self._pace, self._loading = engine, None, None
             self._waiting.clear()
         pace = await self._loaded()
-        await self._turn(engine, pace, self._max_wait if max_wait is None else max_wait)
+        await self._turn(engine, pace, self._max_wait if max_wait is None else in_seconds(max_wait))
         began = engine.clock.now()
         ticket = pace.started(began / 1_000_000)
         error: BaseException | None = None

@@ -16,6 +16,7 @@ from penstock.model.limits import Limits, near
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
 from penstock.model.stack import function_place
+from penstock.model.times import Span, in_seconds
 from penstock.runtime.audit import audit
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ AnyTask = TypeVar("AnyTask", bound=TaskFunction)
 class Handling(Protocol):
     """A queue that a task's ticks come through."""
 
-    def on(self, payload_class: type, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
-    def on_dead(self, function: Any) -> Any: ...
+    def handler(self, payload_type: Any, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
+    def dead_letter_handler(self, function: Any) -> Any: ...
 
 
-MakeQueue = Callable[[QueueSettings, list[type]], Handling]
+MakeQueue = Callable[[QueueSettings, Any], Handling]
 
 
 class ScheduleState(NamedTuple):
@@ -70,7 +71,7 @@ class Crons:
         name: str | None,
         when: Probe | None,
         ceiling: Ceiling | None,
-        wall: float | None,
+        timeout: Span | None,
     ) -> Callable[[AnyTask], AnyTask]:
         def register(function: AnyTask) -> AnyTask:
             given: TaskFunction = function
@@ -85,7 +86,7 @@ class Crons:
                 bool(inspect.signature(given).parameters),
                 when,
                 ceiling,
-                self._limits.cron_invocation.wall_seconds if wall is None else wall,
+                self._limits.cron_invocation.timeout_seconds if timeout is None else in_seconds(timeout),
             )
             self._add(task)
             return function
@@ -106,14 +107,13 @@ class Crons:
             parallel=None if task.rule.overlap == "allow" else 1,
             alone=task.rule.overlap != "allow",
             retry=Retry(0),
-            wall_seconds=task.wall_seconds,
-            cpu_seconds=self._limits.cron_invocation.cpu_seconds,
-            accepts=("cron.tick",),
+            timeout_seconds=task.timeout_seconds,
+            cpu_timeout_seconds=self._limits.cron_invocation.cpu_timeout_seconds,
         )
-        queue = self._make_queue(settings, [Due])
+        queue = self._make_queue(settings, Due)
         runner = TaskRunner(task, self._opened, self._spending)
-        queue.on(Due, name=task.name)(runner.run)
-        queue.on_dead(runner.died)
+        queue.handler(Due, name=task.name)(runner.run)
+        queue.dead_letter_handler(runner.died)
         self.tasks[task.name] = task
 
     async def declare(self, engine: Engine) -> None:

@@ -135,7 +135,7 @@ class CronTask:
     takes_tick: bool
     when: Probe | None = None
     ceiling: Ceiling | None = None
-    wall_seconds: float = 900.0
+    timeout_seconds: float = 900.0
 
     def __post_init__(self) -> None:
         refused = refuse_frequent(self.rule.schedule()) if self.when is None else None

@@ -153,6 +153,18 @@ class Options(TypedDict, total=False):
     )  # called before the first byte is sent: from then on the host may have the request
 
 
+class ClientOptions(TypedDict, total=False):
+    """The keywords of `app.http(...)`."""
+
+    rules: Rules | None
+    bounds: Bounds | None
+    user_agent: str | None
+    resolver: Resolver
+    transport: httpx2.AsyncBaseTransport | None
+    tls: ssl.SSLContext | None
+    unverified: Iterable[str]
+
+
 class Client:
     """Calls the outside. Everything that is not a 2xx is an error that says whether to wait, or to give up.
 

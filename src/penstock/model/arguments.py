@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable
+from datetime import timedelta
 from functools import lru_cache, wraps
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -11,10 +12,13 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 import msgspec
 
 from penstock.model.errors import BadApp
+from penstock.model.times import in_seconds
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=1)]
+PositiveSpan = Annotated[float | timedelta, msgspec.Meta(gt=0)]
+SpanFromZero = Annotated[float | timedelta, msgspec.Meta(ge=0)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 FromZero = Annotated[float, msgspec.Meta(ge=0)]
 Range = tuple[Positive, Positive]
@@ -56,8 +60,10 @@ def _fits(value: object, hint: Any) -> bool:
     if kind in (Union, UnionType):
         return any(_fits(value, each) for each in parts)
     if kind is Annotated:
-        low = parts[1]
-        return _fits(value, parts[0]) and (low.ge is None or value >= low.ge) and (low.gt is None or value > low.gt)
+        if not _fits(value, parts[0]):
+            return False
+        low, given = parts[1], in_seconds(value)  # type: ignore[arg-type]
+        return (low.ge is None or given >= low.ge) and (low.gt is None or given > low.gt)
     if kind is Literal:
         return any(value is each or (type(value) is type(each) and value == each) for each in parts)
     if kind is type and parts:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, dataclass_transform
+from types import UnionType
+from typing import Any, ClassVar, NamedTuple, Union, dataclass_transform, get_args, get_origin
 
 import msgspec
 
@@ -49,7 +50,7 @@ class Command(msgspec.Struct, metaclass=_PayloadMeta):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Tagged:
+class Typed:
     """A value of plain Python kinds, times, bytes and sets among them, that JSON could not carry."""
 
     value: object
@@ -63,24 +64,48 @@ class Encoded(NamedTuple):
 
 
 # What travels without a class of its own, and under which name.
-UNTYPED: dict[type, str] = {str: "text", bytes: "bytes", dict: "json", list: "json", object: "json", Tagged: "v8"}
+UNTYPED: dict[type, str] = {str: "text", bytes: "bytes", dict: "json", list: "json", object: "json", Typed: "v8"}
+ANY_JSON = dict[str, Any]  # the type of a queue that names none, and which takes anything
 CONTENT_TYPES = frozenset(UNTYPED.values())
-_UNTYPED_CLASSES: dict[str, type] = {"text": str, "bytes": bytes, "json": object, "v8": Tagged}
+_UNTYPED_CLASSES: dict[str, type] = {"text": str, "bytes": bytes, "json": object, "v8": Typed}
 BULKY = frozenset({"html", "content", "raw"})  # fields that hold things rather than name them
 
 
 def type_name(payload_class: type) -> str:
     """The name under which messages of this class travel. Dataclasses may set `__message_type__` too."""
-    name = getattr(payload_class, "__message_type__", None) or UNTYPED.get(payload_class)
+    is_class = isinstance(payload_class, type)
+    name = getattr(payload_class, "__message_type__", None) or (UNTYPED.get(payload_class) if is_class else None)
     if isinstance(name, str):
         return name
-    if dataclasses.is_dataclass(payload_class) or issubclass(payload_class, msgspec.Struct):
+    if is_class and (dataclasses.is_dataclass(payload_class) or issubclass(payload_class, msgspec.Struct)):
         return dotted(payload_class.__name__)
+    shown = payload_class.__qualname__ if is_class else repr(payload_class)
     raise BadApp(
-        f"{payload_class.__qualname__} cannot be a message. Make it a subclass of penstock.Event or "
-        "penstock.Command, a msgspec.Struct or a dataclass; or send text, bytes, a dict or a list.",
+        f"{shown} cannot be a message. Make it a subclass of penstock.Event or penstock.Command, a msgspec.Struct or a "
+        "dataclass; or send text, bytes, a dict or a list.",
         payload_class=payload_class,
     )
+
+
+def types_in(payload_type: Any) -> dict[str, Any]:
+    """Return the parts of a payload type under the names of their types."""
+    named: dict[str, Any] = {}
+    for part in parts_of(payload_type):
+        name = type_name(get_origin(part) or part)
+        if name in named and name != "json":
+            raise BadApp(
+                f"{named[name].__name__} and {part.__name__} have one type name, {name!r}. Rename one of them."
+            )
+        named[name] = named[name] | part if name in named else part
+    return named
+
+
+def parts_of(payload_type: Any) -> list[Any]:
+    """Return the types that a union is made of, or the type itself."""
+    payload_type = getattr(payload_type, "__value__", payload_type)  # of `type Events = A | B`
+    if get_origin(payload_type) in (Union, UnionType):
+        return [part for each in get_args(payload_type) for part in parts_of(each)]
+    return [payload_type]
 
 
 def content_type(type_name: str) -> str:
@@ -119,7 +144,7 @@ def encode(payload: object) -> bytes:
                     return payload
                 case str():
                     return payload.encode()
-                case Tagged(value):
+                case Typed(value):
                     return encode_tagged(value)
             check = _check_of(payload_class)
         if payload_class is dict or payload_class is list:
@@ -151,7 +176,7 @@ def _refuse_lossy(value: Any, place: str) -> None:
     elif isinstance(value, set | frozenset | bytes | bytearray | memoryview):
         raise BadMessage(
             f"The field {place.removeprefix('.')} holds a {kind.__name__}, which JSON has no kind for. Send a list or text, "
-            "a class that declares the field, or penstock.Tagged(...). Nothing was sent.",
+            "a class that declares the field, or penstock.Typed(...). Nothing was sent.",
             field=place.removeprefix("."),
         )
 
@@ -169,12 +194,12 @@ def _check_of(payload_class: type) -> Callable[[bytes], object]:
     return _CHECKS.setdefault(payload_class, check)
 
 
-def decoder(payload_class: type) -> Callable[[bytes], Any]:
+def decoder(payload_class: Any) -> Callable[[bytes], Any]:
     """Makes the argument of a handler from a body; raises ValueError or MsgspecError where it does not fit."""
     if payload_class is str:
         return bytes.decode
     if payload_class is bytes:
         return bytes
-    if payload_class is Tagged:
-        return lambda body: Tagged(decode_tagged(body))
+    if payload_class is Typed:
+        return lambda body: Typed(decode_tagged(body))
     return msgspec.json.Decoder(Any if payload_class is object else payload_class).decode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 
@@ -24,8 +24,11 @@ class PenstockError(Exception):
 
 
 class _Delayed(PenstockError):
-    def __init__(self, message: str | None = None, /, *, retry_after: float | None = None, **facts: Any) -> None:
-        self.retry_after = retry_after
+    def __init__(
+        self, message: str | None = None, /, *, retry_after: float | timedelta | None = None, **facts: Any
+    ) -> None:
+        retry_after = retry_after.total_seconds() if isinstance(retry_after, timedelta) else retry_after
+        self.retry_after: float | None = retry_after
         super().__init__(message, retry_after=retry_after, **facts)
 
 

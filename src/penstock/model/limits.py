@@ -27,8 +27,8 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 class Invocation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one run of a handler may use. The sources disagree per handler kind, so each kind has its own numbers."""
 
-    wall_seconds: Seconds
-    cpu_seconds: Seconds | None = None
+    timeout_seconds: Seconds
+    cpu_timeout_seconds: Seconds | None = None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,8 +43,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     send_bytes_max: Bytes = 4 * MB  # what a unit of work may hold
     batch: Count = 1
     batch_max: Count = 1_000  # a batch is held in memory: 1,000 bodies of 1 MB are the most a worker should risk
-    wait_seconds: Seconds = 0.0
-    wait_seconds_max: Seconds = HOUR
+    batch_wait_seconds: Seconds = 0.0
+    batch_wait_seconds_max: Seconds = HOUR
     retries: CountFromZero = 3
     retries_max: CountFromZero = 1_000
     retry_first_seconds: Seconds = 30.0
@@ -64,10 +64,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     dedup_seconds: Seconds = 15 * DAY
 
     # Handlers, cron and alarms.
-    queue_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
-    cpu_seconds_max: Seconds | None = None  # that a queue may ask for with `cpu=`
-    cron_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
-    http_invocation: Invocation = Invocation(wall_seconds=15 * MINUTE)
+    queue_invocation: Invocation = Invocation(timeout_seconds=15 * MINUTE)
+    cpu_timeout_seconds_max: Seconds | None = None  # that a queue may ask for with `cpu_timeout=`
+    cron_invocation: Invocation = Invocation(timeout_seconds=15 * MINUTE)
+    http_invocation: Invocation = Invocation(timeout_seconds=15 * MINUTE)
     crons_max: Count = 1_000
     alarm_retries: CountFromZero = 6
     alarm_retry_first_seconds: Seconds = 2.0
@@ -106,8 +106,8 @@ CLOUDFLARE = Limits(
     send_bytes_max=256 * KB,
     batch=10,
     batch_max=100,
-    wait_seconds=5.0,
-    wait_seconds_max=60.0,
+    batch_wait_seconds=5.0,
+    batch_wait_seconds_max=60.0,
     retries=3,
     retries_max=100,
     queue_messages_per_second_max=5_000,
@@ -121,10 +121,10 @@ CLOUDFLARE = Limits(
     hops_soft=3,
     # 30 s is said of every handler in one source, 15 min of queue consumers in another, and 10 or 50 ms of CPU in a
     # third. The last two are older plans: they are the profiles below.
-    queue_invocation=Invocation(wall_seconds=15 * MINUTE, cpu_seconds=30.0),
-    cpu_seconds_max=5 * MINUTE,
-    cron_invocation=Invocation(wall_seconds=30.0, cpu_seconds=30.0),
-    http_invocation=Invocation(wall_seconds=30.0, cpu_seconds=30.0),
+    queue_invocation=Invocation(timeout_seconds=15 * MINUTE, cpu_timeout_seconds=30.0),
+    cpu_timeout_seconds_max=5 * MINUTE,
+    cron_invocation=Invocation(timeout_seconds=30.0, cpu_timeout_seconds=30.0),
+    http_invocation=Invocation(timeout_seconds=30.0, cpu_timeout_seconds=30.0),
     crons_max=3,
     database_bytes_max=10 * GB,
     row_bytes_max=1 * MB,
@@ -136,8 +136,8 @@ CLOUDFLARE = Limits(
 )
 
 
-def _with_cpu(limits: Limits, cpu_seconds: float, **changes: Any) -> Limits:
-    short = Invocation(wall_seconds=30.0, cpu_seconds=cpu_seconds)
+def _with_cpu(limits: Limits, cpu_timeout_seconds: float, **changes: Any) -> Limits:
+    short = Invocation(timeout_seconds=30.0, cpu_timeout_seconds=cpu_timeout_seconds)
     return msgspec.structs.replace(limits, cron_invocation=short, http_invocation=short, **changes)
 
 
@@ -151,7 +151,7 @@ PROFILES: Mapping[str, Limits] = {
 # A default above its own maximum would be refused at the first use; it is refused here, by name.
 _NOT_ABOVE = (
     ("batch", "batch_max"),
-    ("wait_seconds", "wait_seconds_max"),
+    ("batch_wait_seconds", "batch_wait_seconds_max"),
     ("retries", "retries_max"),
     ("retry_first_seconds", "retry_longest_seconds"),
     ("retention_seconds", "retention_seconds_max"),

@@ -20,6 +20,7 @@ from penstock.model.errors import (
 from penstock.model.redaction import redacted
 from penstock.model.retry import Retry
 from penstock.model.stack import rendered
+from penstock.model.times import Span, in_seconds
 
 _STORAGE_FULL_WAIT_SECONDS = 10.0  # long enough for somebody to free space, short enough to go on by itself
 _QUEUE_FULL_WAIT_SECONDS = 5.0  # a consumer ahead is behind; it gets this long before the same sends are tried again
@@ -29,7 +30,7 @@ _QUEUE_FULL_WAIT_SECONDS = 5.0  # a consumer ahead is behind; it gets this long 
 class Later:
     """Returned by a handler: deliver this again after so many seconds. No attempt is charged."""
 
-    seconds: float
+    seconds: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Discard:
 class Retried(PenstockError):
     """The handler asked for another attempt."""
 
-    def __init__(self, delay: float | None = None) -> None:
+    def __init__(self, delay: Span | None = None) -> None:
         self.delay = delay
         super().__init__(delay=delay)
 
@@ -107,7 +108,7 @@ def settle(outcome: object, *, attempt: int, retry: Retry, share: float = 1.0) -
         case None:
             return DONE
         case Later(seconds):
-            return Again(max(0.0, seconds), charged=False)
+            return Again(max(0.0, in_seconds(seconds)), charged=False)
         case Discard(reason):
             return Dead("discarded", Failure("Discard", reason[:ERROR_TEXT_MAX]))
         case BudgetSpent(until=None):
@@ -127,7 +128,7 @@ def settle(outcome: object, *, attempt: int, retry: Retry, share: float = 1.0) -
         case BaseException() if retry.exhausted(attempt):
             return Dead("exhausted", describe(outcome))
         case Retried() if outcome.delay is not None:
-            return Again(max(0.0, outcome.delay), failure=describe(outcome))
+            return Again(max(0.0, in_seconds(outcome.delay)), failure=describe(outcome))
         case BaseException():
             return Again(retry.delay_seconds(attempt, share), failure=describe(outcome))
         case _:

@@ -11,7 +11,7 @@ class Preset(NamedTuple):
     """`parallel` None: as many as the backlog asks for."""
 
     batch: int
-    wait_seconds: float
+    batch_wait_seconds: float
     parallel: int | None
     rate: float | None = None
 
@@ -27,7 +27,7 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> Preset:
+def preset_of(name: str) -> Preset:
     if name not in PRESETS:
         raise BadApp(f"There is no preset {name!r}. There are: {', '.join(PRESETS)}.", preset=name)
     return PRESETS[name]

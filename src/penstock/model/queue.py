@@ -6,11 +6,15 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
+import msgspec
+
 from penstock.model.errors import BadApp
 from penstock.model.limits import Limits, check_dedup
-from penstock.model.retry import Retry
+from penstock.model.presets import preset_of
+from penstock.model.retry import Retry, retry_of
+from penstock.model.times import in_seconds
 
-LEASE_SLACK_SECONDS = 30.0  # on top of the wall limit: time to settle after the handler was cancelled
+LEASE_SLACK_SECONDS = 30.0  # on top of the timeout: time to settle after the handler was cancelled
 
 
 PARALLEL_AUTOMATIC, PARALLEL_AUTOMATIC_MAX = 16, 250  # where automatic concurrency begins and ends
@@ -29,11 +33,11 @@ class QueueSettings:
     parallel: int | None = None  # None: as many as the backlog asks for, up to `parallel_max`
     parallel_max: int = 250
     retry: Retry = field(default_factory=Retry)
-    wall_seconds: float = 900.0
-    cpu_seconds: float | None = None  # that a handler may hold the processor
+    timeout_seconds: float = 900.0
+    cpu_timeout_seconds: float | None = None  # that a handler may hold the processor
     crashes_max: int = 3
     batch: int = 1
-    wait_seconds: float = 0.0
+    batch_wait_seconds: float = 0.0
     rate: float | None = None  # messages that may start in a second
     messages_max: int | None = None
     bytes_max: int | None = None
@@ -54,15 +58,15 @@ class QueueSettings:
             ("retries", self.retry.retries, 0),
             ("crashes_max", self.crashes_max, 1),
             ("batch", self.batch, 1),
-            ("wait", self.wait_seconds, 0),
+            ("batch_wait", self.batch_wait_seconds, 0),
             ("messages_max", self.messages_max, 1),
             ("bytes_max", self.bytes_max, 1),
         ):
             if value is not None and not value >= least:
                 raise BadApp(f"Queue {self.name!r}: {field_name} is {value}; it must be at least {least}.")
         for field_name, positive in (
-            ("wall", self.wall_seconds),
-            ("cpu", self.cpu_seconds),
+            ("timeout", self.timeout_seconds),
+            ("cpu_timeout", self.cpu_timeout_seconds),
             ("rate", self.rate),
             ("retention", self.retention_seconds),
         ):
@@ -71,7 +75,7 @@ class QueueSettings:
 
     @property
     def lease_seconds(self) -> float:
-        return self.wall_seconds + LEASE_SLACK_SECONDS
+        return self.timeout_seconds + LEASE_SLACK_SECONDS
 
     @property
     def is_bounded(self) -> bool:
@@ -82,12 +86,12 @@ class QueueSettings:
         return {
             "name": self.name,
             "retries": self.retry.retries,
-            "retry_first_seconds": self.retry.first_seconds,
-            "retry_longest_seconds": self.retry.longest_seconds,
-            "wall_seconds": self.wall_seconds,
+            "retry_first_seconds": in_seconds(self.retry.first),
+            "retry_longest_seconds": in_seconds(self.retry.longest),
+            "timeout_seconds": self.timeout_seconds,
             "crashes_max": self.crashes_max,
             "batch": self.batch,
-            "wait_seconds": self.wait_seconds,
+            "batch_wait_seconds": self.batch_wait_seconds,
             "parallel": self.parallel,
             "rate": self.rate,
             "messages_max": self.messages_max,
@@ -104,38 +108,37 @@ def _is_name(name: object) -> bool:
     return isinstance(name, str) and 0 < len(name) <= 100 and all(c.isalnum() or c in "-_." for c in name)
 
 
-def from_limits(
-    limits: Limits,
-    name: str,
-    *,
-    batch: int | None,
-    wait: float | None,
-    parallel: int | None,
-    retries: int | None,
-    jitter: bool,
-    cpu: float | None,
-    retention: float | None,
-) -> dict[str, Any]:
-    """The settings of a queue that a profile of limits decides, after checking those that it bounds."""
+def declared(
+    limits: Limits, name: str, *, preset: str | None, retries: int | Retry | None, jitter: bool, **given: Any
+) -> QueueSettings:
+    """Return the settings of a queue: what is given, then what its preset says, then what the limits say."""
+    retry, kept = retry_of(limits.retry, retries), {key: value for key, value in given.items() if value is not None}
+    given = {key: in_seconds(value) if key.endswith("_seconds") else value for key, value in kept.items()}
     for field_name, value, most in (
-        ("batch", batch, limits.batch_max),
-        ("wait", wait, limits.wait_seconds_max),
-        ("parallel", parallel, limits.concurrency_max),
-        ("retries", retries, limits.retries_max),
-        ("cpu", cpu, limits.cpu_seconds_max),
-        ("retention", retention, limits.retention_seconds_max),
+        ("batch", given.get("batch"), limits.batch_max),
+        ("batch_wait", given.get("batch_wait_seconds"), limits.batch_wait_seconds_max),
+        ("parallel", given.get("parallel"), limits.concurrency_max),
+        ("retries", retry.retries, limits.retries_max),
+        ("cpu_timeout", given.get("cpu_timeout_seconds"), limits.cpu_timeout_seconds_max),
+        ("retention", given.get("retention_seconds"), limits.retention_seconds_max),
     ):
         if value is not None and most is not None and value > most:
             raise BadApp(f"Queue {name!r}: {field_name} is {value:,}; it can be {most:,} at most.")
-    kept = limits.retention_seconds if retention is None else retention
-    if kept is not None and kept > limits.dedup_seconds:  # a message lives no longer than that, its delay included
-        check_dedup(limits, retention_seconds=kept)
-    return {
+    usual = {
+        "batch": limits.batch,
+        "batch_wait_seconds": limits.batch_wait_seconds,
+        "retention_seconds": limits.retention_seconds,
         "parallel_max": min(limits.concurrency_max, PARALLEL_AUTOMATIC_MAX),
-        "retry": replace(limits.retry, retries=limits.retries if retries is None else retries, jitter=jitter),
-        "cpu_seconds": limits.queue_invocation.cpu_seconds if cpu is None else cpu,
+        "retry": replace(retry, jitter=retry.jitter or jitter),
         "bytes_max": limits.backlog_bytes_max,
         "per_second_max": limits.queue_messages_per_second_max,
-        "retention_seconds": kept,
         "dead_retention_seconds": limits.dead_retention_seconds,
     }
+    named = {} if preset is None else preset_of(preset)._asdict()
+    settings = QueueSettings(name, **{**usual, **msgspec.structs.asdict(limits.queue_invocation), **named, **given})
+    longest = settings.retention_seconds
+    if (
+        longest is not None and longest > limits.dedup_seconds
+    ):  # a message lives no longer than that, its delay included
+        check_dedup(limits, retention_seconds=longest)
+    return settings

@@ -9,6 +9,7 @@ from penstock.model.errors import BadConfig, BadParameter
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+Span = float | timedelta  # a number is seconds
 MICROS = 1_000_000  # microseconds in a second
 
 _TEXT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)

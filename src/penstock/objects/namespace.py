@@ -12,6 +12,7 @@ from penstock.model.errors import BadApp, BadMessage
 from penstock.model.limits import Limits
 from penstock.model.outcome import Later
 from penstock.model.queue import QueueSettings
+from penstock.model.retry import Retry, retry_of
 from penstock.objects.host import Elsewhere, Host, Moved, queue_of
 from penstock.objects.object import Object, events_of
 from penstock.runtime.events import AlarmRang, AlarmWasLost
@@ -169,15 +170,14 @@ class _Tell:
         return tell
 
 
-def settings_of(cls: type[Object], limits: Limits) -> QueueSettings:
+def settings_of(cls: type[Object], limits: Limits, retries: int | Retry | None) -> QueueSettings:
     """The queue through which objects of a class are told and woken: retried after 2, 4, 8 ... s, six times, then parked."""
     if cls is Object:
         raise BadApp(f"{cls!r} is no class of objects: derive it from penstock.Object.")
     return QueueSettings(
         queue_of(cls.__name__),
-        retry=limits.alarm_retry,
-        wall_seconds=limits.queue_invocation.wall_seconds,
-        accepts=("object.told", "object.alarm"),
+        retry=retry_of(limits.alarm_retry, retries),
+        timeout_seconds=limits.queue_invocation.timeout_seconds,
     )
 
 
@@ -220,9 +220,9 @@ def _number(each: ObjectClass) -> int:
 def namespace_of(home: Home, cls: type[AnyObject], queue: Any, hint: str | None) -> Namespace[AnyObject]:
     """Return the objects of a class, with the handlers of their events on this queue."""
     namespace = Namespace(cls, home.host, queue, hint)
-    queue.on(Told, name="told")(namespace.told)
-    queue.on(Alarmed, name="alarm")(namespace.alarmed)
-    queue.on_dead(partial(_failed, home))
+    queue.handler(Told, name="told")(namespace.told)
+    queue.handler(Alarmed, name="alarm")(namespace.alarmed)
+    queue.dead_letter_handler(partial(_failed, home))
     return namespace
 
 

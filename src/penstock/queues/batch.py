@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.contracts.ledger import Also
 from penstock.model.envelope import class_named, decoder
 from penstock.model.errors import PenstockError, UnitClosed
 from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import Dead, describe
+from penstock.model.times import Span, in_seconds
 from penstock.queues.message import Message, worded
 from penstock.queues.queue import Queue
 from penstock.queues.running import Runner, leave_to_others, refuse_damaged
@@ -23,21 +24,22 @@ if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
     from penstock.runtime.worker import Worker
 
+T_co = TypeVar("T_co", covariant=True)
 BUDGET_SHARE = 2 / 3  # of the wall limit: what is not begun by then is better handed back than cut off
 HAND_BACK_SECONDS = 5.0
 
 
-class Batch:
+class Batch(Generic[T_co]):
     """What a batch handler gets. What it says nothing about is acknowledged if it returns, and retried if it raises."""
 
-    def __init__(self, queue: str, messages: Sequence[Message], *, budget_seconds: float) -> None:
+    def __init__(self, queue: str, messages: Sequence[Message[T_co]], *, budget_seconds: float) -> None:
         self.queue = queue
         self.messages = messages
         self._budget_seconds = budget_seconds
         self._time = asyncio.get_running_loop().time
         self._began = self._time()
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[Message[T_co]]:
         return iter(self.messages)
 
     def __len__(self) -> int:
@@ -48,14 +50,14 @@ class Batch:
         for message in self.messages:
             message.ack()
 
-    def retry_all(self, delay: float | None = None) -> None:
+    def retry_all(self, delay: Span | None = None) -> None:
         """Asks for another attempt for every message about which nothing was said so far."""
         for message in self.messages:
             message.retry(delay)
 
-    def within(self, seconds: float | None = None) -> Iterator[Message]:
+    def within(self, seconds: Span | None = None) -> Iterator[Message[T_co]]:
         """Its messages one by one until the time is spent; the rest is handed back for 5 s and loses no attempt."""
-        budget = self._budget_seconds if seconds is None else seconds
+        budget = self._budget_seconds if seconds is None else in_seconds(seconds)
         for index, message in enumerate(self.messages):
             if self._time() - self._began >= budget:
                 for left in self.messages[index:]:
@@ -69,7 +71,7 @@ class Batch:
 
 class BatchRunner:
     def __init__(
-        self, worker: Worker, engine: Engine, queue: Queue, slots: SlotPool, settler: Settler, runner: Runner
+        self, worker: Worker, engine: Engine, queue: Queue[Any], slots: SlotPool, settler: Settler, runner: Runner
     ) -> None:
         self._worker = worker
         self._engine = engine
@@ -79,14 +81,14 @@ class BatchRunner:
         self._runner = runner
         self._loop = asyncio.get_running_loop()
         self._decoders = {name: decoder(accepted) for name, accepted in (queue.accepts or {}).items()}
-        self._budget_seconds = queue.settings.wall_seconds * BUDGET_SHARE
+        self._budget_seconds = queue.settings.timeout_seconds * BUDGET_SHARE
 
     async def run(self, slot: Slot, deliveries: Sequence[Delivery]) -> None:
         self._engine.faults.at("handler.before")
         messages = [message for delivery in deliveries if (message := self._opened(delivery)) is not None]
         if not messages:
             return
-        handler = self._queue.batch_handler
+        handler = self._queue.batches
         assert handler is not None
         unit = BatchUnit(self._engine, None, handler.task, None)
         unit.settler = self._settler
@@ -103,12 +105,12 @@ class BatchRunner:
                 self._worker.tell_received(message.delivery)
         self._slots.begin_batch(slot, [message.delivery.seq for message in messages])
         coroutine: Any = handler.function(Batch(self._queue.name, messages, budget_seconds=self._budget_seconds))
-        if (cpu_seconds := self._queue.settings.cpu_seconds) is not None:
-            coroutine = Metered(coroutine, slot, cpu_seconds)
+        if (cpu_timeout_seconds := self._queue.settings.cpu_timeout_seconds) is not None:
+            coroutine = Metered(coroutine, slot, cpu_timeout_seconds)
         rest = Stepped(coroutine, NOT_BEGUN, self._worker.cells, slot.mark)
         self._end(slot, messages, await self._runner.outcome(slot, rest))
 
-    def _opened(self, delivery: Delivery) -> Message | None:
+    def _opened(self, delivery: Delivery) -> Message[Any] | None:
         """A message as the handler gets it; what is damaged, unknown or malformed ends here, alone."""
         if delivery.checksum != checksum(delivery.id, delivery.body):
             refuse_damaged(self._settler, delivery)
@@ -128,7 +130,7 @@ class BatchRunner:
             self._settler.put(delivery, Dead("malformed", describe(contain(error)), charged=False))
             return None
 
-    def _end(self, slot: Slot, messages: Sequence[Message], outcome: object) -> None:
+    def _end(self, slot: Slot, messages: Sequence[Message[Any]], outcome: object) -> None:
         """Everything that did not settle on its own settles now, in the commit of what the batch wrote and sent."""
         unit = slot.unit
         assert isinstance(unit, BatchUnit)
@@ -151,7 +153,7 @@ class BatchRunner:
             self._engine.committer.put(unit)
 
     @asynccontextmanager
-    async def own_unit(self, message: Message) -> AsyncIterator[None]:
+    async def own_unit(self, message: Message[Any]) -> AsyncIterator[None]:
         """`async with message:` saves what is done inside together with the message's settlement. A failure inside is this
         message's alone: it is noted, and the handler goes on after the block."""
         outer = current_unit.get()
@@ -194,7 +196,7 @@ class BatchRunner:
             raise cancelled
 
 
-def _check_open(batch: BatchUnit, message: Message) -> None:
+def _check_open(batch: BatchUnit, message: Message[Any]) -> None:
     """One message settled twice would be our own mistake in the eyes of the store."""
     if batch.closed:
         raise UnitClosed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.contracts.ledger import Want
 from penstock.model.errors import LeaseLost, StoreError
@@ -28,7 +28,7 @@ YIELD_SECONDS = 0.002  # handlers that never wait still let the loop breathe thi
 
 
 class Consumer:
-    def __init__(self, worker: Worker, engine: Engine, queue: Queue, *, patient: bool = True) -> None:
+    def __init__(self, worker: Worker, engine: Engine, queue: Queue[Any], *, patient: bool = True) -> None:
         """Without patience no batch is waited for: a run that ends once nothing is due must leave nothing half full."""
         settings = queue.settings
         self._worker = worker
@@ -38,11 +38,11 @@ class Consumer:
         self._waiting: deque[tuple[float, Delivery]] = deque()  # since when
         self._hand_back_timer: asyncio.TimerHandle | None = None
         self._tuned: int | None = None
-        self._slots = SlotPool(worker.slots, worker.cells, self._least_parallel(), settings.wall_seconds)
+        self._slots = SlotPool(worker.slots, worker.cells, self._least_parallel(), settings.timeout_seconds)
         self._settler = Settler(worker, engine, queue.name, settings.retry)
         self._runner = Runner(worker, engine, queue, self._slots, self._settler)
         self._batches: BatchRunner | None = None
-        if queue.batch_handler is not None:
+        if queue.batches is not None:
             self._batches = BatchRunner(worker, engine, queue, self._slots, self._settler, self._runner)
         self._rows = settings.batch if self._batches is not None else 1  # that one slot runs at once
         self._ahead = 0
@@ -50,7 +50,7 @@ class Consumer:
         self._since = 0.0
         self.queue = queue.name
         self.lease_micros = int(settings.lease_seconds * 1_000_000)
-        self._wait_micros = int(settings.wait_seconds * 1_000_000) if patient and settings.batch > 1 else 0
+        self._wait_micros = int(settings.batch_wait_seconds * 1_000_000) if patient and settings.batch > 1 else 0
         engine.gate.on_reopen.append(self._reopened)
         engine.gate.on_cut.append(self.give_back_waiting)
 

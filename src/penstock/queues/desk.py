@@ -11,7 +11,7 @@ import msgspec
 from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import Committed, NotCommitted, Want
 from penstock.contracts.operations import Backlog, Lease, Tuning
-from penstock.model.envelope import CONTENT_TYPES, Encoded, Tagged, content_type
+from penstock.model.envelope import CONTENT_TYPES, Encoded, Typed, content_type
 from penstock.model.errors import (
     BadLease,
     BadMessage,
@@ -24,8 +24,9 @@ from penstock.model.limits import near
 from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, Retried, settle
 from penstock.model.queue import QueueSettings
-from penstock.queues.parcel import Acked, Draft, Parcel, Peeked, Pulled, Pushed
-from penstock.queues.queue import Home, Queue
+from penstock.queues.parcel import Acked, Outgoing, Parcel, Peeked, Pulled, Pushed
+from penstock.queues.queue import Queue
+from penstock.queues.sender import Home
 from penstock.runtime.audit import audit, record
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import AwaitedUnit, open_unit
@@ -35,11 +36,11 @@ PULLED_MAX = 1_000
 
 
 class Desk:
-    def __init__(self, home: Home, engine: Engine, queues: dict[str, Queue]) -> None:
+    def __init__(self, home: Home, engine: Engine, queues: dict[str, Queue[Any]]) -> None:
         self._home = home
         self.engine = engine
         self._declared = queues
-        self._known: dict[str, Queue] = {}
+        self._known: dict[str, Queue[Any]] = {}
 
     # -- in -----------------------------------------------------------------------------------------------
 
@@ -48,9 +49,9 @@ class Desk:
     ) -> Pushed:
         """Sends all of them in one commit, or none."""
         target = await self._queue(queue)
-        drafts = [self._draft(target, parcel, index) for index, parcel in enumerate(parcels)]
+        messages = [self._outgoing(target, parcel, index) for index, parcel in enumerate(parcels)]
         async with open_unit(self.engine, None) as unit:
-            ids = target.send_batch(drafts, delay=delay_seconds or 0.0)
+            ids = target.send_batch(messages, delay=delay_seconds or 0.0)
             unit.sends = [each._replace(source=source) for each in unit.sends]
             if source == "cli":
                 record(unit, audit(self.engine, "queues send", "queue", queue, ids=ids))
@@ -58,7 +59,7 @@ class Desk:
         duplicates = 0 if unit.also is None else len(unit.also.duplicates)
         return Pushed(ids, duplicates)
 
-    def _draft(self, queue: Queue, parcel: Parcel, index: int) -> Draft:
+    def _outgoing(self, queue: Queue[Any], parcel: Parcel, index: int) -> Outgoing[Any]:
         """The payload a parcel holds: an envelope's, or its body itself where the queue leaves no doubt about its type."""
         if parcel.content_type not in CONTENT_TYPES:
             raise BadMessage(
@@ -67,14 +68,14 @@ class Desk:
             )
         payload, id, correlation = parcel.body, parcel.id, None
         if parcel.content_type == "v8":
-            payload = Tagged(parcel.body)
+            payload = Typed(parcel.body)
         elif parcel.content_type in ("text", "bytes") and not isinstance(payload, str | bytes):
             raise self._refused(queue, index, f"needs {parcel.content_type} where that is declared")
         elif parcel.content_type == "json":
             payload, id, correlation = self._payload(queue, parcel, index)
         elif queue.accepts is not None and parcel.content_type not in queue.accepts:
             raise self._refused(queue, index, f"takes no {parcel.content_type}")
-        return Draft(
+        return Outgoing(
             payload=payload,
             delay=parcel.delay_seconds,
             priority=parcel.priority,
@@ -83,7 +84,7 @@ class Desk:
             correlation=correlation,
         )
 
-    def _payload(self, queue: Queue, parcel: Parcel, index: int) -> tuple[object, str | None, str | None]:
+    def _payload(self, queue: Queue[Any], parcel: Parcel, index: int) -> tuple[object, str | None, str | None]:
         body, id, named, correlation = parcel.body, parcel.id, None, None
         if isinstance(body, dict) and "type" in body and "payload" in body:
             named, id, correlation = body["type"], id or body.get("event_id"), body.get("correlation_id")
@@ -104,7 +105,7 @@ class Desk:
         except msgspec.ValidationError as error:
             raise BadMessage(f"messages[{index}].body is no {named}: {error}. Nothing was sent.", type=named) from error
 
-    def _refused(self, queue: Queue, index: int, why: str) -> BadMessage:
+    def _refused(self, queue: Queue[Any], index: int, why: str) -> BadMessage:
         return BadMessage(
             f"messages[{index}]: queue {queue.name!r} {why}; it accepts {', '.join(queue.accepts or ['anything'])}. Nothing "
             "was sent.",
@@ -165,7 +166,7 @@ class Desk:
                 acked, retried = acked + (wanted[text] is None), retried + (wanted[text] is not None)
         return Acked(acked, retried, warnings)
 
-    def _put(self, queue: Queue, delivery: Delivery, outcome: object) -> AwaitedUnit:
+    def _put(self, queue: Queue[Any], delivery: Delivery, outcome: object) -> AwaitedUnit:
         unit = AwaitedUnit(self.engine, delivery, f"{queue.name}:pull", "")
         unit.closed = True
         retry = queue.settings.retry
@@ -234,7 +235,7 @@ class Desk:
 
     # -- queues by name ---------------------------------------------------------------------------------------
 
-    async def _queue(self, name: str) -> Queue:
+    async def _queue(self, name: str) -> Queue[Any]:
         if name in self._declared:
             return self._declared[name]
         if name not in self._known:
@@ -242,7 +243,7 @@ class Desk:
             if name not in known:
                 there = sorted({*self._declared, *known})
                 raise NoSuchQueue(no_such_queue(name, there), queue=name)
-            self._known[name] = Queue(self._home, QueueSettings(name, retry=self._home.limits.retry), None)
+            self._known[name] = Queue(self._home, QueueSettings(name, retry=self._home.limits.retry))
         return self._known[name]
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.model.envelope import Event
 from penstock.model.errors import BadMessage, NoSuchLetter, TooLarge
 from penstock.model.message import REPAIRED
-from penstock.model.presets import preset
+from penstock.model.presets import preset_of
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
-from penstock.queues.queue import Home, Queue
+from penstock.queues.queue import Queue
+from penstock.queues.sender import Home
 
 if TYPE_CHECKING:
     from penstock.queues.letters import DeadLetter, DeadLetters
@@ -27,14 +28,14 @@ class Died(Event, type="message.died"):
     letter: int
 
 
-def dead_letter_queue(home: Home, queue: Queue, letters: DeadLetters) -> Queue:
+def dead_letter_queue(home: Home, queue: Queue[Any], letters: DeadLetters) -> Queue[Died]:
     """The queue that tells of the deaths in another, with its handler."""
-    usual = preset("dead-letters")
+    usual = preset_of("dead-letters")
     retry = Retry(RETRIES, home.limits.retry_first_seconds, home.limits.retry_longest_seconds)
-    settings = QueueSettings(f"{queue.name}-dlq", parallel=usual.parallel, retry=retry, accepts=("message.died",))
-    dlq = Queue(home, settings, [Died])
+    settings = QueueSettings(f"{queue.name}-dlq", parallel=usual.parallel, retry=retry)
+    dlq = Queue[Died](home, settings, Died)
 
-    @dlq.on(Died, name="dead")
+    @dlq.handler(name="dead")
     async def dead(died: Died) -> object:
         try:
             letter = await letters.get(died.letter)
@@ -47,7 +48,7 @@ def dead_letter_queue(home: Home, queue: Queue, letters: DeadLetters) -> Queue:
     return dlq
 
 
-async def _is_mended(queue: Queue, letter: DeadLetter, letters: DeadLetters) -> bool:
+async def _is_mended(queue: Queue[Any], letter: DeadLetter, letters: DeadLetters) -> bool:
     if queue.repairer is None or letter.flags & REPAIRED:
         return False
     mended = await queue.repairer(letter)

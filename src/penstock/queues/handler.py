@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from penstock.model.envelope import decoder
 from penstock.model.errors import BadApp
 from penstock.model.stack import function_place
 
+if TYPE_CHECKING:
+    from penstock.queues.message import Message
+
 HandlerFunction = Callable[..., Awaitable[object]]
+R = TypeVar("R")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Part_co = TypeVar("Part_co", covariant=True)
+Of = Callable[[T], Coroutine[Any, Any, R]]  # a handler of payloads of type T
+OfBoth = Callable[[T, "Message[T]"], Coroutine[Any, Any, R]]  # one that also takes the message
+
+
+class Registration(Protocol[T]):
+    """What `queue.handler(OrderPaid)` returns: a decorator of handlers of that type."""
+
+    @overload
+    def __call__(self, function: Of[T, R], /) -> Of[T, R]: ...
+    @overload
+    def __call__(self, function: OfBoth[T, R], /) -> OfBoth[T, R]: ...
+
+
+class OneOf(Protocol[Part_co, T_co]):
+    """A class of type `Part_co` that is also one of the types `T_co`: what makes both overloads true."""
+
+    @overload
+    def __call__(self, *_: Any, **__: Any) -> Part_co: ...
+    @overload
+    def __call__(self, *_: Any, **__: Any) -> T_co: ...  # type: ignore[overload-cannot-match]
 
 
 class Handler:
@@ -19,7 +46,7 @@ class Handler:
 
     __slots__ = ("decode", "function", "name", "payload_class", "takes_message", "task")
 
-    def __init__(self, queue: str, payload_class: type, function: HandlerFunction, name: str | None = None) -> None:
+    def __init__(self, queue: str, payload_class: Any, function: HandlerFunction, name: str | None = None) -> None:
         parameters = positional(function, queue)
         if not 1 <= parameters <= 2:
             raise BadApp(

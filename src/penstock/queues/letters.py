@@ -145,7 +145,7 @@ class Group(msgspec.Struct, frozen=True):
     examples: list[str]
 
 
-class Which(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DeadLetterFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which dead letters: what is None does not matter. `text` is looked for in errors and bodies."""
 
     queue: str | None = None
@@ -166,7 +166,10 @@ class Which(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return named | moments | {"resolved": int(resolved), "most": max(0, min(most, LISTED_MAX))}
 
 
-def picking(which: Which, limit: int, *, replays_under: int = FOREVER) -> tuple[str, dict[str, Any]]:
+Letters = DeadLetterFilter | Sequence[int] | int  # a description, numbers, or one number
+
+
+def picking(which: DeadLetterFilter, limit: int, *, replays_under: int = FOREVER) -> tuple[str, dict[str, Any]]:
     """The query for the oldest letters that are meant and that nobody has dealt with, and what is bound in it."""
     bound = which.bound(most=limit) | {"replays_under": replays_under}
     return (PICK if bound["queue"] is None else PICK_OF_QUEUE), bound
@@ -189,17 +192,17 @@ class CanaryDied(PenstockError):
 
 
 class DeadLetters:
-    def __init__(self, opened: Callable[[], Awaitable[Engine]], queues: dict[str, Queue]) -> None:
+    def __init__(self, opened: Callable[[], Awaitable[Engine]], queues: dict[str, Queue[Any]]) -> None:
         self._opened = opened
         self._queues = queues
 
     # -- looking ----------------------------------------------------------------------------------------
 
     async def list(
-        self, which: Which | None = None, *, limit: int = 100, resolved: bool = False
+        self, which: DeadLetterFilter | None = None, *, limit: int = 100, resolved: bool = False
     ) -> Sequence[DeadLetter]:
         """Oldest first; those that were dealt with only if asked for."""
-        bound = (which or Which()).bound(resolved=resolved, most=limit)
+        bound = (which or DeadLetterFilter()).bound(resolved=resolved, most=limit)
         listed = LIST if resolved or bound["queue"] is None else LIST_OF_QUEUE
         engine = await self._opened()
         return [letter_of(row) for row in (await engine.read("", listed, bound, rows_max=LISTED_MAX)).values]
@@ -215,11 +218,11 @@ class DeadLetters:
             raise NoSuchLetter(f"There is no dead letter {letter}. `penstock dead list` shows those there are.")
         return letter_of(rows.values[0])
 
-    async def groups(self, which: Which | None = None) -> Sequence[Group]:
+    async def groups(self, which: DeadLetterFilter | None = None) -> Sequence[Group]:
         """Return how many died of each cause, the most frequent first. Messages that differ only in numbers and quoted values
         are one cause; the most frequent of them are its examples."""
         engine = await self._opened()
-        found = await engine.read("", GROUPS, (which or Which()).bound(), rows_max=LISTED_MAX)
+        found = await engine.read("", GROUPS, (which or DeadLetterFilter()).bound(), rows_max=LISTED_MAX)
         causes: dict[tuple[Any, Any, Any, Any, Any], list[tuple[Any, ...]]] = {}
         for queue, type, reason, error_class, message, *counted in found.values:
             cause = queue, type, reason, error_class, message and normalised(message)
@@ -249,7 +252,7 @@ class DeadLetters:
 
     async def replay(
         self,
-        which: Which | Sequence[int] | int,
+        which: Letters,
         *,
         limit: int = REPLAY_LIMIT,
         rate: float | None = None,
@@ -304,15 +307,15 @@ class DeadLetters:
                 letter=again.id,
             )
 
-    async def discard(self, which: Which | Sequence[int] | int, reason: str, *, limit: int = LISTED_MAX) -> int:
+    async def discard(self, which: Letters, reason: str, *, limit: int = LISTED_MAX) -> int:
         """Deals with letters by leaving them dead, and says how many. They are never replayed."""
         return await self._resolve(which, "discarded", reason, limit)
 
-    async def mark_fixed(self, which: Which | Sequence[int] | int, note: str, *, limit: int = LISTED_MAX) -> int:
+    async def mark_fixed(self, which: Letters, note: str, *, limit: int = LISTED_MAX) -> int:
         """Somebody did by hand what they were for."""
         return await self._resolve(which, "fixed", note, limit)
 
-    async def _resolve(self, which: Which | Sequence[int] | int, resolution: str, note: str, limit: int) -> int:
+    async def _resolve(self, which: Letters, resolution: str, note: str, limit: int) -> int:
         if not note.strip():
             raise BadMessage("Say why: a dead letter is dealt with for a reason that somebody may want to read.")
         wanted = [Resolve(each.id, resolution, note) for each in await self._chosen(which, limit)]
@@ -348,12 +351,10 @@ class DeadLetters:
         replay = Replay(letter.id, engine.clock.now(), "fixed", self._checked(engine, letter, payload), flags)
         joined_letters(engine.app).append(replay)
 
-    async def _chosen(
-        self, which: Which | Sequence[int] | int, limit: int, *, replays_under: int = FOREVER
-    ) -> Sequence[_Picked]:
+    async def _chosen(self, which: Letters, limit: int, *, replays_under: int = FOREVER) -> Sequence[_Picked]:
         """Numbers that somebody gave are all meant; a description takes the oldest that fit it, `limit` at most."""
         engine = await self._opened()
-        if isinstance(which, Which):
+        if isinstance(which, DeadLetterFilter):
             pick, bound = picking(which, limit, replays_under=replays_under)
             rows = await engine.read("", pick, bound, rows_max=LISTED_MAX)
             return [_Picked(*row) for row in rows.values]

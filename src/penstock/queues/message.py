@@ -6,14 +6,15 @@ import builtins
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.model.errors import PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
 from penstock.model.outcome import Again, Dead, Discard, Later, Retried
-from penstock.model.times import from_micros
+from penstock.model.times import Span, from_micros
 
+T_co = TypeVar("T_co", covariant=True)
 ACK = object()
 Word = object  # ACK, Retried, Later or Discard; the first word about a message stands
 
@@ -32,15 +33,15 @@ def worded(word: Word | None, outcome: object, *, held_nothing: bool) -> object:
 class Home(Protocol):
     """Where `async with message:` gets its unit of work."""
 
-    def own_unit(self, message: Message) -> AbstractAsyncContextManager[None]: ...
+    def own_unit(self, message: Message[Any]) -> AbstractAsyncContextManager[None]: ...
 
 
-class Message:
+class Message(Generic[T_co]):
     """For handlers that take it as a second parameter, and for those that take a batch."""
 
     __slots__ = ("_block", "_home", "body", "delivery", "word")
 
-    def __init__(self, delivery: Delivery, body: Any, home: Home | None = None) -> None:
+    def __init__(self, delivery: Delivery, body: T_co, home: Home | None = None) -> None:
         self.delivery = delivery
         self.body = body
         self.word: Word | None = None
@@ -109,11 +110,11 @@ class Message:
         """It is done, whatever happens to the others of its batch."""
         self._say(ACK)
 
-    def retry(self, delay: float | None = None) -> None:
+    def retry(self, delay: Span | None = None) -> None:
         """Deliver it again, after so many seconds or the queue's back-off. This costs an attempt."""
         self._say(Retried(delay))
 
-    def later(self, seconds: float) -> None:
+    def later(self, seconds: Span) -> None:
         """Deliver it again after so many seconds. This costs no attempt."""
         self._say(Later(seconds))
 
@@ -127,7 +128,7 @@ class Message:
 
     # -- its own unit of work inside a batch --------------------------------------------------------------
 
-    async def __aenter__(self) -> Message:
+    async def __aenter__(self) -> Message[T_co]:
         if self._home is None:
             raise PenstockError(
                 "`async with message:` is for batch handlers; here the handler's unit is the message's."

@@ -4,37 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from datetime import timedelta
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from penstock.model.errors import BadMessage
 from penstock.model.message import PRIORITY_NORMAL
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """One message of a batch: `Draft(payload=..., delay=60)`. What is None is left to the batch."""
+class Outgoing(Generic[T_co]):
+    """One message of a batch: `Outgoing(payload=..., delay=60)`. What is None is left to the batch."""
 
-    payload: object
-    delay: float | None = None
+    payload: T_co
+    delay: float | timedelta | None = None
     priority: int = PRIORITY_NORMAL
     id: str | None = None
     unique: str | None = None
     correlation: str | None = None
 
 
-def drafted(item: object) -> Draft:
-    return item if isinstance(item, Draft) else Draft(payload=item)
+def as_outgoing(item: T | Outgoing[T]) -> Outgoing[T]:
+    return item if isinstance(item, Outgoing) else Outgoing(payload=item)
 
 
-def staggered(items: Iterable[object], *, every: float, delay: float = 0.0, group: int = 1) -> Iterator[Draft]:
-    """Delays that grow by `every` seconds after each `group` of messages: 0, 60, 120 ... A draft's own delay wins."""
+def staggered(
+    items: Iterable[T | Outgoing[T]], *, every: float, delay: float = 0.0, group: int = 1
+) -> Iterator[Outgoing[T]]:
+    """Delays that grow by `every` seconds after each `group` of messages: 0, 60, 120 ... A message's own delay wins."""
     if group < 1 or every < 0:
         raise BadMessage(f"Messages cannot be spread {group} at a time every {every} s.", group=group, every=every)
     for index, item in enumerate(items):
-        draft = drafted(item)
-        yield draft if draft.delay is not None else replace(draft, delay=delay + index // group * every)
+        message = as_outgoing(item)
+        yield message if message.delay is not None else replace(message, delay=delay + index // group * every)
 
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.contracts.running import CURRENT
 from penstock.contracts.workers import HandlerRow
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 ELSEWHERE_SECONDS = 5.0  # what this worker does not know waits so long for one that does
 
 
-class WallLimit(PenstockError):
-    """The handler ran past its queue's wall limit and was cancelled. Raise `wall=`, or split the work."""
+class HandlerTimeout(PenstockError):
+    """The handler ran past its queue's timeout and was cancelled. Raise `timeout=`, or split the work."""
 
 
-class CpuLimit(PenstockError):
-    """The handler held the processor for longer than its queue allows and was cancelled. Raise `cpu=`, or split the work."""
+class CpuTimeout(PenstockError):
+    """The handler held the processor past its queue's limit and was cancelled. Raise `cpu_timeout=`, or split the work."""
 
 
 class Runner:
-    def __init__(self, worker: Worker, engine: Engine, queue: Queue, slots: SlotPool, settler: Settler) -> None:
+    def __init__(self, worker: Worker, engine: Engine, queue: Queue[Any], slots: SlotPool, settler: Settler) -> None:
         self._worker = worker
         self._engine = engine
         self._queue = queue
         self._handlers = queue.handlers
-        self._cpu_seconds = queue.settings.cpu_seconds
-        self._wall_seconds = queue.settings.wall_seconds
+        self._cpu_seconds = queue.settings.cpu_timeout_seconds
+        self._wall_seconds = queue.settings.timeout_seconds
         self._slots = slots
         self._settler = settler
         self._cells = worker.cells
@@ -119,7 +119,7 @@ class Runner:
             outcome = self.cancelled(slot)
         except Exception as error:
             outcome = error
-        if slot.overdue and slot.task is not None and not isinstance(outcome, WallLimit | CpuLimit):
+        if slot.overdue and slot.task is not None and not isinstance(outcome, HandlerTimeout | CpuTimeout):
             slot.task.uncancel()  # it finished in spite of being cancelled
         return outcome
 
@@ -162,8 +162,8 @@ class Runner:
         assert task is not None
         if slot.overdue:
             task.uncancel()
-            held = slot.overdue == "cpu"
-            limit, seconds = (CpuLimit, self._cpu_seconds) if held else (WallLimit, self._wall_seconds)
+            held = slot.overdue == "cpu_timeout"
+            limit, seconds = (CpuTimeout, self._cpu_seconds) if held else (HandlerTimeout, self._wall_seconds)
             passed = f"{seconds:g} s of queue {self._queue.name!r} and was cancelled"
             return limit(f"The handler ran past the {passed}. Raise `{slot.overdue}=`, or split the work.")
         if self._worker.stopping:

@@ -188,7 +188,7 @@ def _is_outside(thing: Any) -> bool:
     """Whether it is a library for going out, a client of one, or what makes our own."""
     if thing is UNKNOWN or isinstance(thing, str | int | float | bytes | None):
         return False
-    if getattr(thing, "__qualname__", "") == "App.http":
+    if getattr(thing, "__qualname__", "") == "Outside.http":
         return True
     named = thing if isinstance(thing, type | FunctionType | MethodType) else type(thing)
     module = str(getattr(thing, "__name__", "")) if type(thing).__name__ == "module" else str(named.__module__)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
+from penstock.model.envelope import CONTENT_TYPES
 from penstock.model.queue import is_internal
 from penstock.readiness.lints import Finding, Written, written
 
@@ -17,11 +18,11 @@ class Looked(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def accepts(self) -> Mapping[str, type] | None: ...
+    def accepts(self) -> Mapping[str, Any] | None: ...
     @property
     def handlers(self) -> Mapping[str, object]: ...
     @property
-    def batch_handler(self) -> object | None: ...
+    def batches(self) -> object | None: ...
     @property
     def dead_handler(self) -> object | None: ...
 
@@ -34,15 +35,18 @@ def loose_ends(queues: Iterable[Looked], modules: Iterable[ModuleType], *, alert
     for queue in filter(lambda queue: not is_internal(queue.name), queues):
         place = _place(queue.name, sources)
         for name, cls in (queue.accepts or {}).items():
-            if queue.batch_handler is None and name not in queue.handlers:
+            if queue.batches is None and name not in queue.handlers:
                 told = f"Queue {queue.name!r} takes {name!r}, and nobody handles it."
-                yield Finding(*place, told, f"Write `@queue.on({cls.__name__})`, or take it out of `accepts`.")
-            if cls not in made:
+                yield Finding(
+                    *place, told, f"Write `@queue.handler({cls.__name__})`, or remove it from the queue's types."
+                )
+            if cls not in made and name not in CONTENT_TYPES:
                 told = f"Queue {queue.name!r} takes {name!r}, and no code of the app sends one."
-                yield Finding(*place, told, f"Send a {cls.__name__}, or take it out of `accepts`.")
+                yield Finding(*place, told, f"Send a {cls.__name__}, or remove it from the queue's types.")
     for queue in () if alerted else unwatched(queues):
         told = f"The dead-letter queue {queue.name + '-dlq'!r} has no consumer: no alert follows when a message dies."
-        yield Finding(*_place(queue.name, sources), told, "Write `@queue.on_dead`, or `@app.on_alert` for all queues.")
+        way_out = "Write `@queue.dead_letter_handler`, or `@app.on_alert` for all queues."
+        yield Finding(*_place(queue.name, sources), told, way_out)
 
 
 def unwatched(queues: Iterable[Looked]) -> list[Looked]:

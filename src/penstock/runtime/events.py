@@ -276,7 +276,7 @@ class HandlerOverran(EngineEvent, name="handler.overran", level="warning"):
     handler: str
     seconds: float
     limit_seconds: float
-    advice: str = "Run blocking code with ps.in_thread, or raise the queue's wall=."
+    advice: str = "Run blocking code with ps.in_thread, or raise the queue's timeout=."
 
 
 class QueuesRedeclared(EngineEvent, name="queues.redeclared", level="warning"):

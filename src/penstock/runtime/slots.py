@@ -59,7 +59,7 @@ class Slot:
         self.at = running.HEADER_CELLS + number * running.SLOT_CELLS
         self.task: asyncio.Task[Any] | None = None
         self.started = 0.0
-        self.overdue = ""  # which limit it passed, "wall" or "cpu", and was cancelled for
+        self.overdue = ""  # which limit it passed, "timeout" or "cpu_timeout", and was cancelled for
         self.unit: Unit | None = None
         self.members: list[int] = []  # the numbers that hold the further rows of a batch
         self.message: Any = None  # where a handler may have said something about its message
@@ -69,12 +69,12 @@ class Slot:
 class SlotPool:
     """The slots of one queue. One timer watches the wall limit of all of them."""
 
-    def __init__(self, numbers: SlotNumbers, cells: memoryview, parallel: int, wall_seconds: float) -> None:
+    def __init__(self, numbers: SlotNumbers, cells: memoryview, parallel: int, timeout_seconds: float) -> None:
         self._numbers = numbers
         self._cells = cells
         self.parallel = parallel  # how many may be taken
-        self._wall = wall_seconds
-        self._wall_micros = int(wall_seconds * 1_000_000)
+        self._wall = timeout_seconds
+        self._wall_micros = int(timeout_seconds * 1_000_000)
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, Slot] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -154,7 +154,7 @@ class SlotPool:
             ends = slot.started + self._wall
             if ends <= now + 0.001:
                 if not slot.overdue and slot.task is not None:
-                    slot.overdue = "wall"
+                    slot.overdue = "timeout"
                     slot.task.cancel()
             elif earliest is None or ends < earliest:
                 earliest = ends
@@ -269,6 +269,6 @@ class Metered:
         self._left -= thread_time() - began
         slot = self._slot
         if self._left < 0 and not slot.overdue and slot.task is not None:
-            slot.overdue = "cpu"
+            slot.overdue = "cpu_timeout"
             slot.task.cancel()
         return awaited

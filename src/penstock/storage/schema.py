@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.model.errors import SchemaTooNew, SchemaTooOld
 
-VERSION = 5
+VERSION = 6
 OLDEST_READ = 1
 
 

@@ -14,23 +14,23 @@ limit 10000;
 -- A write only if something differs: most processes find everything as they left it.
 -- name: register_queue
 insert into penstock_queues (
-  name, retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max, batch, wait_seconds,
+  name, retries, retry_first_seconds, retry_longest_seconds, timeout_seconds, crashes_max, batch, batch_wait_seconds,
   parallel, rate, messages_max, bytes_max, per_second_max, retention_seconds, dead_retention_seconds, accepts,
   watched
 )
 values (
-  :name, :retries, :retry_first_seconds, :retry_longest_seconds, :wall_seconds, :crashes_max, :batch,
-  :wait_seconds, :parallel, :rate, :messages_max, :bytes_max, :per_second_max, :retention_seconds,
+  :name, :retries, :retry_first_seconds, :retry_longest_seconds, :timeout_seconds, :crashes_max, :batch,
+  :batch_wait_seconds, :parallel, :rate, :messages_max, :bytes_max, :per_second_max, :retention_seconds,
   :dead_retention_seconds, :accepts, :watched
 )
 on conflict (name) do update
 set retries = excluded.retries,
   retry_first_seconds = excluded.retry_first_seconds,
   retry_longest_seconds = excluded.retry_longest_seconds,
-  wall_seconds = excluded.wall_seconds,
+  timeout_seconds = excluded.timeout_seconds,
   crashes_max = excluded.crashes_max,
   batch = excluded.batch,
-  wait_seconds = excluded.wait_seconds,
+  batch_wait_seconds = excluded.batch_wait_seconds,
   parallel = excluded.parallel,
   rate = excluded.rate,
   next_start = case when penstock_queues.rate is not distinct from excluded.rate then penstock_queues.next_start else 0 end,
@@ -43,13 +43,13 @@ set retries = excluded.retries,
   watched = excluded.watched
 where (
   penstock_queues.retries, penstock_queues.retry_first_seconds, penstock_queues.retry_longest_seconds,
-  penstock_queues.wall_seconds, penstock_queues.crashes_max, penstock_queues.batch, penstock_queues.wait_seconds,
+  penstock_queues.timeout_seconds, penstock_queues.crashes_max, penstock_queues.batch, penstock_queues.batch_wait_seconds,
   penstock_queues.parallel, penstock_queues.rate, penstock_queues.messages_max, penstock_queues.bytes_max,
   penstock_queues.per_second_max, penstock_queues.retention_seconds, penstock_queues.dead_retention_seconds,
   penstock_queues.accepts, penstock_queues.watched
 ) is distinct from (
-  excluded.retries, excluded.retry_first_seconds, excluded.retry_longest_seconds, excluded.wall_seconds,
-  excluded.crashes_max, excluded.batch, excluded.wait_seconds, excluded.parallel, excluded.rate,
+  excluded.retries, excluded.retry_first_seconds, excluded.retry_longest_seconds, excluded.timeout_seconds,
+  excluded.crashes_max, excluded.batch, excluded.batch_wait_seconds, excluded.parallel, excluded.rate,
   excluded.messages_max, excluded.bytes_max, excluded.per_second_max, excluded.retention_seconds,
   excluded.dead_retention_seconds, excluded.accepts, excluded.watched
 );
@@ -73,7 +73,7 @@ delete from penstock_handlers
 where worker = :worker;
 
 -- name: declared_queues
-select name, retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max, batch, wait_seconds,
+select name, retries, retry_first_seconds, retry_longest_seconds, timeout_seconds, crashes_max, batch, batch_wait_seconds,
   parallel, rate, messages_max, bytes_max, per_second_max, retention_seconds, dead_retention_seconds
 from penstock_queues;
 

@@ -38,28 +38,28 @@ class Recorder:
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
-        self._before: dict[Queue, tuple[dict[str, tuple[Handler, ...]], BatchHandler | None]] = {}
+        self._before: dict[Queue[Any], tuple[dict[str, tuple[Handler, ...]], BatchHandler | None]] = {}
         self.delivered: dict[str, list[Attempt]] = {}
 
-    def watch(self, queue: Queue) -> None:
+    def watch(self, queue: Queue[Any]) -> None:
         handlers, batch_handler = self._remember(queue)
         for type_, several in handlers.items():
             queue.handlers[type_] = tuple(
                 self._recorded(queue, each.payload_class, each.function, each) for each in several
             )
         if batch_handler is not None:
-            queue.batch_handler = self._recorded_batch(queue, batch_handler)
+            queue.batches = self._recorded_batch(queue, batch_handler)
 
-    def _remember(self, queue: Queue) -> tuple[dict[str, tuple[Handler, ...]], BatchHandler | None]:
-        return self._before.setdefault(queue, (dict(queue.handlers), queue.batch_handler))
+    def _remember(self, queue: Queue[Any]) -> tuple[dict[str, tuple[Handler, ...]], BatchHandler | None]:
+        return self._before.setdefault(queue, (dict(queue.handlers), queue.batches))
 
-    def answer(self, queue: Queue, answers: Answers) -> None:
+    def answer(self, queue: Queue[Any], answers: Answers) -> None:
         """Every type that the queue accepts is handled by giving the next answer."""
         self._remember(queue)
         handled = {type_: several[0].payload_class for type_, several in queue.handlers.items()}
         accepted = handled | (queue.accepts or {})
         if not accepted:
-            raise BadApp(f"Queue {queue.name!r} has neither `accepts=` nor a handler, so nothing can answer on it.")
+            raise BadApp(f"Queue {queue.name!r} has neither a type nor a handler, so nothing can answer on it.")
 
         async def answering(_payload: object) -> object:
             answer = answers.popleft() if answers else None
@@ -75,26 +75,26 @@ class Recorder:
         for queue, (handlers, batch_handler) in self._before.items():
             queue.handlers.clear()
             queue.handlers.update(handlers)
-            queue.batch_handler = batch_handler
+            queue.batches = batch_handler
         self._before.clear()
 
     def _recorded(
-        self, queue: Queue, payload_class: type, function: Callable[..., Awaitable[object]], like: Handler | None
+        self, queue: Queue[Any], payload_class: Any, function: Callable[..., Awaitable[object]], like: Handler | None
     ) -> Handler:
         takes_message = like is not None and like.takes_message
         delivered = self.delivered.setdefault(queue.name, [])
 
-        async def recorded(payload: Any, message: Message) -> object:
+        async def recorded(payload: Any, message: Message[Any]) -> object:
             delivered.append(Attempt(message.attempt, payload, message.id, from_micros(self._now())))
             return await (function(payload, message) if takes_message else function(payload))
 
         name = getattr(function, "__name__", "handler") if like is None else like.name
         return Handler(queue.name, payload_class, recorded, name)
 
-    def _recorded_batch(self, queue: Queue, like: BatchHandler) -> BatchHandler:
+    def _recorded_batch(self, queue: Queue[Any], like: BatchHandler) -> BatchHandler:
         delivered = self.delivered.setdefault(queue.name, [])
 
-        async def recorded(batch: Batch) -> object:
+        async def recorded(batch: Batch[Any]) -> object:
             at = from_micros(self._now())
             delivered.extend(Attempt(each.attempt, each.body, each.id, at) for each in batch)
             return await like.function(batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from penstock.queues.letters import LIST_OF_QUEUE, DeadLetter, Which, letter_of
+from penstock.queues.letters import LIST_OF_QUEUE, DeadLetter, DeadLetterFilter, letter_of
 from penstock.runtime.engine import Engine
 from penstock.storage.statements import load
 
@@ -41,7 +41,7 @@ async def counts_of(engine: Engine, queue: str) -> Counts:
 
 
 async def dead_letters(engine: Engine, queue: str) -> list[DeadLetter]:
-    found = await engine.read("", LIST_OF_QUEUE, Which(queue=queue).bound(most=ROWS_MAX), rows_max=ROWS_MAX)
+    found = await engine.read("", LIST_OF_QUEUE, DeadLetterFilter(queue=queue).bound(most=ROWS_MAX), rows_max=ROWS_MAX)
     return [letter_of(row) for row in found.values]
 
 

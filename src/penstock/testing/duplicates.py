@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from penstock.model.errors import BadApp
 from penstock.queues.queue import Queue
 from penstock.testing.harness import TestApp
 
+T = TypeVar("T")
 Effects = Callable[[], Awaitable[int]]
 
 
@@ -16,7 +18,7 @@ class NotIdempotent(AssertionError):
 
 
 async def deliver_twice(
-    shop: TestApp, queue: Queue, payload: object, *, effects: Effects, expected: int = 1, id: str | None = None
+    shop: TestApp, queue: Queue[T], payload: T, *, effects: Effects, expected: int = 1, id: str | None = None
 ) -> None:
     """Sends one message under one id twice over, and lets its handler run twice; raises if the effects differ.
 

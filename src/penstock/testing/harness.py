@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypedDict, TypeVar, Unpack
 
 import httpx2
 import msgspec
@@ -20,7 +20,7 @@ from penstock.contracts.faults import CRASH_POINTS, NoFaults, known_point
 from penstock.model.errors import BadApp, PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import PRIORITY_NORMAL
-from penstock.model.times import from_micros, in_seconds, to_micros
+from penstock.model.times import Span, from_micros, in_seconds, to_micros
 from penstock.queues.letters import DeadLetter
 from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
@@ -34,7 +34,16 @@ from penstock.testing.unruly import CandidRecorder, Unruly
 
 DRAIN_SECONDS_MAX = 86_400.0  # virtual ones; a handler that is not done by then never will be
 HAIR_SECONDS = 0.2e-6  # past the microsecond asked for: sums of floats may put a timer that is due then a hair later
+T = TypeVar("T")
 __all__ = ["CRASH_POINTS", "Trap"]
+
+
+class More(TypedDict, total=False):
+    """The keywords that `TestApp.send` passes on to `queue.send`."""
+
+    id: str | None
+    unique: str | None
+    correlation: str | None
 
 
 class Trap:
@@ -106,7 +115,7 @@ class TestApp:
         self._duplicated = duplicated
         self._kept_in = folder
         self._named = database
-        self._answering: list[Queue] = []
+        self._answering: list[Queue[Any]] = []
         self._open = False
         self._workers = 0
         self._worker: Process
@@ -225,7 +234,7 @@ class TestApp:
     # -- messages -----------------------------------------------------------------------------------------
 
     async def send(
-        self, queue: Queue, payload: object, *, delay: float = 0.0, priority: int = PRIORITY_NORMAL, **more: str
+        self, queue: Queue[T], payload: T, *, delay: Span = 0.0, priority: int = PRIORITY_NORMAL, **more: Unpack[More]
     ) -> str:
         """Sends one message and returns its id. It is there when this returns; the worker hears of it at `advance`."""
         if self._duplicated:
@@ -246,7 +255,7 @@ class TestApp:
         async with open_unit(self._outside, key) as unit:
             yield unit
 
-    def answering(self, queue: Queue) -> None:
+    def answering(self, queue: Queue[Any]) -> None:
         """Handlers of this queue give the next of `answers`: exceptions are raised, values returned, else None."""
         if self._open and not queue.is_served:
             raise BadApp(f"Nothing serves queue {queue.name!r} yet; call `answering` before the app is entered.")
@@ -254,15 +263,15 @@ class TestApp:
         if self._open:
             self._recorder.answer(queue, self.answers)
 
-    def delivered(self, queue: Queue) -> list[Attempt]:
+    def delivered(self, queue: Queue[Any]) -> list[Attempt]:
         """Every delivery so far, in the order they began."""
         return list(self._recorder.delivered.get(queue.name, ()))
 
-    async def counts(self, queue: Queue) -> Counts:
+    async def counts(self, queue: Queue[Any]) -> Counts:
         """What has become of everything that was ever sent to this queue."""
         return await counts_of(self._outside, queue.name)
 
-    async def dead(self, queue: Queue) -> list[DeadLetter]:
+    async def dead(self, queue: Queue[Any]) -> list[DeadLetter]:
         """The dead letters of a queue."""
         return await dead_letters(self._outside, queue.name)
 

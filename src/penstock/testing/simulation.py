@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import wraps
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
@@ -18,10 +18,11 @@ from penstock.contracts.faults import CRASH_POINTS
 from penstock.data.database import Database
 from penstock.model.limits import Limits
 from penstock.model.message import PRIORITY_NORMAL
+from penstock.model.times import Span
 from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import EngineEvent
-from penstock.testing.harness import TestApp
+from penstock.testing.harness import More, TestApp
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -162,7 +163,7 @@ class Simulation(TestApp):
         self.story.append(f"{asyncio.get_running_loop().time():12.3f}  {text[:TEXT_MAX]}")
 
     async def send(
-        self, queue: Queue, payload: object, *, delay: float = 0.0, priority: int = PRIORITY_NORMAL, **more: str
+        self, queue: Queue[T], payload: T, *, delay: Span = 0.0, priority: int = PRIORITY_NORMAL, **more: Unpack[More]
     ) -> str:
         """Sends one message and returns its id; the story tells of it."""
         id = await super().send(queue, payload, delay=delay, priority=priority, **more)

@@ -61,11 +61,11 @@ class CandidRecorder(Recorder):
     them."""
 
     def _recorded(
-        self, queue: Queue, payload_class: type, function: Callable[..., Awaitable[object]], like: Handler | None
+        self, queue: Queue[Any], payload_class: Any, function: Callable[..., Awaitable[object]], like: Handler | None
     ) -> Handler:
         real = super()._recorded(queue, payload_class, function, like)
 
-        async def told_apart(payload: Any, message: Message) -> object:
+        async def told_apart(payload: Any, message: Message[Any]) -> object:
             if not is_ghost(message.delivery):
                 return await real.function(payload, message)
             if like is None:
@@ -74,10 +74,10 @@ class CandidRecorder(Recorder):
 
         return Handler(queue.name, payload_class, told_apart, real.name)
 
-    def _recorded_batch(self, queue: Queue, like: BatchHandler) -> BatchHandler:
+    def _recorded_batch(self, queue: Queue[Any], like: BatchHandler) -> BatchHandler:
         real = super()._recorded_batch(queue, like)
 
-        async def told_apart(batch: Batch) -> object:
+        async def told_apart(batch: Batch[Any]) -> object:
             """A batch with a ghost in it cannot be saved as a whole, so it does not count as a delivery of the others."""
             haunted = any(is_ghost(each.delivery) for each in batch)
             return await (like.function(batch) if haunted else real.function(batch))

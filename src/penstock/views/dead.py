@@ -14,7 +14,7 @@ from penstock.model.redaction import redacted
 from penstock.model.strict_json import BadJson, parse
 from penstock.model.times import iso_z, to_micros
 from penstock.model.usage import Measure
-from penstock.queues.letters import DeadLetter, DeadLetters, Which
+from penstock.queues.letters import DeadLetter, DeadLetterFilter, DeadLetters
 from penstock.runtime.engine import Engine
 from penstock.views.observer import Observer
 from penstock.views.view import COUNT, EXACT_TIME, PROSE, STATE, TEXT, TIME, Column, Row, View, short
@@ -50,7 +50,7 @@ class _Reading:
         return Rows(columns, [tuple(row) for row in found], Measure(sql, 1, 0, 0, 0, 0, 0.0))
 
 
-async def rows(observer: Observer, which: Which, *, limit: int = 100, resolved: bool = False) -> list[Row]:
+async def rows(observer: Observer, which: DeadLetterFilter, *, limit: int = 100, resolved: bool = False) -> list[Row]:
     """Return letters, oldest first; those that were resolved only if asked for."""
     return [row_of(letter) for letter in await letters(observer).list(which, limit=limit, resolved=resolved)]
 
@@ -83,7 +83,7 @@ def _iso(moment: datetime | None) -> str | None:
     return None if moment is None else iso_z(to_micros(moment))
 
 
-async def groups(observer: Observer, which: Which) -> list[Row]:
+async def groups(observer: Observer, which: DeadLetterFilter) -> list[Row]:
     """Return how many died of each cause, the most frequent first."""
     return [
         {**msgspec.structs.asdict(group), "first_at": _iso(group.first_at), "last_at": _iso(group.last_at)}

@@ -87,8 +87,8 @@ def _queue(queue: Queue) -> Row:
 
 def _handlers(queue: Queue) -> Iterator[Callable[..., Any]]:
     yield from (handler.function for handlers in queue.handlers.values() for handler in handlers)
-    if queue.batch_handler is not None:
-        yield queue.batch_handler.function
+    if queue.batches is not None:
+        yield queue.batches.function
     if queue.dead_handler is not None:
         yield queue.dead_handler
 

@@ -20,9 +20,9 @@ from penstock.views.view import BYTES, COUNT, SPAN, TEXT, Column, Kind, Row, Vie
 WORKERS_MAX = 1_000
 
 QUEUE = """
-select name, paused, retries, retry_first_seconds, retry_longest_seconds, wall_seconds, crashes_max, batch, wait_seconds,
-  parallel, parallel_tuned, rate, rate_tuned, next_start, messages_max, bytes_max, per_second_max, retention_seconds,
-  dead_retention_seconds, accepts, watched
+select name, paused, retries, retry_first_seconds, retry_longest_seconds, timeout_seconds, crashes_max, batch,
+  batch_wait_seconds, parallel, parallel_tuned, rate, rate_tuned, next_start, messages_max, bytes_max, per_second_max,
+  retention_seconds, dead_retention_seconds, accepts, watched
 from penstock_queues
 where name = :name
 """
@@ -52,10 +52,10 @@ class QueueRow(NamedTuple):
     retries: int
     retry_first_seconds: float
     retry_longest_seconds: float
-    wall_seconds: float
+    timeout_seconds: float
     crashes_max: int
     batch: int
-    wait_seconds: float
+    batch_wait_seconds: float
     parallel: int | None
     parallel_tuned: int | None
     rate: float | None
@@ -81,11 +81,11 @@ class QueueRow(NamedTuple):
     @property
     def wait_micros(self) -> int:
         """Return how long a message may wait for its batch to fill."""
-        return int(self.wait_seconds * 1_000_000) if self.batch > 1 else 0
+        return int(self.batch_wait_seconds * 1_000_000) if self.batch > 1 else 0
 
     @property
     def lease_micros(self) -> int:
-        return int((self.wall_seconds + LEASE_SLACK_SECONDS) * 1_000_000)
+        return int((self.timeout_seconds + LEASE_SLACK_SECONDS) * 1_000_000)
 
     def accepted(self) -> list[str] | None:
         """Return the types it takes; None for any."""
@@ -175,7 +175,9 @@ def _retries(row: Row) -> str:
 def _batch(row: Row) -> str | None:
     settings = row["settings"]
     return (
-        f"{settings['batch']:,}, or what waits after {settings['wait_seconds']:g} s" if settings["batch"] > 1 else None
+        f"{settings['batch']:,}, or what waits after {settings['batch_wait_seconds']:g} s"
+        if settings["batch"] > 1
+        else None
     )
 
 
@@ -212,7 +214,7 @@ ONE = (
     ),
     Column("", "rate", TEXT, of=lambda row: _tuned(row, "rate", rate_text)),
     Column("", "retries", TEXT, of=_retries),
-    Column("", "timeout", SPAN, of=lambda row: row["settings"]["wall_seconds"]),
+    Column("", "timeout", SPAN, of=lambda row: row["settings"]["timeout_seconds"]),
     Column("", "batch", TEXT, of=_batch),
     Column("", "messages at most", COUNT, of=lambda row: row["settings"]["messages_max"]),
     Column("", "bytes at most", BYTES, of=lambda row: row["settings"]["bytes_max"]),

@@ -240,7 +240,7 @@ def held(
         )
     if started == NOT_BEGUN:
         return Finding("claimed", f"W{name[1:]} has claimed it and starts it as soon as a slot is free.")
-    limit = "" if queue is None else f" It is cancelled after {queue.wall_seconds:g} s."
+    limit = "" if queue is None else f" It is cancelled after {queue.timeout_seconds:g} s."
     return Finding("running", f"It runs in {name}.{limit}")
 
 

@@ -60,14 +60,14 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     lease_id: str
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RetryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lease_id: str
     delay_seconds: float | None = None
 
 
 class Acknowledging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     acks: list[Ack] = []
-    retries: list[Retry] = []
+    retries: list[RetryRequest] = []
 
 
 class Ref(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

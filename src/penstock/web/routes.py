@@ -95,14 +95,14 @@ class UserRoutes:
     async def _in_time(self, work: Any) -> Any:
         """Await user code within the wall and the processor time of the profile."""
         allowed = self._app.limits.http_invocation
-        seconds, cpu_seconds = allowed.wall_seconds, allowed.cpu_seconds
+        seconds, cpu_seconds = allowed.timeout_seconds, allowed.cpu_timeout_seconds
         slot = Slot(0)
         slot.task = asyncio.current_task()
         try:
             async with asyncio.timeout(seconds) as limit:
                 return await contained(work if cpu_seconds is None else Metered(work, slot, cpu_seconds))  # type: ignore[arg-type]
         except asyncio.CancelledError as error:
-            if slot.overdue != "cpu" or slot.task is None:
+            if slot.overdue != "cpu_timeout" or slot.task is None:
                 raise
             slot.task.uncancel()
             raise TooSlow(f"The answer held the processor for over {cpu_seconds:g} s, and was given up.") from error

@@ -107,14 +107,14 @@ class Executor:
         inputs: Inputs,
         *,
         retry: Retry,
-        wall_seconds: float,
+        timeout_seconds: float,
         kept_seconds: float,
     ) -> None:
         self._name = name
         self._function = function
         self._inputs = inputs
         self._retry = retry
-        self._wall_seconds = wall_seconds
+        self._wall_seconds = timeout_seconds
         self._kept_seconds = kept_seconds
         self._engine: Engine | None = None
         self._histories: Histories

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, TypeVarTuple, overload
 
 import msgspec
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.workflows.slice import Slice
     from penstock.workflows.workflow import Workflow
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -176,7 +177,7 @@ class Run:
             name or signal, SIGNAL, signal, _seconds(timeout), read, expected=expect(signal, type)
         )
 
-    async def child(self, name: str, workflow: Workflow[..., T], *arguments: Any, **named: Any) -> T:
+    async def child(self, name: str, workflow: Workflow[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Runs another workflow and waits for its result. A child ends with its parent; one that fails raises here."""
         record = await self._recorded(name, CHILD) if self._asks_for(name) else None
         if record is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.contracts.runs import Progress, RunChange
 from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
-from penstock.model.retry import Retry
+from penstock.model.retry import Retry, retry_of
 from penstock.model.run import DONE, FAILED, RETRYING, STEP, StepRecord, key_of
 from penstock.model.stack import failure_line, place_of
 from penstock.runtime.events import EngineEvent
@@ -18,7 +18,7 @@ from penstock.runtime.slots import contained
 from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
 from penstock.workflows.inputs import PLAIN, restored, stored
 from penstock.workflows.run import Run, Suspended
-from penstock.workflows.steps import Step, current_step, failed, judged, retry_of
+from penstock.workflows.steps import Step, current_step, failed, judged
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.model.errors import BadApp, BudgetSpent, PenstockError
+from penstock.model.errors import BudgetSpent, PenstockError
 from penstock.model.outcome import Again, describe, settle
 from penstock.model.retry import Retry
 from penstock.model.times import from_micros, to_micros
@@ -64,16 +63,6 @@ def step() -> Step:
     if found is None:
         raise NotInAStep
     return found
-
-
-def retry_of(usual: Retry, retries: int | Retry | None) -> Retry:
-    if retries is None:
-        return usual
-    if isinstance(retries, Retry):
-        return retries
-    if retries < 0:
-        raise BadApp(f"retries={retries!r}: give a number from 0, or a penstock.Retry.", retries=retries)
-    return replace(usual, retries=retries)
 
 
 class Verdict(NamedTuple):

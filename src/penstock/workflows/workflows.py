@@ -6,17 +6,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
 
-from penstock.model.arguments import FromZero, Positive, checked
+from penstock.model.arguments import FromZero, PositiveSpan, checked
 from penstock.model.errors import BadApp, NoSuchRun
 from penstock.model.limits import Limits, near
 from penstock.model.message import PRIORITIES, PRIORITY_NORMAL
 from penstock.model.queue import PARALLEL_AUTOMATIC_MAX, QueueSettings
-from penstock.model.retry import Retry
+from penstock.model.retry import Retry, retry_of
 from penstock.model.run import STATES, check_name, queue_of
+from penstock.model.times import Span, in_seconds
 from penstock.workflows.executing import Begun, Executor
 from penstock.workflows.inputs import Inputs
 from penstock.workflows.run import Run
-from penstock.workflows.steps import RETRY, retry_of
+from penstock.workflows.steps import RETRY
 from penstock.workflows.workflow import Handle, Home, Making, RunState, Workflow, state_of
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ R = TypeVar("R")
 Code = Callable[Concatenate[Run, P], Awaitable[R]]
 
 KEPT_DAYS = 30.0
-WALL_SECONDS = 1_800.0  # of one slice: half of it is for the step that begins last
+TIMEOUT_SECONDS = 1_800.0  # of one slice: half of it is for the step that begins last
 
 
 class Handling(Making, Protocol):
-    def on(self, payload_class: type, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
-    def on_dead(self, function: Any) -> Any: ...
+    def handler(self, payload_type: Any, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
+    def dead_letter_handler(self, function: Any) -> Any: ...
 
 
-MakeQueue = Callable[[QueueSettings, list[type]], Handling]
+MakeQueue = Callable[[QueueSettings, Any], Handling]
 
 
 class WorkflowOptions(TypedDict, total=False):
@@ -46,7 +47,7 @@ class WorkflowOptions(TypedDict, total=False):
     parallel: int | None
     priority: int
     retries: int | Retry | None
-    wall: float
+    timeout: Span
     keep_days: float
 
 
@@ -60,26 +61,16 @@ class Workflows:
     @checked
     def add(
         self,
-        function: Any = None,
+        function: Any,
         *,
         name: str | None = None,
         parallel: int | None = None,
         priority: int = PRIORITY_NORMAL,
         retries: int | Retry | None = None,
-        wall: Positive = WALL_SECONDS,
+        timeout: PositiveSpan = TIMEOUT_SECONDS,
         keep_days: FromZero = KEPT_DAYS,
     ) -> Any:
         """Register a workflow, as `App.workflow` describes it."""
-        if function is None:
-            return partial(
-                self.add,
-                name=name,
-                parallel=parallel,
-                priority=priority,
-                retries=retries,
-                wall=wall,
-                keep_days=keep_days,
-            )
         name = check_name(name or function.__name__, "a workflow")
         if name in self._known:
             raise BadApp(f"There are two workflows called {name!r}. Give one of them another `name=`.", name=name)
@@ -93,22 +84,21 @@ class Workflows:
             parallel=parallel,
             parallel_max=min(self._limits.concurrency_max, PARALLEL_AUTOMATIC_MAX),
             retry=self._limits.retry,
-            wall_seconds=wall,
-            accepts=("workflow.run",),
+            timeout_seconds=in_seconds(timeout),
         )
         inputs = Inputs(name, function)
-        queue = self._make_queue(settings, [Begun])
+        queue = self._make_queue(settings, Begun)
         kept = keep_days * 86_400.0
         executor = Executor(
             name,
             function,
             inputs,
             retry=retry_of(RETRY, retries),
-            wall_seconds=settings.wall_seconds,
+            timeout_seconds=settings.timeout_seconds,
             kept_seconds=kept,
         )
-        queue.on(Begun, name=name)(executor.run)
-        queue.on_dead(executor.died)
+        queue.handler(Begun, name=name)(executor.run)
+        queue.dead_letter_handler(executor.died)
         workflow: Workflow[..., Any] = Workflow(
             self._home, name, function, inputs, queue, priority=priority, kept_seconds=kept
         )

@@ -65,9 +65,9 @@ class PortfolioWanted(ps.Command, type="portfolio.wanted"):
 
 events = app.queue(
     "pipeline-events",
-    accepts=[AppEnriched, RankingsUpdated, ClustersReady, FragmentationDone, DesignDone],
+    AppEnriched | RankingsUpdated | ClustersReady | FragmentationDone | DesignDone,
     batch=10,
-    wait=5,
+    batch_wait=5,
     retries=3,
 )
-wishes = app.queue("pipeline-enrichment", accepts=[EnrichWanted, PortfolioWanted], batch=10, wait=5, parallel=4)
+wishes = app.queue("pipeline-enrichment", EnrichWanted | PortfolioWanted, batch=10, batch_wait=5, parallel=4)

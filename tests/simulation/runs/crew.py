@@ -29,15 +29,15 @@ class RunsApp(StagedApp):
         config = Config(synchronous="off", history=False, grace_seconds=plan.grace, overrides=limits)
         super().__init__(database, process, config, order=order)
         self._script = script
-        self._posts = self.queue(POSTS, accepts=[Posted], retries=1_000, crashes_max=1_000)
-        self._posts.on(Posted)(self._on_posted)
+        self._posts = self.queue(POSTS, Posted, retries=1_000, crashes_max=1_000)
+        self._posts.handler(Posted)(self._on_posted)
         self.flows: list[ps.Workflow[[int, str], int]] = [self._declare(flow) for flow in plan.workflows]
 
     def _declare(self, plan: WorkflowPlan) -> ps.Workflow[[int, str], int]:
         async def play(run: ps.Run, value: int, origin: str) -> int:
             return await self._script.play(self, plan, run, value)
 
-        declare: Any = self.workflow(name=plan.name, parallel=plan.parallel, wall=plan.wall, retries=OFTEN)
+        declare: Any = self.workflow(name=plan.name, parallel=plan.parallel, timeout=plan.wall, retries=OFTEN)
         workflow: ps.Workflow[[int, str], int] = declare(play)
         return workflow
 

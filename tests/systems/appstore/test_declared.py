@@ -50,8 +50,8 @@ def test_an_address_that_the_client_would_refuse_is_refused_at_the_start(base: s
 def test_queues_and_crons_have_their_names_and_numbers() -> None:
     settings = {name: queue.settings for name, queue in shared.app.queues.items()}
     events, wishes = settings["pipeline-events"], settings["pipeline-enrichment"]
-    assert (events.batch, events.wait_seconds, events.retry.retries) == (10, 5.0, 3)
-    assert (wishes.batch, wishes.wait_seconds) == (10, 5.0)
+    assert (events.batch, events.batch_wait_seconds, events.retry.retries) == (10, 5.0, 3)
+    assert (wishes.batch, wishes.batch_wait_seconds) == (10, 5.0)
     assert set(shared.events.handlers) == set(shared.events.accepts or ()), "every event has a route"
     assert set(shared.wishes.handlers) == set(shared.wishes.accepts or ())
     assert shared.app.crons.tasks["cluster"].ceiling == ps.Ceiling(rows_read=1_000_000_000)

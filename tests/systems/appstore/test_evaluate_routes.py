@@ -95,7 +95,7 @@ async def test_apps_go_to_competitiveness_and_keywords_to_demand(pipeline: Opene
         ]  # fmt: skip
 
 
-EVENTS = [
+EVENTS: list[AppEnriched | RankingsUpdated | ClustersReady] = [
     *(AppEnriched(track_ids=[each, each + 20, each]) for each in range(1, 21)),
     *(RankingsUpdated(keywords=[f"word {each}", "word 1"]) for each in MARKETS),
     *(ClustersReady(cluster_ids=[each]) for each in MARKETS),

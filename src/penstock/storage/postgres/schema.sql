@@ -26,6 +26,17 @@ alter table penstock_runs add column if not exists traceback text;
 -- name: add_step_tracebacks
 alter table penstock_steps add column if not exists traceback text;
 
+-- Until version 6 these limits of queues had other names.
+-- name: rename_queue_limits
+do $$
+begin
+  alter table penstock_queues rename column wall_seconds to timeout_seconds;
+  alter table penstock_queues rename column wait_seconds to batch_wait_seconds;
+exception when undefined_column then
+  null;
+end
+$$;
+
 -- Version 3 kept a passed trial among the saved paces.
 -- name: move_trial
 update penstock_objects

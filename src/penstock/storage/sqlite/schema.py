@@ -12,8 +12,6 @@ from penstock.storage.sqlite import connection
 from penstock.storage.sqlite.session import SqliteSession
 from penstock.storage.statements import BOTH, load
 
-TRACEBACKS_SINCE = 4
-
 SQL = load(BOTH, "schema.sql") | load("penstock.storage.sqlite", "schema.sql")
 UPGRADE = load("penstock.storage.sqlite", "upgrade.sql")
 APPLICATION_ID = connection.APPLICATION_ID
@@ -27,8 +25,8 @@ def ensure(session: SqliteSession) -> None:
             return
         session.begin()
         try:
-            for statement in UPGRADE.values() if 0 < found < TRACEBACKS_SINCE else ():
-                with suppress(apsw.SQLError):  # a table that the older version had not: it is made below
+            for statement in UPGRADE.values() if found else ():
+                with suppress(apsw.SQLError):  # it has the column, or lacks the table: it is made below
                     session.connection.execute(statement)
             for statement in SQL.values():
                 session.connection.execute(statement)

@@ -68,7 +68,7 @@ async def not_done_today() -> bool:
     reason="a day's facts are taken once a day, before people look at them in the morning",
     when=not_done_today,
     ceiling=ps.Ceiling(rows_read=READS_A_MONTH),
-    wall=WALL_SECONDS,
+    timeout=WALL_SECONDS,
 )
 async def daily(tick: ps.Tick) -> None:
     """A run that was cut off, or of which a part failed, goes on with what is not done when it is started again."""

@@ -32,7 +32,7 @@ on conflict (developer_id) do update set
 """
 
 
-@wishes.on(EnrichWanted)
+@wishes.handler(EnrichWanted)
 async def wish(wanted: EnrichWanted) -> None:
     now = await db.now()
     ids = sorted({track_id for track_id in wanted.track_ids if 0 < track_id < 2**63})
@@ -40,7 +40,7 @@ async def wish(wanted: EnrichWanted) -> None:
     controllers.get("main", hint="enam").tell.wake()
 
 
-@wishes.on(PortfolioWanted)
+@wishes.handler(PortfolioWanted)
 async def portfolio(wanted: PortfolioWanted) -> None:
     """Once a developer. Apps that are known already are left as they are."""
     if await db.value(PORTFOLIO_AT, developer_id=wanted.developer_id):

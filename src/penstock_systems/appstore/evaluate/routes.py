@@ -17,17 +17,17 @@ from penstock_systems.appstore.evaluate import beliefs, competitiveness, demand,
 from penstock_systems.appstore.evaluate.design import design
 
 
-@events.on(AppEnriched)
+@events.handler(AppEnriched)
 async def app_enriched(event: AppEnriched) -> None:
     await competitiveness.score_apps(event.track_ids)
 
 
-@events.on(RankingsUpdated)
+@events.handler(RankingsUpdated)
 async def rankings_updated(event: RankingsUpdated) -> None:
     await demand.weigh(event.keywords)
 
 
-@events.on(ClustersReady)
+@events.handler(ClustersReady)
 async def clusters_ready(event: ClustersReady) -> None:
     """First how strong the apps of these markets are, then how they share them."""
     await competitiveness.score_markets(event.cluster_ids)
@@ -38,7 +38,7 @@ async def clusters_ready(event: ClustersReady) -> None:
         events.send_all([FragmentationDone(cluster_ids=some) for some in chunks(ids, IDS_A_MESSAGE)])
 
 
-@events.on(FragmentationDone)
+@events.handler(FragmentationDone)
 async def fragmentation_done(event: FragmentationDone) -> None:
     """Also markets without a concept are passed on: whether to look into one is not decided here."""
     designed = await design(event.cluster_ids)

@@ -149,7 +149,7 @@ class OpportunityHarness(ps.Object, singleton=True):
 harnesses = app.object(OpportunityHarness, tag="v2")
 
 
-@events.on(DesignDone)
+@events.handler(DesignDone)
 async def design_done(event: DesignDone) -> None:
     harnesses["main"].tell.consider(event.cluster_ids)
 

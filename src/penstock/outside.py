@@ -1,0 +1,120 @@
+"""An app's ways outside: other services, files, and the people it reports to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from penstock.alerts.telling import Alerts, AnySink
+from penstock.blobs.folder import BlobFolder, Expiry
+from penstock.config import Config
+from penstock.gateway.budgets import Budgets
+from penstock.gateway.models import Model
+from penstock.gateway.paid import Gateway
+from penstock.gateway.standins import StandIn
+from penstock.model.arguments import checked
+from penstock.model.times import Span, in_seconds
+from penstock.runtime.clock import ClockOf
+
+if TYPE_CHECKING:
+    from penstock.gateway.client import Client, ClientOptions
+    from penstock.gateway.mounts import Asgi
+    from penstock.gateway.pages import PageCache
+    from penstock.lifecycle import Lifecycle
+
+
+class Outside:
+    """The part of an app that reaches other services, files and people."""
+
+    name: str
+    config: Config
+    alerts: Alerts
+    gateways: list[Gateway]
+    standins: list[StandIn]
+    _clock: ClockOf
+    _expiring: list[BlobFolder]
+    _life: Lifecycle
+
+    def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = (), durable: bool = True) -> BlobFolder:
+        """Open a folder of blobs: bytes under keys, each saved whole or not at all. Those older than `expiries` allow are
+        deleted. Without `durable` a blob is saved without waiting for the disk.
+
+        Example:
+            pages = app.blobs("pages", expiries=[ps.Expiry("html/", days=30)])"""
+        read = partial(self._life.count, "blob_reads")
+        folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable, on_read=read)
+        if expiries:
+            self._expiring.append(folder)
+        return folder
+
+    def http(self, **options: Unpack[ClientOptions]) -> Client:
+        """Return an HTTP client that calls no private address and limits what it reads; the options are `ps.Client`'s.
+
+        Example:
+            web = app.http(user_agent="Market/1 (+https://market.example)")"""
+        from penstock.gateway.client import Client  # its libraries take long to load
+
+        return Client(clock=self._clock, **options)
+
+    def stand_in(self, client: Client, *hosts: str, make: Callable[[Callable[[], float]], Asgi], module: str) -> None:
+        """Name a fake server for these hosts, used only with `--standins`: `make` returns it as an ASGI app that takes a
+        clock, and `python -m module --port 0` starts it as a program."""
+        self.standins.append(StandIn(client, hosts, make, module))
+
+    def page_cache(
+        self, blobs: BlobFolder, client: Client, *, max_age: Span = 86_400.0, debug: str = "debug/"
+    ) -> PageCache:
+        """Return a cache of pages in a folder of blobs: a page is fetched only if no good copy is kept that is
+        younger than `max_age`. What was no good page is kept under `debug`.
+
+        Example:
+            pages = app.page_cache(app.blobs("pages"), app.http())"""
+        from penstock.gateway.pages import PageCache
+
+        return PageCache(blobs, client, self._clock, max_age=in_seconds(max_age), debug=debug)
+
+    @checked
+    def gateway(self, *, budgets: Budgets | None = None, service: str | None = None) -> Gateway:
+        """Return the gateway to paid services, with budgets in dollars. Calls are filed under `service`.
+
+        Example:
+            paid = app.gateway(budgets=ps.Budgets(run=0.50, day=2.0, month=20.0))"""
+        made = Gateway(self._life.opened, service or self.name, budgets or Budgets())
+        self.gateways.append(made)
+        return made
+
+    def model(self, name: str, *, gateway: Gateway, http: Client | None = None) -> Model:
+        """Return a language model, as `[models.<name>]` in penstock.toml describes it. Without a key it is offline.
+
+        Example:
+            analyst = app.model("analyst", gateway=app.gateway())"""
+        return Model(name, self.config.models.get(name), gateway, http, self.http)
+
+    def on_alert(self, sink: AnySink) -> AnySink:
+        """Register a receiver of alerts: dead letters, and every condition. A receiver that raises is retried.
+
+        Example:
+            @app.on_alert
+            async def page(alert: ps.Alert) -> None:
+                print(alert.subject)"""
+        return self.alerts.on_alert(sink)
+
+    async def alert(self, condition: str, title: str, text: str, *, key: str | None = None) -> bool:
+        """Send an alert for a condition, at most once a day while it stays the same; return whether it was sent.
+
+        A condition changes with its title or text, or only with `key`. A handler that fails afterwards has sent it too.
+
+        Example:
+        await app.alert("prices", "Prices are stale", "None changed for a week.")
+        """
+        return await self.alerts.alert(condition, title, text, key=key)
+
+    async def recovered(self, condition: str, title: str | None = None, text: str = "") -> bool:
+        """Report the end of a condition, once, if its alert was sent; return whether it was.
+
+        Example:
+        await app.recovered("prices")
+        """
+        return await self.alerts.recovered(condition, title, text)
