@@ -17,9 +17,8 @@ from tools.markdown import blocks_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("docs/start/first-pipeline.md", "docs/guide/queues.md")
-DEMO = "APPS=150 DAYS=0.5 python -m penstock_systems.appstore.demo"
-LISTS_NOTHING = "grep -q '\"opportunities\": 0$' build/demo/report.json"
-DEMO_NEEDS = "cluster,systems"  # extras
+DEMO = "penstock demo --apps 150 --days 0.5"
+LISTS_NOTHING = "grep -q '\"opportunities\": 0$' penstock-demo/report.json"
 QUIETLY = ("install", "--disable-pip-version-check", "--quiet")
 COMMAND_SECONDS_MAX = 300  # the slowest is the installation, over a slow line
 
@@ -37,8 +36,8 @@ def main() -> None:
                 folder.mkdir()
                 print(f"\n{page}")
                 follow((ROOT / page).read_text("utf-8"), folder, programs)
-            print("\nThe demonstration, with the extras that it needs")
-            run([str(programs / "pip"), *QUIETLY, f"{wheel}[{DEMO_NEEDS}]"], Path(made), stranger(programs))
+            print("\nThe demonstration, with the extra that it needs")
+            run([str(programs / "pip"), *QUIETLY, f"{wheel}[demo]"], Path(made), stranger(programs))
             run(["sh", "-ec", f"{DEMO}; ! {LISTS_NOTHING}"], Path(made), stranger(programs))
         except Failed as failed:
             sys.exit(str(failed))

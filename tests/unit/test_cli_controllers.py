@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,25 @@ class Enrichment(ps.Controller[int]):
 class Pages(ps.Controller[int]):
     async def pick(self, limit: int) -> list[int]:
         return []
+"""
+
+
+SLOW = """
+
+service = app.pace("service.example", rate=(50, 100))
+
+
+async def ask() -> None:
+    async with app:
+        for number in range(8):
+            try:
+                async with service.permit(str(number)):
+                    if number > 5:
+                        raise ps.Throttled("slow down", retry_after=3600)
+            except ps.Throttled:
+                pass
+        service._saved_at = float("-inf")  # it would be saved half a minute later
+        await service._remember(await app.opened(), service._pace)
 """
 
 
@@ -82,6 +102,25 @@ def test_a_controller_is_tuned_within_its_rails_or_told_why_not(steered: Path, t
     for wrong in (["--batch-size", "abc"], ["--rate", "2"], []):
         assert terminal("controllers", "tune", "enrichment", "shop.py", *wrong).code == 2
     assert terminal("controllers", "tune", "pages", "shop.py", "--rate", "-1").code == 2
+
+
+def test_paces_are_listed_with_the_limit_that_was_found_and_refusals(empty_folder: Path, terminal: Terminal) -> None:
+    shop_in(empty_folder, SHOP + SLOW)
+    assert terminal("migrate", "shop.py").code == 0
+    assert "No pace has been saved yet" in terminal("paces").words
+    asyncio.run(load("shop.py").run(until_idle=True))
+    module = sys.modules[load("shop.py").queues["sales"].handlers["sale"][0].function.__module__]
+
+    asyncio.run(module.ask())
+
+    told = {each["name"]: each for each in terminal("paces", "shop.db", "--json").told["paces"]}
+    service = told["service.example"]
+    assert (service["used_by"], service["mode"], service["requests"], service["refused"]) == ("handlers", "pilot", 7, 1)
+    assert service["limit_per_second"] > 0
+    assert service["closed_until"] is not None
+    assert service["next_at"] >= service["closed_until"]
+    assert "service.example" in terminal("paces", "shop.py").words
+    assert "paused by refusals" in terminal("paces", "shop.py").words
 
 
 @pytest.mark.parametrize("verb", ["status", "start", "stop", "reset"])

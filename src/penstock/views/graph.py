@@ -19,6 +19,7 @@ from penstock.queues.queue import Queue
 from penstock.readiness.lints import written
 from penstock.views.view import Row
 from penstock.workflows.workflow import Workflow
+from penstock.workflows.workflows import Workflows
 
 DEPTH_MAX = 5  # of functions that call functions
 INTERNAL = {"AlertCondition", "Controller", "Remembered", "TrialRecord"}
@@ -109,18 +110,28 @@ def _uses(functions: Iterable[Any]) -> Iterator[str]:
         seen.add(function)
         source = written(function)
         for node in () if source is None else ast.walk(source.tree):
-            thing = source.meaning(node) if source is not None and isinstance(node, ast.Name | ast.Attribute) else None
-            match thing:
-                case Queue():
-                    yield f"queue:{thing.name}"
-                case Workflow():
-                    yield f"workflow:{thing.name}"
-                case Namespace():
-                    yield f"object:{thing.cls.__name__}"
-                case Permits():
-                    yield f"pace:{thing.name}"
-                case FunctionType():
-                    upcoming.append((thing, depth + 1))
+            match _meaning(source, node):
+                case Queue(name=name):
+                    yield f"queue:{name}"
+                case Workflow(name=name):
+                    yield f"workflow:{name}"
+                case Namespace(cls=cls):
+                    yield f"object:{cls.__name__}"
+                case Permits(name=name):
+                    yield f"pace:{name}"
+                case FunctionType() as called:
+                    upcoming.append((called, depth + 1))
+
+
+def _meaning(source: Any, node: ast.AST) -> Any:
+    """Return the object that a name stands for, or `app.workflows[NAME]`; None for anything else."""
+    match node:
+        case ast.Name() | ast.Attribute():
+            return source.meaning(node)
+        case ast.Subscript(value=of, slice=given) if isinstance(known := source.meaning(of), Workflows):
+            name = given.value if isinstance(given, ast.Constant) else source.meaning(given)
+            return known[name] if name in known.names() else None
+    return None
 
 
 def mermaid(row: Row) -> str:
