@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes"},
     # What a command or a page shows: rows that are read from a database, and how each value is written.
     "views": ENGINE | CONCEPTS | USERS | {"app", "config", "stores", "storage"},
-    "web": ENGINE | CONCEPTS | USERS | {"app", "routes", PUBLIC},
+    "web": ENGINE | CONCEPTS | USERS | {"app", "routes", "views", PUBLIC},
     "cli": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "logs", "moving", "stores", "views", "web", PUBLIC},
     "commands": {"cli", "data", "model", "views"},  # what a system's own commands are written with
     "testing": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "stores", "web", "cli", PUBLIC},

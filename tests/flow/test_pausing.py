@@ -9,11 +9,11 @@ import pytest
 
 import penstock as ps
 from penstock.contracts.faults import NoFaults
-from penstock.data import overview
 from penstock.queues.queue import Queue
 from penstock.runtime.unit import open_unit
 from penstock.testing import TestApp, attempt, virtual
 from penstock.testing.surroundings import Host
+from penstock.views import queues
 from tests.flow.shop import Listing, Photo, shop_app
 
 
@@ -128,10 +128,10 @@ async def test_the_state_of_a_seeded_queue_is_shown_with_the_right_counts() -> N
         await (await app.desk()).pause("listings")
 
         now = round(shop.now.timestamp() * 1_000_000)
-        (seen,) = [queue for queue in await overview.queues(app.db, now=now) if queue.name == "listings"]
-        assert (seen.sent, seen.acked, seen.ready, seen.leased, seen.delayed, seen.dead) == (14, 0, 6, 3, 4, 1)
-        assert (seen.purged, seen.expired, seen.paused) == (0, 0, True)
-        assert seen.oldest_age_seconds == pytest.approx(40)
+        (seen,) = [queue for queue in await queues.rows(app.db, now=now) if queue["name"] == "listings"]
+        assert [seen[name] for name in ("sent", "acked", "ready", "leased", "delayed", "dead")] == [14, 0, 6, 3, 4, 1]
+        assert (seen["purged"], seen["expired"], seen["paused"]) == (0, 0, True)
+        assert seen["oldest_age_seconds"] == pytest.approx(40)
         backlog = await (await app.desk()).backlog("listings")
         assert (backlog.count, backlog.bytes) == (13, 13 * len(b'{"name":"0"}'))
         assert backlog.oldest_at == now - 40_000_000

@@ -21,13 +21,14 @@ from penstock.cli import target as targets
 from penstock.cli.command import Command
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Marked
 from penstock.config import FILE, Config
-from penstock.data import overview
+from penstock.data.usage import size as size_now
 from penstock.model.errors import PenstockError, StoreUnavailable
 from penstock.model.forecast import Level
 from penstock.runtime.clock import BELIEVED_MICROS
 from penstock.runtime.worker import LOG_BYTES_WARNED
 from penstock.storage.presence import is_locked
 from penstock.storage.sqlite.bell import folder_for
+from penstock.views import queues
 from penstock.views.observer import Observer, Target
 from penstock.views.view import bytes_text, counted, span_text
 
@@ -280,7 +281,7 @@ def _balance(reading: Observer) -> Iterator[Check]:
 def _size_and_time(target: Target, reading: Observer) -> Iterator[Check]:
     now = reading.now()
     cap = target.config.limits.database_bytes_max
-    size = asyncio.run(overview.size(reading, reading.lookout.size_bytes(), cap_bytes=cap, now=now))
+    size = asyncio.run(size_now(reading, reading.lookout.size_bytes(), cap_bytes=cap, now=now))
     if size.level is not Level.OK:
         yield Check(
             "size", "warn", str(size), "Prune or archive old rows (`db.prune`, `db.archive`), or raise the cap."
@@ -304,8 +305,8 @@ def _size_and_time(target: Target, reading: Observer) -> Iterator[Check]:
 
 def undeclared(app: App, reading: Observer) -> list[str]:
     """Return the queues that hold messages and that the app does not declare, with the number of their messages."""
-    states = asyncio.run(overview.queues(reading, now=reading.now()))
-    held = {state.name: state.ready + state.leased + state.delayed for state in states}
+    states = asyncio.run(queues.rows(reading, now=reading.now()))
+    held = {row["name"]: row["ready"] + row["leased"] + row["delayed"] for row in states}
     return [f"{name} ({number:,})" for name, number in held.items() if number > 0 and name not in app.queues]
 
 
@@ -318,7 +319,7 @@ def _queues(found: list[str]) -> Check:
 
 
 def _processes(reading: Observer) -> Iterator[Check]:
-    listed = asyncio.run(overview.processes(reading))
+    listed = asyncio.run(queues.processes(reading))
     alive = [worker for worker in listed if reading.is_alive(worker) and worker.runs_handlers]
     gone = [worker for worker in listed if reading.is_alive(worker) is False]
     if gone:
@@ -331,7 +332,7 @@ def _processes(reading: Observer) -> Iterator[Check]:
 
 def _locks(path: Path, reading: Observer) -> Iterator[Check]:
     prefix = f"{path.name}-worker-"
-    known = {f"{prefix}{worker.id}" for worker in asyncio.run(overview.processes(reading))}
+    known = {f"{prefix}{worker.id}" for worker in asyncio.run(queues.processes(reading))}
     files = [each for each in path.absolute().parent.glob(f"{prefix}*") if each.name not in known]
     left = " ".join(each.name for each in files if not is_locked(each))
     if left:

@@ -14,18 +14,18 @@ from penstock.metrics.summary import Group, Held
 from penstock.model.limits import near
 from penstock.model.times import MICROS, parse_span, text_of_micros
 from penstock.views.observer import Observer
-from penstock.views.view import COUNT, NUMBER, TEXT, Column, Row, View
+from penstock.views.view import Column, Row, View
 
 GROUPS_SHOWN = 50
 
 DATASETS = View(
     "datasets",
     (
-        Column("name", "dataset", TEXT),
-        Column("written", "written", COUNT),
-        Column("dropped", "dropped", COUNT),
-        Column("refused", "refused", COUNT),
-        Column("last_at", "last", TEXT, rank=1),
+        Column("name", "dataset"),
+        Column("written", "written", "count"),
+        Column("dropped", "dropped", "count"),
+        Column("refused", "refused", "count"),
+        Column("last_at", "last", rank=1),
     ),
 )
 
@@ -66,9 +66,11 @@ async def metrics(observer: Observer, since: str, by: tuple[str, ...], dataset: 
         return Answer(
             facts, f"No data points in the last {since}. `app.metrics(...).write(...)` and workers write them."
         )
-    sums = [Column("", title, NUMBER, of=_sum(title)) for title in titles if any(title in row["sums"] for row in rows)]
-    words = [Column(column, column, TEXT) for column in wanted]
-    shown = View("groups", (*words, Column("points", "points", COUNT), *sums), empty="No points in this time.")
+    sums = [
+        Column("", title, "number", of=_sum(title)) for title in titles if any(title in row["sums"] for row in rows)
+    ]
+    words = [Column(column, column) for column in wanted]
+    shown = View("groups", (*words, Column("points", "points", "count"), *sums), empty="No points in this time.")
     more = [f"... and {len(rows) - GROUPS_SHOWN:,} more groups; --json has them."] if len(rows) > GROUPS_SHOWN else []
     title = Title(f"{names.dataset} in the last {since}")
     return Answer(facts, Listed(DATASETS, facts["datasets"]), "", title, Listed(shown, rows[:GROUPS_SHOWN]), *more)

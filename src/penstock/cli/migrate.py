@@ -22,7 +22,7 @@ from penstock.model.redaction import address_shown
 from penstock.model.statement import one_line
 from penstock.stores import is_postgres
 from penstock.views.observer import Target
-from penstock.views.view import STATE, TEXT, Column, View, counted
+from penstock.views.view import Column, View, counted
 
 APPLIED = "select name, checksum from penstock_migrations order by name"
 LOCK_SECONDS = "set local lock_timeout = '5s'"  # a worker's transaction waits no longer
@@ -30,7 +30,7 @@ LOCK_SECONDS = "set local lock_timeout = '5s'"  # a worker's transaction waits n
 
 MIGRATIONS = View(
     "migrations",
-    (Column("name", "migration", TEXT), Column("state", "", STATE)),
+    (Column("name", "migration"), Column("state", "", "state")),
     empty="There are no migrations. Write the first: migrations/0001_start.sql beside the app.",
 )
 

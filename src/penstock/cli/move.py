@@ -21,7 +21,6 @@ from penstock.cli.reference import load
 from penstock.contracts.audit import Audit
 from penstock.contracts.presence import Departed
 from penstock.contracts.workers import WorkerRow
-from penstock.data import overview
 from penstock.model.migration import Migration
 from penstock.moving.copying import Copied, MigrationsFor, copy, departed, let_go, migrations_of, rows_to_copy
 from penstock.moving.files import copy_file
@@ -30,7 +29,8 @@ from penstock.moving.tables import CannotMove
 from penstock.moving.tables import copied as copied_tables
 from penstock.stores import checked_address, is_address, lookout_at, store_at
 from penstock.views.observer import Observer, Target, observe
-from penstock.views.view import COUNT, TEXT, Column, View, bytes_text
+from penstock.views.queues import processes
+from penstock.views.view import Column, View, bytes_text
 
 if TYPE_CHECKING:
     from penstock.moving.postgres_end import PostgresEnd
@@ -39,9 +39,9 @@ CHECKSUM_SHOWN = 16  # digits
 TABLES = View(
     "tables",
     (
-        Column("table", "table", TEXT),
-        Column("rows", "rows", COUNT),
-        Column("checksum", "checksum", TEXT, rank=1, of=lambda row: row["checksum"][:CHECKSUM_SHOWN]),
+        Column("table", "table"),
+        Column("rows", "rows", "count"),
+        Column("checksum", "checksum", rank=1, of=lambda row: row["checksum"][:CHECKSUM_SHOWN]),
     ),
 )
 
@@ -184,7 +184,7 @@ def _reading(source: Target, *, alone: bool) -> Iterator[SqliteEnd | PostgresEnd
 
 
 def _refuse_if_alive(found: Target, observer: Observer) -> list[WorkerRow]:
-    listed = asyncio.run(overview.processes(observer))
+    listed = asyncio.run(processes(observer))
     # A file is on this host, whatever name the host had then: its locks can be checked here.
     alive = [worker for worker in listed if observer.lookout.is_alive(worker.id, socket.gethostname())]
     if alive:

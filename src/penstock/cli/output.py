@@ -28,7 +28,7 @@ from penstock.model.errors import (
     TooLarge,
 )
 from penstock.model.redaction import redacted
-from penstock.views.view import NONE, STATE, Column, Row, View, printable, tone_of
+from penstock.views.view import NONE, Column, Row, View, printable, tone_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -219,7 +219,7 @@ def drawn(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Rendera
     cells = [[column.text(row, now) for row in rows] for column in columns]
     widths = [max(map(len, [column.heading, *texts])) for column, texts in zip(columns, cells, strict=True)]
     needed = [
-        min(most, FOLDED_FROM) if column.kind.folds else most for column, most in zip(columns, widths, strict=True)
+        min(most, FOLDED_FROM) if column.kind == "prose" else most for column, most in zip(columns, widths, strict=True)
     ]
     chosen = [place for place, texts in enumerate(cells) if not columns[place].rank or set(texts) != {NONE}]
     while sum(needed[place] + 3 for place in chosen) - 3 > width:
@@ -227,7 +227,7 @@ def drawn(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Rendera
         if not columns[last].rank:
             break
         chosen.remove(last)
-    made = table(*((columns[place].heading, "right" if columns[place].kind.right else "left") for place in chosen))
+    made = table(*((columns[place].heading, "right" if columns[place].is_right else "left") for place in chosen))
     return fill(
         made, ([_cell(columns[place], cells[place][number]) for place in chosen] for number in range(len(rows)))
     )
@@ -245,7 +245,7 @@ def drawn_facts(columns: Sequence[Column], row: Row) -> RenderableType:
 def _cell(column: Column, text: str) -> Any:
     from rich.text import Text
 
-    colour = COLOURS[tone_of(text)] if column.kind is STATE else "dim" if text == NONE else ""
+    colour = COLOURS[tone_of(text)] if column.kind == "state" else "dim" if text == NONE else ""
     return Text(printable(text), colour)
 
 

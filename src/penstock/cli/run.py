@@ -12,7 +12,6 @@ from contextlib import ExitStack, chdir, contextmanager
 from tempfile import TemporaryDirectory
 
 import click
-import msgspec
 
 from penstock import logs
 from penstock.cli.command import Command, refuse, this_output
@@ -21,7 +20,6 @@ from penstock.cli.reference import load
 from penstock.cli.reload import die_with_parent, reloading
 from penstock.cli.tryout import try_out
 from penstock.config import Config
-from penstock.data import overview
 from penstock.gateway.standins import VARIABLE as STANDINS
 from penstock.gateway.standins import mount
 from penstock.model.errors import BadApp
@@ -33,8 +31,8 @@ from penstock.runtime.events import Events
 from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.surroundings import Surroundings
 from penstock.stores import store_at
-from penstock.views.queues import QUEUES
-from penstock.views.view import counted, span_text
+from penstock.views import queues
+from penstock.views.view import Row, counted, span_text
 
 WORKERS_MAX = 256  # more processes than any machine that keeps one SQLite file busy
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
@@ -167,7 +165,7 @@ def _run_virtual(reference: str, span: str, seed: int | None, standins: bool) ->
     seconds = parse_span(span)
     app = load(reference)
     chosen = int(os.environ.get("PENSTOCK_SEED") or 0) if seed is None else seed
-    states: list[overview.QueueState] = []
+    rows: list[Row] = []
 
     async def main() -> None:
         running = testing.TestApp(app, seed=chosen)
@@ -180,17 +178,16 @@ def _run_virtual(reference: str, span: str, seed: int | None, standins: bool) ->
                     await running.advance(seconds=min(step, seconds - done))
                     done += step
                     moved(min(done, seconds))
-            states.extend(await overview.queues(app.db, now=round(running.now.timestamp() * 1_000_000)))
+            rows.extend(await queues.rows(app.db, now=round(running.now.timestamp() * 1_000_000)))
 
     with TemporaryDirectory(prefix="penstock-virtual-") as folder, chdir(folder):  # with the files that the app writes
         testing.run(main, seed=chosen)
-    rows = [msgspec.to_builtins(state) for state in states]
     facts = {"app": app.name, "virtual_seconds": seconds, "seed": chosen, "queues": rows}
     return Answer(
         facts,
         Title(f"{app.name}  {span} of virtual time, seed {chosen}"),
         "",
-        *listed(QUEUES, rows, internals=False).parts,
+        *listed(queues.QUEUES, rows, internals=False).parts,
     )
 
 

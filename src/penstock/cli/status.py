@@ -15,7 +15,7 @@ from penstock.views import paces, queues
 from penstock.views import status as view
 from penstock.views.cost import ceiling_text
 from penstock.views.observer import Observer
-from penstock.views.view import COUNT, NUMBER, Column, Row, View, number_text, usd_text
+from penstock.views.view import Column, Row, View, number_text, usd_text
 
 RATE_SECONDS = 10.0  # a rate is that of so long, or of the time since the start
 
@@ -25,9 +25,9 @@ WATCHED = View(
     (
         queues.NAME,
         *queues.DEPTH,
-        Column("sent_rate", "sent/s", NUMBER, rank=4),
-        Column("acked_rate", "done/s", NUMBER),
-        Column("acked", "acked", COUNT, rank=5),
+        Column("sent_rate", "sent/s", "number", rank=4),
+        Column("acked_rate", "done/s", "number"),
+        Column("acked", "acked", "count", rank=5),
     ),
     empty=queues.QUEUES.empty,
     is_internal=queues.QUEUES.is_internal,

@@ -23,7 +23,7 @@ from penstock.views.chain import RUN, Trace, Traced
 from penstock.views.ended import ended
 from penstock.views.observer import Observer, Target, observe
 from penstock.views.runs import PRIORITY_NAMES
-from penstock.views.view import EXACT_TIME, TEXT, Column, Row, counted, printable, short, span_text, tone_of, took_text
+from penstock.views.view import Column, Row, counted, printable, short, span_text, tone_of, took_text
 from penstock.views.why import NOT_BEGUN, ended_run, waiting
 from penstock.views.why import Answer as Why
 
@@ -168,7 +168,7 @@ def _end(name: str) -> Column:
     def when(row: Row) -> str | None:
         return row["when"] if (row["state"] in OVER) == (name == "ended") else None
 
-    return Column("when", name, EXACT_TIME, of=when)
+    return Column("when", name, "exact_time", of=when)
 
 
 def _unknown_when(row: Row) -> str | None:
@@ -187,12 +187,12 @@ def _priority(row: Row) -> str | None:
 WHY = (
     _end("ended"),
     _end("until"),
-    Column("", "until", TEXT, of=_unknown_when),
-    Column("since", "since", EXACT_TIME),
-    Column("attempt", "attempt", TEXT, of=_attempt),
-    Column("priority", "priority", TEXT, of=_priority),
-    Column("sent_at", "sent", EXACT_TIME),
-    Column("expires_at", "expires", EXACT_TIME),
+    Column("", "until", of=_unknown_when),
+    Column("since", "since", "exact_time"),
+    Column("attempt", "attempt", of=_attempt),
+    Column("priority", "priority", of=_priority),
+    Column("sent_at", "sent", "exact_time"),
+    Column("expires_at", "expires", "exact_time"),
 )
 
 

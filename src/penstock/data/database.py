@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.contracts.ledger import Atomic, Line, Transaction, Write, WriteMany
 from penstock.contracts.store import PROBE
-from penstock.data import archive, counts, inserts, overview
+from penstock.data import archive, counts, inserts
 from penstock.data.old import Old, TimeUnit, key_columns, old, refuse_other_units
 from penstock.data.usage import MonthUsage, month_usage
+from penstock.data.usage import size as size_now
 from penstock.model.errors import BadParameter, BadStatement, StatementFailed, TooManyRows
 from penstock.model.forecast import Forecast
 from penstock.model.limits import Limits
@@ -231,7 +232,7 @@ class Database:
         engine = await self._home.opened()
         now = engine.clock.now()
         size_bytes = await engine.in_writer(engine.writer.upkeep.size_bytes)
-        return await overview.size(self, size_bytes, cap_bytes=self._home.limits.database_bytes_max, now=now)
+        return await size_now(self, size_bytes, cap_bytes=self._home.limits.database_bytes_max, now=now)
 
     async def usage(self, month: str | None = None) -> MonthUsage:
         """What a month has used so far, by task and by statement, and the bill for it. `month` is like "2026-11"."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.model.errors import BadParameter
+from penstock.model.forecast import Forecast, Sample, forecast
 from penstock.model.prices import RATES, Bill, Rates, Usage, cost, metered
 from penstock.model.row import Row
 from penstock.model.times import day_of, month_of
@@ -54,6 +55,12 @@ and statement = 'penstock:queue_operations'
 order by executions desc
 limit :most
 """
+SIZES = """
+select at, bytes
+from penstock_sizes
+order by day desc
+limit 14
+"""
 OF_QUEUE = "queue:"  # before the name of a queue, where a task would stand
 
 
@@ -88,6 +95,12 @@ class MonthUsage:
     @property
     def usd(self) -> float:
         return self.bill.usd
+
+
+async def size(reading: Reading, size_bytes: int, *, cap_bytes: int | None, now: int) -> Forecast:
+    """Return the size now and its forecast, from the one sample a day that workers take."""
+    samples = [Sample(*row) for row in await reading.rows(SIZES)]
+    return forecast([*samples, Sample(now, size_bytes)], cap_bytes=cap_bytes)
 
 
 async def month_usage(reading: Reading, month: str | None, *, now: int, rates: Rates = RATES) -> MonthUsage:

@@ -7,23 +7,17 @@ from typing import Any
 import msgspec
 
 from penstock.model.times import iso_z
+from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import PROSE, TEXT, TIME, Column, Row, View, short
+from penstock.views.view import Column, Row, View, short
 
+SQL = load("penstock.views", "nouns.sql")
 LISTED_MAX = 10_000
 VALUE_SHOWN = 40  # characters of a value before and after
-LISTED = """
-select at, actor, origin, verb, kind, name, before, after, count
-from penstock_audit
-where (cast(:name as text) is null or name = :name or name like '%/' || :name)
-and (cast(:verb as text) is null or verb = :verb or verb like :verb || ' %')
-order by at desc
-limit :most
-"""
 
 
 async def rows(observer: Observer, name: str | None, verb: str | None, *, limit: int = 50) -> list[Row]:
-    found = await observer.rows(LISTED, name=name, verb=verb, most=limit)
+    found = await observer.rows(SQL["audit_listed"], name=name, verb=verb, most=limit)
     return [
         {**row.asdict(), "at": iso_z(row.at), "before": _decoded(row.before), "after": _decoded(row.after)}
         for row in found
@@ -50,11 +44,11 @@ def _value(value: object) -> str:
 AUDIT = View(
     "audit",
     (
-        Column("at", "when", TIME),
-        Column("actor", "who", TEXT),
-        Column("verb", "what", TEXT, of=lambda row: f"{row['verb']} {row['name']}"),
-        Column("after", "changed", PROSE, of=_changed),
-        Column("origin", "from", TEXT, rank=1),
+        Column("at", "when", "time"),
+        Column("actor", "who"),
+        Column("verb", "what", of=lambda row: f"{row['verb']} {row['name']}"),
+        Column("after", "changed", "prose", of=_changed),
+        Column("origin", "from", rank=1),
     ),
     rows,
     "No operator has changed anything that matches.",

@@ -11,20 +11,14 @@ from penstock.data.usage import Reading
 from penstock.model.redaction import redacted
 from penstock.model.row import Row
 from penstock.model.run import CHILD, WAITING, queue_of
+from penstock.storage.statements import load
 from penstock.views import runs
 from penstock.views.chain import RUN, Traced
 
+SQL = load("penstock.views", "trace.sql")
 RUNS_MAX = 500  # of one chain, whose rows are read; some 50 ms
 STEPS_MAX = 1_000  # of one run
 ERROR_TEXT_MAX = 300
-
-CHILDREN = """
-select key
-from penstock_runs
-where parent = :key
-order by created_at
-limit :most
-"""
 
 
 async def with_runs(
@@ -45,7 +39,7 @@ async def with_runs(
             if len(steps) == STEPS_MAX:
                 notes.append(f"Run {row.id} has more than {STEPS_MAX:,} steps; the first are shown.")
             if any(step.kind == CHILD for step in steps):
-                children = [bytes(child.key) for child in await reading.rows(CHILDREN, key=key, most=RUNS_MAX)]
+                children = [bytes(child.key) for child in await reading.rows(SQL["children"], key=key, most=RUNS_MAX)]
                 keys += [child for child in children if child not in messages]
     return found, notes
 

@@ -10,56 +10,21 @@ from penstock.data.usage import MonthUsage, Reading, month_usage
 from penstock.model.ceiling import Ceiling, used_of
 from penstock.model.prices import Usage
 from penstock.model.times import day_of, month_of, to_micros
+from penstock.storage.statements import load
 from penstock.views.observer import Observer, Target
-from penstock.views.view import BYTES, COUNT, NUMBER, PROSE, SMALL_USD, SPAN, STATE, TEXT, USD, Column, Row, View, short
+from penstock.views.view import Column, Row, View, short, small_usd_text
 
+SQL = load("penstock.views", "nouns.sql")
 KINDS_MAX = 1_000  # providers and operations that are told apart
 STATEMENT_SHOWN = 300  # characters
 SHOWN = 10  # queues and statements
 USED = ("rows_read", "rows_written", "queue_operations", "blob_reads", "object_seconds", "requests")
-# What objects were asked and took is of a month; what they keep is of now.
-OBJECTS = """
-select asked.class, asked.requests, asked.micros / 1000000.0 as seconds, asked.saves, count(objects.name) as count,
-  coalesce(sum(length(objects.state)), 0) as bytes
-from (
-  select substr(task, length('object.') + 1) as class, executions as requests, micros, rows_written as saves
-  from penstock_usage
-  where month = :month
-  and statement = 'penstock:object_requests'
-) as asked
-left join penstock_objects as objects
-on objects.class = asked.class
-group by asked.class, asked.requests, asked.micros, asked.saves
-order by asked.class
-"""
-SUMS = """
-select service, scope, calls, reserved, settled
-from penstock_spending
-where (scope = 'month' and period = :month)
-or (scope = 'day' and period = :day)
-order by service
-limit :most
-"""
-BY_KIND = """
-select service, provider, operation, count(*) as calls, coalesce(sum(units), 0) as units, sum(cost) as cost,
-  sum(case when is_known then 0 else cost end) as unknown
-from (
-  select service, provider, operation, units, cost,
-    state in ('settled', 'released') or (state = 'reserved' and worker in (select id from penstock_workers)) as is_known
-  from penstock_calls
-  where created_at >= :since
-  and created_at < :until
-) as made
-group by service, provider, operation
-order by sum(cost) desc, service, provider, operation
-limit :most
-"""
 
 
 async def cost(observer: Observer, month: str | None) -> Row:
     """Return a month's usage, price, ceilings and paid calls, in the agreed shape."""
     usage = await month_usage(observer, month, now=observer.now())
-    objects = await observer.rows(OBJECTS, month=usage.month)
+    objects = await observer.rows(SQL["cost_objects"], month=usage.month)
     return {
         "month": usage.month,
         "usage": {name: getattr(usage.total, name) for name in USED},
@@ -102,7 +67,7 @@ def _ceiling(task: str | None, ceiling: Ceiling, usage: Usage) -> Iterator[Row]:
 async def paid(observer: Observer, month: str) -> Row:
     """Return what paid calls have cost. Budgets are declared by the app: without its code none is known."""
     now = observer.now()
-    rows = await observer.rows(SUMS, month=month, day=day_of(now), most=KINDS_MAX)
+    rows = await observer.rows(SQL["cost_sums"], month=month, day=day_of(now), most=KINDS_MAX)
     used = {(row.service, row.scope): (row.reserved + row.settled) / NANOS for row in rows}
     months = [row for row in rows if row.scope == "month"]
     gateways = () if observer.app is None else observer.app.gateways
@@ -130,7 +95,7 @@ async def paid(observer: Observer, month: str) -> Row:
 async def _kinds(reading: Reading, month: str) -> list[Row]:
     since = datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
     until = (since + timedelta(days=31)).replace(day=1)
-    rows = await reading.rows(BY_KIND, since=to_micros(since), until=to_micros(until), most=KINDS_MAX)
+    rows = await reading.rows(SQL["cost_by_kind"], since=to_micros(since), until=to_micros(until), most=KINDS_MAX)
     names = ("service", "provider", "operation", "calls", "units")
     return [
         {**dict(zip(names, row, strict=False)), "usd": row.cost / NANOS, "unknown_usd": row.unknown / NANOS}
@@ -152,70 +117,70 @@ def ceiling_text(row: Row) -> str:
 
 
 def _at_most(row: Row) -> str | None:
-    return f"{SMALL_USD.text(row['unknown_usd'], 0)} at most" if row["unknown_usd"] else None
+    return f"{small_usd_text(row['unknown_usd'])} at most" if row["unknown_usd"] else None
 
 
 def _used(row: Row) -> str:
-    return f"at most {SMALL_USD.text(row['most'], 0)}" if row["budget"] == "run" else SMALL_USD.text(row["used"], 0)
+    return f"at most {small_usd_text(row['most'])}" if row["budget"] == "run" else small_usd_text(row["used"])
 
 
 BILL = View(
     "bill",
     (
-        Column("name", "used in the month", TEXT, of=lambda row: row["name"].replace("_", " ")),
-        Column("used", "used", NUMBER),
-        Column("charged", "charged", NUMBER, rank=1),
-        Column("usd", "price", USD),
+        Column("name", "used in the month", of=lambda row: row["name"].replace("_", " ")),
+        Column("used", "used", "number"),
+        Column("charged", "charged", "number", rank=1),
+        Column("usd", "price", "usd"),
     ),
     empty="Nothing was metered in this month. Run an app, or ask for another month: --month 2026-10",
 )
-QUEUES = View("queues", (Column("name", "queue", TEXT), Column("used", "operations", COUNT)))
+QUEUES = View("queues", (Column("name", "queue"), Column("used", "operations", "count")))
 STATEMENTS = View(
     "statements",
     (
-        Column("task", "task", TEXT),
-        Column("rows_read", "read", COUNT),
-        Column("rows_written", "written", COUNT),
-        Column("sql", "statement", PROSE, of=lambda row: short(row["sql"], STATEMENT_SHOWN)),
+        Column("task", "task"),
+        Column("rows_read", "read", "count"),
+        Column("rows_written", "written", "count"),
+        Column("sql", "statement", "prose", of=lambda row: short(row["sql"], STATEMENT_SHOWN)),
     ),
 )
 CLASSES = View(
     "objects",
     (
-        Column("class", "objects", TEXT),
-        Column("requests", "requests", COUNT),
-        Column("seconds", "running", SPAN),
-        Column("saves", "saves", COUNT, rank=1),
-        Column("count", "kept", COUNT),
-        Column("bytes", "size", BYTES),
+        Column("class", "objects"),
+        Column("requests", "requests", "count"),
+        Column("seconds", "running", "span"),
+        Column("saves", "saves", "count", rank=1),
+        Column("count", "kept", "count"),
+        Column("bytes", "size", "bytes"),
     ),
 )
 CEILINGS = View(
     "ceilings",
     (
-        Column("task", "ceiling", TEXT, of=lambda row: row["task"] or "the whole app"),
-        Column("used", "this month", TEXT, of=ceiling_text),
-        Column("reached", "", STATE, of=lambda row: "reached" if row["reached"] else None),
+        Column("task", "ceiling", of=lambda row: row["task"] or "the whole app"),
+        Column("used", "this month", of=ceiling_text),
+        Column("reached", "", "state", of=lambda row: "reached" if row["reached"] else None),
     ),
 )
 KINDS = View(
     "kinds",
     (
-        Column("provider", "provider", TEXT),
-        Column("operation", "operation", TEXT),
-        Column("calls", "calls", COUNT),
-        Column("units", "units", COUNT, rank=1),
-        Column("usd", "cost", SMALL_USD),
-        Column("unknown_usd", "unknown outcome", TEXT, rank=2, of=_at_most),
+        Column("provider", "provider"),
+        Column("operation", "operation"),
+        Column("calls", "calls", "count"),
+        Column("units", "units", "count", rank=1),
+        Column("usd", "cost", "small_usd"),
+        Column("unknown_usd", "unknown outcome", rank=2, of=_at_most),
     ),
 )
 BUDGETS = View(
     "budgets",
     (
-        Column("service", "service", TEXT),
-        Column("budget", "budget of a", TEXT),
-        Column("used", "used", TEXT, of=_used),
-        Column("most", "of", SMALL_USD),
-        Column("left", "left", SMALL_USD, of=lambda row: None if row["budget"] == "run" else row["left"]),
+        Column("service", "service"),
+        Column("budget", "budget of a"),
+        Column("used", "used", of=_used),
+        Column("most", "of", "small_usd"),
+        Column("left", "left", "small_usd", of=lambda row: None if row["budget"] == "run" else row["left"]),
     ),
 )

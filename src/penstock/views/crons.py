@@ -4,43 +4,23 @@ from __future__ import annotations
 
 from penstock.model.firing import Rule
 from penstock.model.times import iso_z
+from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import COUNT, DUE, PROSE, STATE, TEXT, TIME, Column, Row, View, short
+from penstock.views.view import Column, Row, View, short
 
+SQL = load("penstock.views", "nouns.sql")
 LISTED_MAX = 10_000
 DAY_MICROS = 86_400_000_000
 ERROR_SHOWN = 80  # characters
-LISTED = """
-select timers.name, timers.due, timers.number, timers.rule, timers.paused, ticks.status, ticks.fired_at, ticks.error
-from penstock_timers as timers
-left join penstock_ticks as ticks
-on ticks.schedule = timers.name
-and ticks.due = (
-  select max(due)
-  from penstock_ticks
-  where schedule = timers.name
-)
-where timers.kind = 'cron'
-order by timers.name
-limit :most
-"""
-ENDED = """
-select status, count(*) as runs
-from penstock_ticks
-where schedule = :task
-and due > :since
-group by status
-order by runs desc
-"""
 
 
 async def rows(observer: Observer) -> list[Row]:
     since = observer.now() - DAY_MICROS
     tasks = {} if observer.app is None else observer.app.crons.tasks
     found = []
-    for row in await observer.rows(LISTED, most=LISTED_MAX):
+    for row in await observer.rows(SQL["crons_listed"], most=LISTED_MAX):
         rule = Rule.parse(row.rule)
-        ended = await observer.rows(ENDED, task=row.name, since=since)
+        ended = await observer.rows(SQL["crons_ended"], task=row.name, since=since)
         found.append(
             {
                 "name": row.name,
@@ -70,16 +50,16 @@ def _schedule(row: Row) -> str:
 CRONS = View(
     "crons",
     (
-        Column("name", "task", TEXT),
-        Column("expression", "schedule", TEXT, of=_schedule),
-        Column("next_at", "next", DUE),
-        Column("paused", "", STATE, rank=1, of=lambda row: "paused" if row["paused"] else None),
-        Column("last_at", "last run", TIME),
-        Column("last_status", "ended", STATE),
-        Column("last_error", "error", PROSE, rank=2, of=lambda row: short(row["last_error"] or "", ERROR_SHOWN)),
-        Column("last_day", "last 24 h", PROSE, rank=3, of=_last_day),
-        Column("fired", "runs", COUNT, rank=4),
-        Column("reason", "reason", PROSE, rank=5),
+        Column("name", "task"),
+        Column("expression", "schedule", of=_schedule),
+        Column("next_at", "next", "due"),
+        Column("paused", "", "state", rank=1, of=lambda row: "paused" if row["paused"] else None),
+        Column("last_at", "last run", "time"),
+        Column("last_status", "ended", "state"),
+        Column("last_error", "error", "prose", rank=2, of=lambda row: short(row["last_error"] or "", ERROR_SHOWN)),
+        Column("last_day", "last 24 h", "prose", rank=3, of=_last_day),
+        Column("fired", "runs", "count", rank=4),
+        Column("reason", "reason", "prose", rank=5),
     ),
     rows,
     "No cron task has been declared yet. `penstock run` registers the tasks of an app.",

@@ -17,7 +17,7 @@ from penstock.model.usage import Measure
 from penstock.queues.letters import DeadLetter, DeadLetterFilter, DeadLetters
 from penstock.runtime.engine import Engine
 from penstock.views.observer import Observer
-from penstock.views.view import COUNT, EXACT_TIME, PROSE, STATE, TEXT, TIME, Column, Row, View, short
+from penstock.views.view import Column, Row, View, short
 
 ERROR_SHOWN = 200  # characters
 TIMES = ("failed_at", "replayed_at", "first_failed_at", "sent_at", "edited_at", "resolved_at")
@@ -117,19 +117,19 @@ def _unless_same(name: str, other: str) -> Any:
     return lambda row: None if row[name] == row[other] else row[name]
 
 
-REASON = Column("reason", "reason", TEXT)
-ERROR = Column("error_message", "error", PROSE, rank=1, of=_error)
+REASON = Column("reason", "reason")
+ERROR = Column("error_message", "error", "prose", rank=1, of=_error)
 DEAD = View(
     "dead",
     (
-        Column("id", "id", COUNT, of=lambda row: row["id"]),
-        Column("failed_at", "died", TIME, rank=2),
-        Column("queue", "queue", TEXT),
-        Column("type", "type", TEXT, rank=3),
+        Column("id", "id", "count", of=lambda row: row["id"]),
+        Column("failed_at", "died", "time", rank=2),
+        Column("queue", "queue"),
+        Column("type", "type", rank=3),
         REASON,
-        Column("resolution", "", STATE, rank=1),
+        Column("resolution", "", "state", rank=1),
         ERROR,
-        Column("attempts", "attempts", COUNT, rank=4),
+        Column("attempts", "attempts", "count", rank=4),
     ),
     rows,
     "There are no dead letters.",
@@ -137,30 +137,30 @@ DEAD = View(
 GROUPS = View(
     "groups",
     (
-        Column("letters", "letters", COUNT),
-        Column("queue", "queue", TEXT),
+        Column("letters", "letters", "count"),
+        Column("queue", "queue"),
         REASON,
-        Column("error_class", "error", PROSE, rank=1, of=_group_error),
-        Column("last_at", "last", TIME, rank=2),
-        Column("type", "type", TEXT, rank=3),
-        Column("first_at", "first", TIME, rank=4),
+        Column("error_class", "error", "prose", rank=1, of=_group_error),
+        Column("last_at", "last", "time", rank=2),
+        Column("type", "type", rank=3),
+        Column("first_at", "first", "time", rank=4),
     ),
     groups,
     "There are no dead letters.",
 )
 ONE = (
     REASON,
-    Column("error_message", "error", TEXT, of=lambda row: _error(row, 10_000)),
-    Column("attempts", "attempts", TEXT, of=_attempts),
-    Column("failed_at", "died", EXACT_TIME),
-    Column("first_failed_at", "first failed", EXACT_TIME, of=_unless_same("first_failed_at", "failed_at")),
-    Column("sent_at", "sent", EXACT_TIME),
-    Column("source", "sent by", TEXT),
-    Column("event_id", "message", TEXT),
-    Column("handler", "handler", TEXT),
-    Column("correlation_id", "chain", TEXT, of=_unless_same("correlation_id", "event_id")),
-    Column("replay_of", "replay of", TEXT),
-    Column("replay_count", "replays", COUNT, of=lambda row: row["replay_count"] or None),
-    Column("resolved_at", "resolved", EXACT_TIME),
-    Column("note", "note", TEXT),
+    Column("error_message", "error", of=lambda row: _error(row, 10_000)),
+    Column("attempts", "attempts", of=_attempts),
+    Column("failed_at", "died", "exact_time"),
+    Column("first_failed_at", "first failed", "exact_time", of=_unless_same("first_failed_at", "failed_at")),
+    Column("sent_at", "sent", "exact_time"),
+    Column("source", "sent by"),
+    Column("event_id", "message"),
+    Column("handler", "handler"),
+    Column("correlation_id", "chain", of=_unless_same("correlation_id", "event_id")),
+    Column("replay_of", "replay of"),
+    Column("replay_count", "replays", "count", of=lambda row: row["replay_count"] or None),
+    Column("resolved_at", "resolved", "exact_time"),
+    Column("note", "note"),
 )

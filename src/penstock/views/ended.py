@@ -12,32 +12,18 @@ from penstock.model.errors import StoreError
 from penstock.model.ids import as_text
 from penstock.model.row import Row
 from penstock.model.times import iso_z
+from penstock.storage.statements import load
 from penstock.views.why import ROWS_MAX, Answer, Finding, error
 
-DEAD = """
-select seq, id, queue, handler, type, reason, error_class, error_message, traceback, attempts, failed_at,
-  replay_of, replay_count, replayed_at, resolved_at, resolution, note
-from penstock_dead
-where id = :id
-order by seq desc
-limit :most
-"""
-PROCESSED = """
-select queue, type, processed_at
-from penstock_seen
-where id = :id
-and processed_at is not null
-order by processed_at desc
-limit :most
-"""
+SQL = load("penstock.views", "why.sql")
 
 
 async def ended(reading: Reading, history: Asking, id: bytes) -> list[Answer]:
     """Return each end of a message, dead letters first. Empty if nothing is known."""
-    letters = [_dead(row) for row in await reading.rows(DEAD, id=id, most=ROWS_MAX)]
+    letters = [_dead(row) for row in await reading.rows(SQL["ended_dead"], id=id, most=ROWS_MAX)]
     known = {(answer.queue, answer.facts["handler"]) for answer in letters}
     queues = {queue for queue, _ in known}
-    noted = {row.queue: row for row in await reading.rows(PROCESSED, id=id, most=ROWS_MAX)}
+    noted = {row.queue: row for row in await reading.rows(SQL["ended_processed"], id=id, most=ROWS_MAX)}
     past = [_past(entry) for entry in await _last_of_each(history, id) if entry.queue not in queues]
     known_queues = {answer.queue for answer in past} | queues
     kept = [

@@ -130,7 +130,7 @@ def _meaning(source: Any, node: ast.AST) -> Any:
             return source.meaning(node)
         case ast.Subscript(value=of, slice=given) if isinstance(known := source.meaning(of), Workflows):
             name = given.value if isinstance(given, ast.Constant) else source.meaning(given)
-            return known[name] if name in known.names() else None
+            return known[str(name)] if name in known.names() else None
     return None
 
 

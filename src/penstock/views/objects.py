@@ -7,34 +7,23 @@ import msgspec
 from penstock.model.limits import near
 from penstock.model.row import Row as Found
 from penstock.model.times import iso_z
+from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import BYTES, DUE, EXACT_TIME, STATE, TEXT, TIME, Column, Row, View
+from penstock.views.view import Column, Row, View
 
+SQL = load("penstock.views", "nouns.sql")
 NAMES_MAX = 1_000  # names that a misspelt one is compared with
 INTERNAL = {"AlertCondition", "Controller", "Remembered", "TrialRecord"}  # the engine's own classes
-LISTED = """
-select objects.class, objects.name, objects.epoch, objects.owner, objects.hint, objects.alarm_lost, objects.saved_at,
-  length(objects.state) as bytes, timers.due as alarm, objects.created_at,
-  case when cast(:name as text) is not null then objects.state end as state
-from penstock_objects as objects
-left join penstock_timers as timers
-on timers.kind = 'alarm'
-and timers.name = objects.class || '/' || objects.name
-where (cast(:class as text) is null or objects.class = :class)
-and (cast(:name as text) is null or objects.name = :name)
-order by objects.class, objects.name
-limit :most
-"""
 
 
 async def rows(observer: Observer, class_name: str | None = None, *, limit: int = 100) -> list[Row]:
-    found = await observer.rows(LISTED, **{"class": class_name, "name": None, "most": limit})
+    found = await observer.rows(SQL["objects_listed"], **{"class": class_name, "name": None, "most": limit})
     return [_row(each) for each in found]
 
 
 async def one(observer: Observer, class_name: str, name: str) -> Row | str:
     """Return the object with its state, or a sentence with the names that resemble it."""
-    found = await observer.rows(LISTED, **{"class": class_name, "name": name, "most": 1})
+    found = await observer.rows(SQL["objects_listed"], **{"class": class_name, "name": name, "most": 1})
     if not found:
         known = [f"{each['class']}/{each['name']}" for each in await rows(observer, limit=NAMES_MAX)]
         return f"There is no object {class_name}/{name}. {near(f'{class_name}/{name}', known)}"
@@ -57,17 +46,19 @@ def _row(each: Found) -> Row:
     }
 
 
-NAME = Column("name", "object", TEXT, of=lambda row: f"{row['class']}/{row['name']}")
-OWNER = Column("owner", "lives in", TEXT, 2, of=lambda row: None if row["owner"] is None else f"worker {row['owner']}")
-LOST = Column("alarm_lost", "", STATE, rank=1, of=lambda row: "lost" if row["alarm_lost"] else None)
+NAME = Column("name", "object", of=lambda row: f"{row['class']}/{row['name']}")
+OWNER = Column(
+    "owner", "lives in", "text", 2, of=lambda row: None if row["owner"] is None else f"worker {row['owner']}"
+)
+LOST = Column("alarm_lost", "", "state", rank=1, of=lambda row: "lost" if row["alarm_lost"] else None)
 OBJECTS = View(
     "objects",
     (
         NAME,
-        Column("alarm_at", "alarm", DUE),
+        Column("alarm_at", "alarm", "due"),
         LOST,
-        Column("saved_at", "saved", TIME),
-        Column("bytes", "size", BYTES, rank=3),
+        Column("saved_at", "saved", "time"),
+        Column("bytes", "size", "bytes", rank=3),
         OWNER,
     ),
     rows,
@@ -76,9 +67,9 @@ OBJECTS = View(
 )
 OBJECT = (
     OWNER,
-    Column("alarm_at", "alarm", EXACT_TIME),
+    Column("alarm_at", "alarm", "exact_time"),
     LOST,
-    Column("saved_at", "saved", EXACT_TIME),
-    Column("created_at", "created", EXACT_TIME),
-    Column("bytes", "size", BYTES),
+    Column("saved_at", "saved", "exact_time"),
+    Column("created_at", "created", "exact_time"),
+    Column("bytes", "size", "bytes"),
 )

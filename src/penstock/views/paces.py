@@ -9,38 +9,18 @@ import msgspec
 from penstock.control.pace import PilotPace
 from penstock.control.zoning import ZonesPace
 from penstock.model.times import iso_z
+from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import (
-    COUNT,
-    DUE,
-    EXACT_TIME,
-    NUMBER,
-    PERCENT,
-    PROSE,
-    RATE,
-    STATE,
-    TEXT,
-    TIME,
-    Column,
-    Row,
-    View,
-    rate_text,
-)
+from penstock.views.view import Column, Row, View, rate_text
 
+SQL = load("penstock.views", "nouns.sql")
 LISTED_MAX = 1_000
-SAVED = """
-select class, name, state, saved_at
-from penstock_objects
-where class in ('Controller', 'Remembered')
-order by name, class
-limit :most
-"""
 
 
 async def rows(observer: Observer) -> list[Row]:
     """Return every saved pace: those of controllers, and those that handlers share."""
     now = observer.now()
-    return [_row(each, now) for each in await observer.rows(SAVED, most=LISTED_MAX)]
+    return [_row(each, now) for each in await observer.rows(SQL["paces_saved"], most=LISTED_MAX)]
 
 
 def _row(each: Any, now: int) -> Row:
@@ -94,15 +74,15 @@ def _does(row: Row) -> Any:
 PACES = View(
     "paces",
     (
-        Column("name", "pace", TEXT),
-        Column("rate_per_second", "rate", RATE),
-        Column("limit_per_second", "limit", RATE),
-        Column("requests", "requests", COUNT, rank=3),
-        Column("refused", "refused", COUNT, rank=1),
-        Column("phase", "state", TEXT, rank=2, of=_does),
-        Column("next_at", "next", DUE),
-        Column("used_by", "used by", TEXT, rank=4),
-        Column("reason", "last change", PROSE, rank=5),
+        Column("name", "pace"),
+        Column("rate_per_second", "rate", "rate"),
+        Column("limit_per_second", "limit", "rate"),
+        Column("requests", "requests", "count", rank=3),
+        Column("refused", "refused", "count", rank=1),
+        Column("phase", "state", rank=2, of=_does),
+        Column("next_at", "next", "due"),
+        Column("used_by", "used by", rank=4),
+        Column("reason", "last change", "prose", rank=5),
     ),
     rows,
     "No pace has been saved yet. A controller saves its own, and so does `app.pace(...)` while handlers use it.",
@@ -126,12 +106,12 @@ def controller_state(row: Row) -> str:
 CONTROLLERS = View(
     "controllers",
     (
-        Column("name", "controller", TEXT),
-        Column("running", "state", STATE, of=controller_state),
-        Column("rate_per_second", "rate", RATE, rank=1),
-        Column("completions_per_minute", "done/min", NUMBER),
-        Column("success_rate_pct", "success", PERCENT, rank=2),
-        Column("mode", "mode", TEXT, rank=3),
+        Column("name", "controller"),
+        Column("running", "state", "state", of=controller_state),
+        Column("rate_per_second", "rate", "rate", rank=1),
+        Column("completions_per_minute", "done/min", "number"),
+        Column("success_rate_pct", "success", "percent", rank=2),
+        Column("mode", "mode", rank=3),
     ),
     controllers,
     "The app has no controllers.",
@@ -153,12 +133,12 @@ def _pace(row: Row) -> str:
 
 
 CONTROLLER = (
-    Column("", "pace", TEXT, of=_pace),
-    Column("completions_per_minute", "done per minute", NUMBER),
-    Column("projected_per_day", "projected per day", COUNT),
-    Column("", "success", TEXT, of=_success),
-    Column("", "since the start", TEXT, of=_lifetime),
-    Column("last_tick_at", "last tick", EXACT_TIME),
-    Column("next_tick_at", "next tick", EXACT_TIME),
+    Column("", "pace", of=_pace),
+    Column("completions_per_minute", "done per minute", "number"),
+    Column("projected_per_day", "projected per day", "count"),
+    Column("", "success", of=_success),
+    Column("", "since the start", of=_lifetime),
+    Column("last_tick_at", "last tick", "exact_time"),
+    Column("next_tick_at", "next tick", "exact_time"),
 )
-TICKS = (Column("at", "when", TIME), Column("text", "why the pace changed", PROSE))
+TICKS = (Column("at", "when", "time"), Column("text", "why the pace changed", "prose"))

@@ -6,40 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import msgspec
-
 from penstock.contracts.workers import WorkerRow
-from penstock.data import overview
 from penstock.data.usage import Reading
 from penstock.model.errors import NoSuchQueue
 from penstock.model.queue import LEASE_SLACK_SECONDS, PARALLEL_AUTOMATIC_MAX, is_internal
 from penstock.queues.desk import no_such_queue
+from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import BYTES, COUNT, SPAN, TEXT, Column, Kind, Row, View, counted, span_text
+from penstock.views.view import Column, Row, View, counted, span_text
 
+SQL = load("penstock.views", "queues.sql")
+# Messages are counted only as far as it takes to distinguish ready from delayed: counters know how many there are, and mostly
+# few are of one kind. Where so many of each are not enough, more are counted.
+COUNTED = (20, 200, 2_000, 10_000)
+QUEUES_MAX = 10_000
 WORKERS_MAX = 1_000
+LEASED_MAX = 100_000  # what all workers together can hold
 
-QUEUE = """
-select name, paused, retries, retry_first_seconds, retry_longest_seconds, timeout_seconds, crashes_max, batch,
-  batch_wait_seconds, parallel, parallel_tuned, rate, rate_tuned, next_start, messages_max, bytes_max, per_second_max,
-  retention_seconds, dead_retention_seconds, accepts, watched
-from penstock_queues
-where name = :name
-"""
-# With the type null: all that serve the queue. `handler` is empty unless several handlers share a type.
-SERVING = """
-select penstock_workers.id, penstock_workers.host, penstock_workers.pid, penstock_workers.started_at
-from penstock_workers
-where penstock_workers.id in (
-  select worker
-  from penstock_handlers
-  where queue = :queue
-  and (cast(:type as text) is null or type = :type)
-  and (cast(:type as text) is null or handler in (:handler, ''))
-)
-order by penstock_workers.id
-limit :most
-"""
 
 IsAlive = Callable[[WorkerRow], bool | None]  # None where that is not known on this host
 
@@ -112,7 +95,7 @@ class LiveWorkers:
 
 
 async def queue_row(reading: Reading, name: str) -> QueueRow | None:
-    found = await reading.rows(QUEUE, name=name)
+    found = await reading.rows(SQL["queue"], name=name)
     return QueueRow(*found[0]) if found else None
 
 
@@ -120,7 +103,7 @@ async def serving(
     reading: Reading, queue: str, is_alive: IsAlive, *, type: str | None = None, handler: str = ""
 ) -> LiveWorkers:
     """Return the processes that can run a queue's messages, or those of one type."""
-    found = await reading.rows(SERVING, queue=queue, type=type, handler=handler, most=WORKERS_MAX)
+    found = await reading.rows(SQL["serving"], queue=queue, type=type, handler=handler, most=WORKERS_MAX)
     by_life: dict[bool | None, list[WorkerRow]] = {True: [], None: [], False: []}
     for worker in (WorkerRow(*row) for row in found):
         by_life[is_alive(worker)].append(worker)
@@ -130,10 +113,51 @@ async def serving(
 # -- rows and columns ---------------------------------------------------------------------------------------
 
 
-async def rows(observer: Observer) -> list[Row]:
-    """Return each queue in the agreed shape. `exact` is there only where ready and delayed were not told apart."""
-    found = await overview.queues(observer, now=observer.now())
-    return [without_exact(msgspec.to_builtins(state)) for state in found]
+async def rows(reading: Reading, *, now: int) -> list[Row]:
+    """Return all queues, read in one statement and so of one moment.
+
+    sent = acked + ready + leased + delayed + dead + purged + expired. `exact` is false where so many messages are both ready
+    and delayed that they were not counted apart: `ready` is then the least it can be."""
+    found: list[Row] = []
+    for most in COUNTED:
+        queues = await reading.rows(SQL["queues"], now=now, most=most, leased_max=LEASED_MAX, queues_max=QUEUES_MAX)
+        found = [_row(queue, now, most) for queue in queues]
+        if all(row["exact"] for row in found):
+            break
+    return found
+
+
+def _row(queue: Any, now: int, most: int) -> Row:
+    waiting = queue.sent - queue.acked - queue.dead - queue.purged - queue.expired - queue.leased
+    ready, delayed = queue.ready, waiting - queue.ready
+    if queue.delayed < most:
+        ready, delayed = waiting - queue.delayed, queue.delayed
+    is_due = queue.first_due is not None and queue.first_due <= now
+    return {
+        "name": queue.name,
+        "sent": queue.sent,
+        "acked": queue.acked,
+        "ready": ready,
+        "leased": queue.leased,
+        "delayed": delayed,
+        "dead": queue.dead,
+        "purged": queue.purged,
+        "expired": queue.expired,
+        "oldest_age_seconds": (now - queue.first_due) / 1_000_000 if is_due else None,
+        "paused": bool(queue.paused),
+        "exact": queue.delayed < most or queue.ready < most,
+    }
+
+
+async def processes(reading: Reading) -> list[WorkerRow]:
+    """Return the processes that have enrolled and not left. Their locks say whether they are alive."""
+    rows = await reading.rows(SQL["workers"], most=WORKERS_MAX)
+    return [WorkerRow(row.id, row.host, row.pid, row.started_at, bool(row.runs_handlers)) for row in rows]
+
+
+async def listed(observer: Observer) -> list[Row]:
+    """Return all queues in the agreed shape, which has `exact` only where it is false."""
+    return [without_exact(row) for row in await rows(observer, now=observer.now())]
 
 
 def without_exact(row: Row) -> Row:
@@ -142,7 +166,7 @@ def without_exact(row: Row) -> Row:
 
 async def one(observer: Observer, name: str) -> Row:
     """Return one queue with its settings, what was tuned, and the processes that serve it."""
-    found = {row["name"]: row for row in await rows(observer)}
+    found = {row["name"]: row for row in await listed(observer)}
     queue = await queue_row(observer, name)
     if name not in found or queue is None:
         raise NoSuchQueue(no_such_queue(name, list(found)), queue=name)
@@ -186,37 +210,34 @@ def _ever(row: Row) -> str:
 
 
 EVER = {"sent": "sent", "acked": "done", "purged": "purged", "expired": "expired"}
-AT_LEAST = Kind(lambda value, _: value, right=True)  # where ready and delayed were not counted apart
-NAME = Column("name", "queue", TEXT, of=lambda row: row["name"] + (" (paused)" if row["paused"] else ""))
+NAME = Column("name", "queue", of=lambda row: row["name"] + (" (paused)" if row["paused"] else ""))
 DEPTH = (
-    Column("ready", "ready", AT_LEAST, of=lambda row: ("" if row.get("exact", True) else "≥ ") + f"{row['ready']:,}"),
-    Column("leased", "leased", COUNT, rank=1),
+    Column("ready", "ready", "figure", of=lambda row: ("" if row.get("exact", True) else "≥ ") + f"{row['ready']:,}"),
+    Column("leased", "leased", "count", rank=1),
     Column(
-        "delayed", "delayed", AT_LEAST, of=lambda row: ("" if row.get("exact", True) else "≤ ") + f"{row['delayed']:,}"
+        "delayed", "delayed", "figure", of=lambda row: ("" if row.get("exact", True) else "≤ ") + f"{row['delayed']:,}"
     ),
-    Column("dead", "dead", COUNT),
-    Column("oldest_age_seconds", "oldest", SPAN, rank=2),
+    Column("dead", "dead", "count"),
+    Column("oldest_age_seconds", "oldest", "span", rank=2),
 )
 QUEUES = View(
     "queues",
-    (NAME, *DEPTH, Column("sent", "sent", COUNT, rank=4), Column("acked", "acked", COUNT, rank=3)),
-    rows,
+    (NAME, *DEPTH, Column("sent", "sent", "count", rank=4), Column("acked", "acked", "count", rank=3)),
+    listed,
     "No queue has been used yet. `penstock run` registers the queues of an app.",
     is_internal=lambda row: is_internal(row["name"]) and not row["dead"],
 )
 ONE = (
     *DEPTH,
-    Column("", "since the start", TEXT, of=_ever),
-    Column("", "served by", TEXT, of=lambda row: counted(len(row["served_by"]), "process", "processes")),
-    Column("", "accepts", TEXT, of=lambda row: ", ".join(row["accepts"] or ["any message"])),
-    Column(
-        "", "parallel", TEXT, of=lambda row: _tuned(row, "parallel", lambda most: f"{most:,}" if most else "automatic")
-    ),
-    Column("", "rate", TEXT, of=lambda row: _tuned(row, "rate", rate_text)),
-    Column("", "retries", TEXT, of=_retries),
-    Column("", "timeout", SPAN, of=lambda row: row["settings"]["timeout_seconds"]),
-    Column("", "batch", TEXT, of=_batch),
-    Column("", "messages at most", COUNT, of=lambda row: row["settings"]["messages_max"]),
-    Column("", "bytes at most", BYTES, of=lambda row: row["settings"]["bytes_max"]),
-    Column("", "expire after", SPAN, of=lambda row: row["settings"]["retention_seconds"]),
+    Column("", "since the start", of=_ever),
+    Column("", "served by", of=lambda row: counted(len(row["served_by"]), "process", "processes")),
+    Column("", "accepts", of=lambda row: ", ".join(row["accepts"] or ["any message"])),
+    Column("", "parallel", of=lambda row: _tuned(row, "parallel", lambda most: f"{most:,}" if most else "automatic")),
+    Column("", "rate", of=lambda row: _tuned(row, "rate", rate_text)),
+    Column("", "retries", of=_retries),
+    Column("", "timeout", "span", of=lambda row: row["settings"]["timeout_seconds"]),
+    Column("", "batch", of=_batch),
+    Column("", "messages at most", "count", of=lambda row: row["settings"]["messages_max"]),
+    Column("", "bytes at most", "bytes", of=lambda row: row["settings"]["bytes_max"]),
+    Column("", "expire after", "span", of=lambda row: row["settings"]["retention_seconds"]),
 )

@@ -33,20 +33,7 @@ from penstock.model.run import (
 from penstock.model.times import iso_z
 from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import (
-    COUNT,
-    DUE,
-    EXACT_TIME,
-    PROSE,
-    STATE,
-    TEXT,
-    TIME,
-    TOOK,
-    Column,
-    View,
-    micros_of,
-    short,
-)
+from penstock.views.view import Column, View, micros_of, short
 from penstock.views.view import Row as Shown
 
 TYPE = "workflow.run"  # of the message of a run
@@ -295,46 +282,46 @@ def _took(row: Shown) -> float | None:
 
 
 VALUE_SHOWN, INPUT_SHOWN, ERROR_SHOWN = 60, 1_000, 160  # characters
-RUN_STATE = Column("state", "state", STATE)
-ERROR = Column("error", "error", PROSE, rank=2, of=_error)
+RUN_STATE = Column("state", "state", "state")
+ERROR = Column("error", "error", "prose", rank=2, of=_error)
 RUNS = View(
     "runs",
     (
-        Column("id", "run", TEXT),
-        Column("workflow", "workflow", TEXT, rank=1),
+        Column("id", "run"),
+        Column("workflow", "workflow", rank=1),
         RUN_STATE,
-        Column("step", "step", TEXT),
-        Column("created_at", "started", TIME, rank=3),
-        Column("ended_at", "ended", TIME, rank=4),
-        Column("due_at", "goes on", DUE, rank=2),
+        Column("step", "step"),
+        Column("created_at", "started", "time", rank=3),
+        Column("ended_at", "ended", "time", rank=4),
+        Column("due_at", "goes on", "due", rank=2),
         ERROR,
     ),
     rows,
     "There is no such run. Start one with: penstock workflows start WORKFLOW APP",
 )
 RUN = (
-    Column("input", "input", TEXT, of=_value("input", INPUT_SHOWN)),
-    Column("result", "result", TEXT, of=_value("result", INPUT_SHOWN)),
-    Column("waits_for", "waits for", TEXT),
-    Column("due_at", "goes on", EXACT_TIME),
-    Column("created_at", "started", EXACT_TIME),
-    Column("ended_at", "ended", EXACT_TIME),
-    Column("parent", "child of", TEXT),
-    Column("restarts", "restarts", COUNT, of=lambda row: row["restarts"] or None),
-    Column("signals", "unread signals", TEXT, of=lambda row: ", ".join(each["name"] for each in row["signals"])),
-    Column("correlation_id", "chain", TEXT),
+    Column("input", "input", of=_value("input", INPUT_SHOWN)),
+    Column("result", "result", of=_value("result", INPUT_SHOWN)),
+    Column("waits_for", "waits for"),
+    Column("due_at", "goes on", "exact_time"),
+    Column("created_at", "started", "exact_time"),
+    Column("ended_at", "ended", "exact_time"),
+    Column("parent", "child of"),
+    Column("restarts", "restarts", "count", of=lambda row: row["restarts"] or None),
+    Column("signals", "unread signals", of=lambda row: ", ".join(each["name"] for each in row["signals"])),
+    Column("correlation_id", "chain"),
 )
 STEPS = View(
     "steps",
     (
-        Column("name", "step", TEXT),
+        Column("name", "step"),
         RUN_STATE,
-        Column("kind", "kind", TEXT, rank=3),
-        Column("attempts", "attempts", COUNT, rank=4, of=lambda row: row["attempts"] or None),
-        Column("started_at", "started", TIME, rank=5),
-        Column("", "took", TOOK, rank=1, of=_took),
-        Column("due_at", "waits until", DUE, rank=1),
-        Column("result", "result", PROSE, rank=2, of=_value("result", VALUE_SHOWN)),
+        Column("kind", "kind", rank=3),
+        Column("attempts", "attempts", "count", rank=4, of=lambda row: row["attempts"] or None),
+        Column("started_at", "started", "time", rank=5),
+        Column("", "took", "took", rank=1, of=_took),
+        Column("due_at", "waits until", "due", rank=1),
+        Column("result", "result", "prose", rank=2, of=_value("result", VALUE_SHOWN)),
         ERROR,
     ),
     empty="No step has begun yet.",

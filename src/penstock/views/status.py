@@ -5,11 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-import msgspec
-
-from penstock.data import overview
-from penstock.data.usage import month_usage
+from penstock.data.usage import month_usage, size
 from penstock.model.times import iso_z
+from penstock.views import queues
 from penstock.views.cost import ceilings
 from penstock.views.observer import Observer
 from penstock.views.view import Row, bytes_text, counted
@@ -18,20 +16,20 @@ from penstock.views.view import Row, bytes_text, counted
 async def status(observer: Observer) -> Row:
     target, now = observer.target, observer.now()
     cap = target.config.limits.database_bytes_max
-    size = await overview.size(observer, observer.lookout.size_bytes(), cap_bytes=cap, now=now)
+    forecast = await size(observer, observer.lookout.size_bytes(), cap_bytes=cap, now=now)
     processes = await live(observer)
     usage = await month_usage(observer, None, now=now)
     return {
         "database": {
             "path": target.database,
-            "bytes": size.size_bytes,
-            "cap_bytes": size.cap_bytes,
-            "level": size.level,
-            "growth_bytes_per_day": size.growth_bytes_per_day,
-            "days_left": size.days_left,
+            "bytes": forecast.size_bytes,
+            "cap_bytes": forecast.cap_bytes,
+            "level": forecast.level,
+            "growth_bytes_per_day": forecast.growth_bytes_per_day,
+            "days_left": forecast.days_left,
             "disk_free_bytes": None if target.file is None else shutil.disk_usage(target.file.absolute().parent).free,
         },
-        "queues": [msgspec.to_builtins(queue) for queue in await overview.queues(observer, now=now)],
+        "queues": await queues.rows(observer, now=now),
         "workers": [each for each in processes if each["runs_handlers"]],
         "other_processes": [each for each in processes if not each["runs_handlers"]],
         "usage": {
@@ -55,7 +53,7 @@ async def live(observer: Observer) -> list[Row]:
             "alive": observer.is_alive(worker),
             "runs_handlers": worker.runs_handlers,
         }
-        for worker in await overview.processes(observer)
+        for worker in await queues.processes(observer)
     ]
 
 

@@ -19,86 +19,15 @@ from penstock.model.errors import BadParameter, StoreError
 from penstock.model.ids import correlation_of, from_text
 from penstock.model.row import Row
 from penstock.model.stack import error_line
+from penstock.storage.statements import load
 from penstock.views.chain import Trace, Traced, in_order
 from penstock.views.chain_runs import with_runs
 
+SQL = load("penstock.views", "trace.sql")
 CHAIN_MAX = 5_000  # of each kind: what settled, what waits, what is dead
 SCANNED = 20_000  # rows that one look goes through: some 20 ms
 ERROR_TEXT_MAX = 300
 TIME_BYTES = 6  # of an id: the same in all ids that follow from one another
-
-WAITING = """
-select seq, id, queue, due, worker, attempts, type, source, correlation_id, causation_id, sent_at, last_failed_at,
-  error_class, error_message, traceback, replay_of
-from penstock_messages
-where seq in (
-  select seq
-  from (
-    select seq, correlation_id
-    from penstock_messages
-    where id >= :low
-    and id < :high
-    limit :scanned
-  ) as near
-  where correlation_id = :chain
-  union
-  select seq
-  from (
-    select seq, correlation_id
-    from penstock_messages
-    order by seq desc
-    limit :scanned
-  ) as newest
-  where correlation_id = :chain
-)
-order by seq
-limit :most
-"""
-DEAD = """
-select seq, id, queue, attempts, type, source, correlation_id, causation_id, failed_at, reason, error_class,
-  error_message, traceback, resolution, replay_of
-from penstock_dead
-where seq in (
-  select seq
-  from (
-    select seq, correlation_id
-    from penstock_dead
-    where id >= :low
-    and id < :high
-    limit :scanned
-  ) as near
-  where correlation_id = :chain
-  union
-  select seq
-  from (
-    select seq, correlation_id
-    from penstock_dead
-    order by seq desc
-    limit :scanned
-  ) as newest
-  where correlation_id = :chain
-)
-order by failed_at, seq
-limit :most
-"""
-# Whether a look came to an end before the rows did.
-UNSEEN = """
-select
-  (select 1 from penstock_messages where id >= :low and id < :high limit 1 offset :scanned) as waiting_near,
-  (select 1 from penstock_messages limit 1 offset :scanned) as waiting,
-  (select 1 from penstock_dead where id >= :low and id < :high limit 1 offset :scanned) as dead_near,
-  (select 1 from penstock_dead limit 1 offset :scanned) as dead
-"""
-CHAIN_OF = """
-select correlation_id
-from penstock_messages
-where id = :id
-union all
-select correlation_id
-from penstock_dead
-where id = :id
-limit 1
-"""
 
 
 def parsed(text: str, *, names_a_chain: bool = False) -> bytes:
@@ -132,7 +61,7 @@ async def trace_of_run(reading: Reading, history: Asking, run: Row, *, now: int)
 
 
 async def _chain_of(reading: Reading, history: Asking, id: bytes) -> bytes | None:
-    for row in await reading.rows(CHAIN_OF, id=id):
+    for row in await reading.rows(SQL["chain_of"], id=id):
         return bytes(row.correlation_id)
     try:
         entries = await history.ask(lambda file: file.of_message(id))
@@ -170,9 +99,9 @@ class Look(NamedTuple):
 async def _near(reading: Reading, chain: bytes, first: bytes, last: bytes) -> Look:
     """Read the rows of a chain: among those sent from the time of one id to that of another, and among the newest."""
     near = {"low": first[:TIME_BYTES], "high": last[:TIME_BYTES] + b"\xff" * len(last), "scanned": SCANNED}
-    waiting = await reading.rows(WAITING, **near, chain=chain, most=CHAIN_MAX)
-    dead = await reading.rows(DEAD, **near, chain=chain, most=CHAIN_MAX)
-    (unseen,) = await reading.rows(UNSEEN, **near)
+    waiting = await reading.rows(SQL["waiting"], **near, chain=chain, most=CHAIN_MAX)
+    dead = await reading.rows(SQL["dead"], **near, chain=chain, most=CHAIN_MAX)
+    (unseen,) = await reading.rows(SQL["unseen"], **near)
     return Look(waiting, dead, unseen)
 
 

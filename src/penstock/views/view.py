@@ -15,30 +15,22 @@ SPANS = ((2 * 86_400, 86_400, "days"), (2 * 3_600, 3_600, "h"), (120, 60, "min")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """How values of one kind are written, given the time in microseconds."""
-
-    text: Callable[[Any, int], str]
-    right: bool = False
-    folds: bool = False  # it may be broken into several lines
-
-
-@dataclass(frozen=True, slots=True)
 class Column:
     """A field of a row, or what `of` makes of the row. A narrow table leaves columns out, those of the highest rank first."""
 
     name: str
     heading: str
-    kind: Kind
+    kind: str = "text"  # of KINDS
     rank: int = 0
     of: Callable[[Row], Any] | None = None
 
     def text(self, row: Row, now: int) -> str:
-        value = self.value(row)
-        return NONE if value is None or value == "" else self.kind.text(value, now)
+        value = row.get(self.name) if self.of is None else self.of(row)
+        return NONE if value is None or value == "" else KINDS[self.kind](value, now)
 
-    def value(self, row: Row) -> Any:
-        return row.get(self.name) if self.of is None else self.of(row)
+    @property
+    def is_right(self) -> bool:
+        return self.kind in RIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +124,24 @@ def exact_text(iso: str, now: int) -> str:
     return f"{ago_text(micros_of(iso), now)} ({iso[:19].replace('T', ' ')} UTC)"
 
 
-TEXT = Kind(lambda value, _: str(value))
-PROSE = Kind(lambda value, _: str(value), folds=True)
-COUNT = Kind(lambda value, _: f"{value:,}", right=True)
-NUMBER = Kind(lambda value, _: number_text(value), right=True)
-RATE = Kind(lambda value, _: rate_text(value), right=True)
-PERCENT = Kind(lambda value, _: f"{value:.1f} %", right=True)
-BYTES = Kind(lambda value, _: bytes_text(value), right=True)
-SPAN = Kind(lambda value, _: span_text(value), right=True)
-TOOK = Kind(lambda value, _: took_text(value), right=True)
-USD = Kind(lambda value, _: usd_text(value), right=True)
-SMALL_USD = Kind(lambda value, _: small_usd_text(value), right=True)
-TIME = Kind(lambda value, now: ago_text(micros_of(value), now))
-DUE = Kind(lambda value, now: "now" if micros_of(value) <= now else ago_text(micros_of(value), now))
-EXACT_TIME = Kind(exact_text)
-STATE = Kind(lambda value, _: str(value).replace("_", " "))
+# How values of a kind are written, given the time in microseconds. Prose may be broken into lines.
+KINDS: dict[str, Callable[[Any, int], str]] = {
+    **dict.fromkeys(("text", "prose", "figure"), lambda value, _: str(value)),
+    "state": lambda value, _: str(value).replace("_", " "),
+    "count": lambda value, _: f"{value:,}",
+    "percent": lambda value, _: f"{value:.1f} %",
+    "number": lambda value, _: number_text(value),
+    "rate": lambda value, _: rate_text(value),
+    "bytes": lambda value, _: bytes_text(value),
+    "span": lambda value, _: span_text(value),
+    "took": lambda value, _: took_text(value),
+    "usd": lambda value, _: usd_text(value),
+    "small_usd": lambda value, _: small_usd_text(value),
+    "time": lambda value, now: ago_text(micros_of(value), now),
+    "due": lambda value, now: ago_text(max(now, micros_of(value)), now),
+    "exact_time": exact_text,
+}
+RIGHT = {"figure", "count", "percent", "number", "rate", "bytes", "span", "took", "usd", "small_usd"}
 
 # What a state means to an operator. A terminal has a colour for each, a page a class.
 TONES = {

@@ -18,9 +18,11 @@ from penstock.model.row import Row
 from penstock.model.run import queue_of
 from penstock.model.stack import error_line, located
 from penstock.model.times import iso_z
+from penstock.storage.statements import load
 from penstock.views import runs
 from penstock.views.queues import IsAlive, LiveWorkers, QueueRow, queue_row, serving
 
+SQL = load("penstock.views", "why.sql")
 PULLED = 0  # the worker of a row that is leased to a client
 NOT_BEGUN = 0
 COUNTED_MAX = 10_000  # messages that are counted; more are reported as this many
@@ -28,81 +30,6 @@ LEASED_MAX = 100_000  # what all workers together can hold
 ROWS_MAX = 100  # of one id: one for each queue and handler it was sent to
 ERROR_TEXT_MAX = 500
 
-MESSAGES = """
-select seq, id, handler, queue, priority, due, worker, attempts, crashes, rounds, type, sent_at, expires, last_failed_at,
-  error_class, error_message, traceback, replay_of
-from penstock_messages
-where id = :id
-order by seq
-limit :most
-"""
-WORKER = """
-select id, host, pid, started_at
-from penstock_workers
-where id = :worker
-"""
-CROWD = """
-select
-  (
-    select count(*)
-    from (
-      select 1
-      from penstock_messages
-      where queue = :queue
-      and priority = :priority
-      and worker is null
-      and due <= :now
-      and due <= :due
-      and (due < :due or seq < :seq)
-      limit :most
-    ) as earlier
-  ) + (
-    select count(*)
-    from (
-      select 1
-      from penstock_messages
-      where queue = :queue
-      and priority in (0, 1)
-      and priority < :priority
-      and worker is null
-      and due <= :now
-      limit :most
-    ) as higher
-  ) as ahead,
-  (
-    select count(*)
-    from (
-      select 1
-      from penstock_messages
-      where queue = :queue
-      and priority in (0, 1, 2)
-      and worker is null
-      and due <= :now
-      limit :most
-    ) as due_now
-  ) as ready,
-  (
-    select min((
-      select due
-      from penstock_messages
-      where queue = :queue
-      and priority = priorities.column1
-      and worker is null
-      order by due
-      limit 1
-    ))
-    from (values (0), (1), (2)) as priorities
-  ) as first_due,
-  coalesce(sum(case when leased.queue = :queue then 1 else 0 end), 0) as leased,
-  coalesce(sum(case when leased.crashes > 0 then 1 else 0 end), 0) as suspects
-from (
-  select queue, crashes
-  from penstock_messages
-  where worker is not null
-  and due > 0
-  limit :leased_max
-) as leased
-"""
 
 # When a worker began a row: its time, NOT_BEGUN if it has only claimed it, None where that is not known on this host.
 Began = Callable[[int, int], int | None]
@@ -154,7 +81,7 @@ class Answer:
 
 async def waiting(reading: Reading, id: bytes, *, now: int, is_alive: IsAlive, began: Began) -> list[Answer]:
     """Return the answer for each queue, and for each handler, in which the message is not settled."""
-    rows = await reading.rows(MESSAGES, id=id, most=ROWS_MAX)
+    rows = await reading.rows(SQL["messages"], id=id, most=ROWS_MAX)
     return [await _answer(reading, row, now, is_alive, began) for row in rows]
 
 
@@ -170,7 +97,7 @@ async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began
     queue = await queue_row(reading, row.queue)
     facts = _facts(row, queue)
     if row.worker is not None:
-        found = [WorkerRow(*each) for each in await reading.rows(WORKER, worker=row.worker)]
+        found = [WorkerRow(*each) for each in await reading.rows(SQL["worker"], worker=row.worker)]
         holder = found[0] if found and row.worker != PULLED else None
         if holder is not None:
             facts["worker"] = {"id": holder.id, "pid": holder.pid, "host": holder.host}
@@ -180,7 +107,7 @@ async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began
         alive = False if holder is None else is_alive(holder)
         return Answer(bytes(row.id), row.queue, row.type, held(row, holder, alive, started, queue, now), [], facts)
     (counted,) = await reading.rows(
-        CROWD,
+        SQL["crowd"],
         queue=row.queue,
         priority=row.priority,
         due=row.due,

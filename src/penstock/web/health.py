@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.app import App
-from penstock.data import overview
 from penstock.model.errors import PenstockError
 from penstock.model.times import iso_z
+from penstock.views.queues import processes
 from penstock.web.reply import answered
 
 CHECK_SECONDS_MAX = 5.0  # whoever asks wants to know it now; a store that takes longer is as good as down
@@ -87,7 +87,7 @@ class Health:
             (counted,) = await app.db.rows(COUNTED)
             checks["queues"] = {"status": "ok", **queues.asdict(), **counted.asdict()}
             me = engine.writer.workers.me
-            others = [each for each in await overview.processes(app.db) if each.id != me]
+            others = [each for each in await processes(app.db) if each.id != me]
             checks["workers"] = {"status": "ok", "count": len(others)}
             (runs,) = await app.db.rows(RUNS, late=engine.clock.now() - int(LATE_SECONDS * 1_000_000))
             bad = runs["failed"] or (others and runs["late"])

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.data import overview
-from penstock.data.overview import QueueState
 from penstock.model.message import NewMessage, checksum
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual
+from penstock.views import queues
+from penstock.views.view import Row
 from tests.unit.market import market, run
 
 BOTH_STORES = True
 
 SECOND = 1_000_000
+FIELDS = "name sent acked ready leased delayed dead purged expired oldest_age_seconds paused exact".split()
 
 
 class Found(ps.Event):
@@ -51,15 +52,15 @@ async def test_every_message_is_in_one_place_and_the_places_add_up() -> None:
         await shop.send(found, Found(id=5))
 
         now = round(shop.now.timestamp() * SECOND)
-        states = await overview.queues(app.db, now=now)
+        states = await queues.rows(app.db, now=now)
 
         assert states == [
-            QueueState("found", 7, 2, 1, 2, 1, 1, 0, 0, 0.0, False),
-            QueueState("other", 1, 0, 1, 0, 0, 0, 0, 0, 5.0, False),
+            dict(zip(FIELDS, ("found", 7, 2, 1, 2, 1, 1, 0, 0, 0.0, False, True), strict=True)),
+            dict(zip(FIELDS, ("other", 1, 0, 1, 0, 0, 0, 0, 0, 5.0, False, True), strict=True)),
         ]
         for state, queue in zip(states, (found, other), strict=True):
             counted = await shop.counts(queue)
-            assert [getattr(state, place) for place in counted._fields] == list(counted)
+            assert [state[place] for place in counted._fields] == list(counted)
 
 
 @virtual
@@ -69,9 +70,9 @@ async def test_what_is_only_delayed_has_no_age() -> None:
     async with TestApp(app) as shop:
         await shop.send(found, Found(id=1), delay=60)
 
-        (state,) = await overview.queues(app.db, now=round(shop.now.timestamp() * SECOND))
+        (state,) = await queues.rows(app.db, now=round(shop.now.timestamp() * SECOND))
 
-        assert (state.ready, state.delayed, state.oldest_age_seconds) == (0, 1, None)
+        assert (state["ready"], state["delayed"], state["oldest_age_seconds"]) == (0, 1, None)
 
 
 @pytest.mark.parametrize(
@@ -81,17 +82,17 @@ def test_a_long_backlog_is_known_without_counting_it(tmp_path: Path, ready: int,
     app = market(tmp_path)
     queue_of(app)
 
-    async def work() -> tuple[QueueState, int]:
+    async def work() -> tuple[Row, int]:
         now = (await app.opened()).clock.now()
         await send(app, ready, due=now - SECOND)
         await send(app, delayed, due=now + 3_600 * SECOND)
         before = (await app.db.usage()).total.rows_read
-        (state,) = await overview.queues(app.db, now=now)
+        (state,) = await queues.rows(app.db, now=now)
         return state, (await app.db.usage()).total.rows_read - before
 
     state, rows_read = run(app, work())
 
-    assert (state.ready, state.delayed, state.exact) == (ready, delayed, True)
+    assert (state["ready"], state["delayed"], state["exact"]) == (ready, delayed, True)
     assert rows_read < read_most  # an estimate that is never too low
 
 
@@ -99,17 +100,17 @@ def test_where_both_are_many_it_says_that_they_were_not_told_apart(tmp_path: Pat
     app = market(tmp_path)
     queue_of(app)
 
-    async def work() -> QueueState:
+    async def work() -> Row:
         now = (await app.opened()).clock.now()
         await send(app, 12_000, due=now - SECOND)
         await send(app, 11_000, due=now + 3_600 * SECOND)
-        (state,) = await overview.queues(app.db, now=now)
+        (state,) = await queues.rows(app.db, now=now)
         return state
 
     state = run(app, work())
 
-    assert not state.exact
-    assert (state.ready, state.ready + state.delayed) == (10_000, 23_000)
+    assert not state["exact"]
+    assert (state["ready"], state["ready"] + state["delayed"]) == (10_000, 23_000)
 
 
 async def send(app: ps.App, count: int, *, due: int) -> None:
@@ -130,7 +131,7 @@ def test_the_statement_walks_no_table(tmp_path: Path) -> None:
 
     async def work() -> list[str]:
         given = {"now": 0, "most": 1, "leased_max": 1, "queues_max": 1}
-        return [row.detail for row in await app.db.rows(f"explain query plan {overview.QUEUES}", given)]
+        return [row.detail for row in await app.db.rows(f"explain query plan {queues.SQL['queues']}", given)]
 
     plan = run(app, work())
 
@@ -145,7 +146,7 @@ def test_workers_are_those_that_are_enrolled(tmp_path: Path) -> None:
 
     async def work() -> list[int]:
         engine = await app.opened()
-        assert [worker.id for worker in await overview.processes(app.db)] == [engine.writer.workers.me]
-        return [worker.pid for worker in await overview.processes(app.db)]
+        assert [worker.id for worker in await queues.processes(app.db)] == [engine.writer.workers.me]
+        return [worker.pid for worker in await queues.processes(app.db)]
 
     assert len(run(app, work())) == 1
