@@ -6,10 +6,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.model.times import iso_z
 from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import Column, Row, View, short
+from penstock.views.view import Column, Row, View, shaped, short
 
 SQL = load("penstock.views", "nouns.sql")
 LISTED_MAX = 10_000
@@ -18,10 +17,9 @@ VALUE_SHOWN = 40  # characters of a value before and after
 
 async def rows(observer: Observer, name: str | None, verb: str | None, *, limit: int = 50) -> list[Row]:
     found = await observer.rows(SQL["audit_listed"], name=name, verb=verb, most=limit)
-    return [
-        {**row.asdict(), "at": iso_z(row.at), "before": _decoded(row.before), "after": _decoded(row.after)}
-        for row in found
-    ]
+    fields = "at actor origin verb kind name before after count"
+    values = [{**row.asdict(), "before": _decoded(row.before), "after": _decoded(row.after)} for row in found]
+    return [shaped(fields, each) for each in values]
 
 
 def _decoded(text: str | None) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from penstock.model.ids import as_text
-from penstock.model.times import iso_z
 from penstock.views import runs
+from penstock.views.view import shaped
 
+FIELDS = "at service kind name id causation_id attempt status duration_ms queue source error due reason resolution"
+FIELDS += " replay_of depth run"
 RUN = "run"  # the kind of a run; its steps have theirs
 
 
@@ -49,26 +51,8 @@ class Traced:
         return runs.soon(self.due, self.at)
 
     def facts(self) -> dict[str, Any]:
-        return {
-            "at": iso_z(self.at),
-            "service": self.service,
-            "kind": self.kind,
-            "name": self.name,
-            "id": as_text(self.id),
-            "causation_id": _text(self.causation_id),
-            "attempt": self.attempt,
-            "status": self.status,
-            "duration_ms": None if self.micros is None else self.micros / 1_000,
-            "queue": self.queue,
-            "source": self.source,
-            "error": self.error,
-            "due": None if self.due_known is None else iso_z(self.due_known),
-            "reason": self.reason,
-            "resolution": self.resolution,
-            "replay_of": _text(self.replay_of),
-            "depth": self.depth,
-            "run": self.run,
-        }
+        took = None if self.micros is None else self.micros / 1_000
+        return shaped(FIELDS, {**asdict(self), "duration_ms": took, "due": self.due_known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +69,6 @@ class Trace:
             "events": [event.facts() for event in self.events],
             "notes": self.notes,
         }
-
-
-def _text(id: bytes | None) -> str | None:
-    return None if id is None else as_text(id)
 
 
 def in_order(events: Iterable[Traced]) -> list[Traced]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from penstock.model.firing import Rule
-from penstock.model.times import iso_z
 from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import Column, Row, View, short
+from penstock.views.view import Column, Row, View, shaped, short
 
 SQL = load("penstock.views", "nouns.sql")
+FIELDS = "name expression zone next_at fired paused reason last_at last_status last_error last_day"
 LISTED_MAX = 10_000
 DAY_MICROS = 86_400_000_000
 ERROR_SHOWN = 80  # characters
@@ -21,21 +21,15 @@ async def rows(observer: Observer) -> list[Row]:
     for row in await observer.rows(SQL["crons_listed"], most=LISTED_MAX):
         rule = Rule.parse(row.rule)
         ended = await observer.rows(SQL["crons_ended"], task=row.name, since=since)
-        found.append(
-            {
-                "name": row.name,
-                "expression": rule.expression,
-                "zone": rule.zone,
-                "next_at": None if row.paused else iso_z(row.due),
-                "fired": row.number,
-                "paused": bool(row.paused),
-                "reason": tasks[row.name].reason if row.name in tasks else "",
-                "last_at": None if row.fired_at is None else iso_z(row.fired_at),
-                "last_status": row.status,
-                "last_error": row.error,
-                "last_day": {each.status: each.runs for each in ended},
-            }
-        )
+        facts = {
+            **row.asdict(),
+            "expression": rule.expression,
+            "zone": rule.zone,
+            "next_at": None if row.paused else row.due,
+            "reason": tasks[row.name].reason if row.name in tasks else "",
+            "last_day": {each.status: each.runs for each in ended},
+        }
+        found.append(shaped(FIELDS, facts))
     return found
 
 

@@ -10,7 +10,7 @@ limit :most;
 
 -- name: objects_listed
 select objects.class, objects.name, objects.epoch, objects.owner, objects.hint, objects.alarm_lost, objects.saved_at,
-  length(objects.state) as bytes, timers.due as alarm, objects.created_at,
+  length(objects.state) as bytes, timers.due as alarm_at, objects.created_at,
   case when cast(:name as text) is not null then objects.state end as state
 from penstock_objects as objects
 left join penstock_timers as timers
@@ -22,7 +22,8 @@ order by objects.class, objects.name
 limit :most;
 
 -- name: crons_listed
-select timers.name, timers.due, timers.number, timers.rule, timers.paused, ticks.status, ticks.fired_at, ticks.error
+select timers.name, timers.due, timers.number as fired, timers.rule, timers.paused, ticks.status as last_status,
+  ticks.fired_at as last_at, ticks.error as last_error
 from penstock_timers as timers
 left join penstock_ticks as ticks
 on ticks.schedule = timers.name

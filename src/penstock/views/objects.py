@@ -5,20 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from penstock.model.limits import near
-from penstock.model.row import Row as Found
-from penstock.model.times import iso_z
 from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import Column, Row, View
+from penstock.views.view import Column, Row, View, shaped
 
 SQL = load("penstock.views", "nouns.sql")
+OBJECT_FIELDS = "class name owner epoch hint alarm_at alarm_lost saved_at bytes"
 NAMES_MAX = 1_000  # names that a misspelt one is compared with
 INTERNAL = {"AlertCondition", "Controller", "Remembered", "TrialRecord"}  # the engine's own classes
 
 
 async def rows(observer: Observer, class_name: str | None = None, *, limit: int = 100) -> list[Row]:
     found = await observer.rows(SQL["objects_listed"], **{"class": class_name, "name": None, "most": limit})
-    return [_row(each) for each in found]
+    return [shaped(OBJECT_FIELDS, each.asdict()) for each in found]
 
 
 async def one(observer: Observer, class_name: str, name: str) -> Row | str:
@@ -27,23 +26,8 @@ async def one(observer: Observer, class_name: str, name: str) -> Row | str:
     if not found:
         known = [f"{each['class']}/{each['name']}" for each in await rows(observer, limit=NAMES_MAX)]
         return f"There is no object {class_name}/{name}. {near(f'{class_name}/{name}', known)}"
-    (each,) = found
-    return _row(each) | {"created_at": iso_z(each.created_at), "state": msgspec.json.decode(each.state)}
-
-
-def _row(each: Found) -> Row:
-    class_name, name, epoch, owner, hint, lost, saved_at, size, alarm, *_ = each
-    return {
-        "class": class_name,
-        "name": name,
-        "owner": owner,
-        "epoch": epoch,
-        "hint": hint,
-        "alarm_at": None if alarm is None else iso_z(alarm),
-        "alarm_lost": bool(lost),
-        "saved_at": iso_z(saved_at),
-        "bytes": size,
-    }
+    facts = found[0].asdict()
+    return shaped(f"{OBJECT_FIELDS} created_at state", {**facts, "state": msgspec.json.decode(facts["state"])})
 
 
 NAME = Column("name", "object", of=lambda row: f"{row['class']}/{row['name']}")

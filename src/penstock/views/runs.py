@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import msgspec
-
 from penstock.data.usage import Reading
 from penstock.model.errors import NoSuchRun
-from penstock.model.ids import as_text, from_text
+from penstock.model.ids import from_text
 from penstock.model.limits import near
 from penstock.model.redaction import redacted
 from penstock.model.row import Row
@@ -33,7 +31,7 @@ from penstock.model.run import (
 from penstock.model.times import iso_z
 from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import Column, View, micros_of, short
+from penstock.views.view import Column, View, micros_of, shaped, short
 from penstock.views.view import Row as Shown
 
 TYPE = "workflow.run"  # of the message of a run
@@ -42,6 +40,8 @@ LISTED_MAX = 10_000
 NAMES_MAX = 200  # ids that a misspelt one is compared with
 STEPS_PAGE = 1_000
 PRIORITY_NAMES = ("high", "normal", "low")
+BRIEF = "correlation_id message_id priority created_at ended_at due_at"  # of one run, and of each of many
+STEP = "name state attempts started_at ended_at kind position due_at result error traceback"
 ASKED = "asked"  # the reason of a run that an operator paused
 ERROR_TEXT_MAX = 500
 SQL = load("penstock.views", "runs.sql")
@@ -187,81 +187,31 @@ async def rows(
     observer: Observer, workflow: str | None = None, state: str | None = None, *, limit: int = 100
 ) -> list[Shown]:
     found = await listed(observer, workflow, state, now=observer.now(), limit=limit)
-    return [
-        {
-            "id": row.id,
-            "workflow": row.workflow,
-            "state": row.state,
-            "step": row.step,
-            "reason": row.reason,
-            "error": _redacted(row.error),
-            **_brief(row),
-        }
-        for row in found
-    ]
+    return [shaped(f"id workflow state step reason error {BRIEF}", _facts(row)) for row in found]
 
 
 async def one(observer: Observer, id: str, workflow: str | None = None) -> Shown:
     """Return a run with its steps: a history from which a replay check can be made."""
     row = await the_run(observer, id, now=observer.now(), workflow=workflow)
-    key = bytes(row.key)
-    recorded = await steps(observer, key)
-    return {
-        "id": row.id,
-        "workflow": row.workflow,
-        "state": row.state,
-        "steps": [_step(step) for step in recorded],
-        "input": _json(row.input),
-        "result": _json(row.result),
-        "error": _redacted(row.error),
-        "traceback": row.traceback,
-        "reason": row.reason,
+    recorded = await steps(observer, bytes(row.key))
+    more = {
+        "steps": [shaped(STEP, {**step.asdict(), "due_at": step.due} | _unknown(step)) for step in recorded],
         "waits_for": open_steps(recorded) if row.state == WAITING else None,
-        **_brief(row),
-        "parent": row.parent_id,
-        "restarts": row.generation,
-        "signals": [{"name": each.name, "sent_at": iso_z(each.sent_at)} for each in await unheard(observer, key)],
+        "signals": [shaped("name sent_at", each.asdict()) for each in await unheard(observer, bytes(row.key))],
     }
+    fields = f"id workflow state steps input result error traceback reason waits_for {BRIEF} parent restarts signals"
+    return shaped(fields, _facts(row) | more)
 
 
-def _brief(row: Row) -> Shown:
-    return {
-        "correlation_id": as_text(bytes(row.correlation_id)),
-        "message_id": as_text(bytes(row.key)),
-        "priority": PRIORITY_NAMES[row.priority],
-        "created_at": iso_z(row.created_at),
-        "ended_at": _iso(row.ended_at),
-        "due_at": _iso(soon(row.due, row.created_at) if row.state == WAITING else None),
-    }
+def _facts(row: Row) -> Shown:
+    facts = row.asdict()
+    due = soon(row.due, row.created_at) if row.state == WAITING else None
+    facts |= {"message_id": facts["key"], "priority": PRIORITY_NAMES[row.priority], "due_at": due}
+    return facts | {"parent": facts.get("parent_id"), "restarts": facts.get("generation")}
 
 
-def _step(step: Row) -> Shown:
-    return {
-        "name": step.name,
-        "state": step.state,
-        "attempts": step.attempts,
-        "started_at": iso_z(step.started_at),
-        "ended_at": _iso(step.ended_at),
-        "kind": step.kind,
-        "position": step.position,
-        "due_at": _iso(step.due),
-        "result": None if step.state == PENDING else _json(step.result),
-        "error": _redacted(step.error),
-        "traceback": step.traceback,
-    }
-
-
-def _redacted(error: str | None) -> str | None:
-    return None if error is None else redacted(error)
-
-
-def _json(body: Any) -> msgspec.Raw | None:
-    """Return a value as it was stored, to the last digit."""
-    return None if body is None else msgspec.Raw(bytes(body))
-
-
-def _iso(micros: int | None) -> str | None:
-    return None if micros is None else iso_z(micros)
+def _unknown(step: Row) -> Shown:
+    return {"result": None} if step.state == PENDING else {}
 
 
 def _value(name: str, most: int) -> Any:

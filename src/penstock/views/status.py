@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from penstock.data.usage import month_usage, size
-from penstock.model.times import iso_z
 from penstock.views import queues
 from penstock.views.cost import ceilings
 from penstock.views.observer import Observer
-from penstock.views.view import Row, bytes_text, counted
+from penstock.views.view import Row, bytes_text, counted, shaped
 
 
 async def status(observer: Observer) -> Row:
@@ -45,14 +45,7 @@ async def status(observer: Observer) -> Row:
 async def live(observer: Observer) -> list[Row]:
     """Return the processes that have enrolled and not left, and whether each is alive: None where that is not known."""
     return [
-        {
-            "id": worker.id,
-            "host": worker.host,
-            "pid": worker.pid,
-            "started_at": iso_z(worker.started_at),
-            "alive": observer.is_alive(worker),
-            "runs_handlers": worker.runs_handlers,
-        }
+        shaped("id host pid started_at alive runs_handlers", asdict(worker) | {"alive": observer.is_alive(worker)})
         for worker in await queues.processes(observer)
     ]
 

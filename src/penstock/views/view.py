@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from penstock.model.times import to_micros
+import msgspec
+
+from penstock.model.ids import as_text
+from penstock.model.redaction import redacted
+from penstock.model.times import iso_z, to_micros
 
 Row = dict[str, Any]  # as `--json` prints it
 NONE = "-"
@@ -46,6 +50,26 @@ class View:
 
     def visible(self, rows: Sequence[Row], *, internals: bool) -> list[Row]:
         return [row for row in rows if internals or not self.is_internal(row)]
+
+
+BODIES = {"input", "result"}  # JSON that is passed on to the last digit
+FLAGS = {"alarm_lost", "paused"}
+
+
+def shaped(names: str, facts: Mapping[str, Any]) -> Row:
+    """Return these facts as `--json` prints them: times and ids as text, bodies as JSON, errors without secrets."""
+    return {name: _shaped(name, facts[name]) for name in names.split()}
+
+
+def _shaped(name: str, value: Any) -> Any:
+    if name.endswith("error") and value is not None:
+        return redacted(value)
+    if isinstance(value, bytes | memoryview):
+        return msgspec.Raw(bytes(value)) if name in BODIES else as_text(bytes(value))
+    if isinstance(value, int):
+        is_time = name in ("at", "due") or name.endswith("_at")
+        return iso_z(value) if is_time else bool(value) if name in FLAGS else value
+    return value
 
 
 # -- how values are written ---------------------------------------------------------------------------------
