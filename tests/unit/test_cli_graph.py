@@ -14,7 +14,7 @@ class Shipped(ps.Event, type="shipped"):
     item: str
 
 
-parcels = app.queue("parcels", accepts=[Shipped], rate=2.5)
+parcels = app.queue("parcels", Shipped, rate=2.5)
 carrier = app.pace("carrier.example")
 
 
@@ -26,7 +26,7 @@ class Shelf(ps.Object):
 shelves = app.object(Shelf)
 
 
-@parcels.on(Shipped)
+@parcels.handler
 async def ship(event: Shipped) -> None:
     async with carrier.permit():
         await shelves["main"].take(event.item)
