@@ -48,6 +48,16 @@ def test_what_was_sent_is_done_until_nothing_is_left(shop: Path) -> None:
     assert not list(shop.glob("*-worker-*"))
 
 
+def test_an_app_that_declares_a_queue_otherwise_than_another_did_is_reported_once(shop: Path) -> None:
+    assert penstock("run", "shop.py", "--until-idle", folder=shop).code == 0
+    (shop / "shop.py").write_text(SHOP.replace("retries=0", "retries=7"))
+
+    said = penstock("run", "shop.py", "--workers", "2", "--until-idle", folder=shop)
+
+    (line,) = [json.loads(line) for line in said.err.splitlines() if "queues.redeclared" in line]
+    assert line["changed"] == ["sales: retries was 0, is now 7"]
+
+
 def test_two_workers_share_the_work_and_json_is_all_there_is_on_stdout(shop: Path) -> None:
     (shop / "shop.py").write_text(SHOP + "\nprint('noise')\n")
     send(*map(str, range(50)))

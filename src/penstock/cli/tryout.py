@@ -9,6 +9,7 @@ from contextlib import redirect_stdout
 
 import msgspec
 
+from penstock import logs
 from penstock.app import App
 from penstock.cli.command import by_this_user
 from penstock.cli.output import INTERRUPTED, Output, Reported, exit_code
@@ -48,7 +49,8 @@ def try_out(reference: str) -> Found:
 
 
 async def _open_once(app: App) -> bool:
-    """Return whether the app waits for a trial."""
+    """Return whether the app waits for a trial. Warnings about its declaration are logged here: no worker opens it first."""
+    logs.attach(app.events, app.config.log)
     async with app:
         return app.requires_trial and not await app.trial.has_passed()
 
