@@ -50,7 +50,7 @@ async def test_a_body_at_the_limit_is_sent_and_one_byte_more_is_refused_with_bot
         assert await waiting(shop, listings) == 2
 
 
-@pytest.mark.spec("A1-05")
+@pytest.mark.spec("A1-05", "F-13")
 @virtual
 async def test_a_body_of_eleven_kilobytes_is_sent_with_one_warning() -> None:
     app, listings = platform()

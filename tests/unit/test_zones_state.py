@@ -46,7 +46,7 @@ def test_outcomes_fall_into_the_minute_they_end_in() -> None:
     assert window(minutes, NOON + MINUTE, 5) == Minute(6, 3, 3)
 
 
-@pytest.mark.spec("A6-10", "G5-24")
+@pytest.mark.spec("A6-10", "F-31", "G5-24")
 def test_the_window_takes_the_minute_it_begins_in_whole() -> None:
     minutes = added({}, NOON, Minute(1, 1, 0))
     assert window(minutes, NOON + 5 * MINUTE + 59_999, 5) == Minute(1, 1, 0)

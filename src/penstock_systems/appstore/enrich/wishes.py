@@ -37,7 +37,7 @@ async def wish(wanted: EnrichWanted) -> None:
     now = await db.now()
     ids = sorted({track_id for track_id in wanted.track_ids if 0 < track_id < 2**63})
     db.write_many(WISH, [{"track_id": track_id, "wished": WISHED, "at_once": AT_ONCE, "now": now} for track_id in ids])
-    controllers.get("main", hint="enam").tell.wake()
+    controllers["main"].tell.wake()
 
 
 @wishes.handler(PortfolioWanted)
