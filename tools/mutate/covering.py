@@ -19,8 +19,10 @@ import coverage
 from tools.mutate.choosing import assigned, enclosing, header_end, varied
 from tools.mutate.recording import FAILED_SECONDS, FOLDER
 
-# Killed processes, seeded histories and followed pages take minutes and rarely depend on one line.
-RECORDED = tuple(f"tests/{name}" for name in "unit contract flow systems moving upgrade web luck".split())
+# Killed processes and followed pages take minutes and rarely depend on one line.
+HISTORIES = "tests/simulation/test_simulator"  # they take seconds, and see what no single test looks for
+RECORDED = (HISTORIES, *(f"tests/{name}" for name in "unit contract flow systems moving upgrade web luck".split()))
+FAST = 30  # tests before the histories
 LEFT_OUT = ("tests/unit/test_bench_", "tests/web/test_fuzz.py", "tests/systems/appstore/test_demo")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.mutate.recording")
 
@@ -38,8 +40,10 @@ class Covering:
         self._data.read()
 
     def tests(self, file: str, line: int) -> list[str]:
-        """Return the tests that execute the line, one case of each test before the second case of any, fast ones first."""
+        """Return the tests that execute the line: those of files that import the module before others, one case of each
+        test before the second case of any, and fast ones first."""
         tree, lines = _parsed(self._root / file)
+        near = self._importing(file)
         statement, is_in_function = enclosing(tree, line)
         if is_in_function:
             found = self._executing(file, range(statement.lineno, header_end(statement) + 1))
@@ -48,7 +52,17 @@ class Covering:
             found = found or self._mentioning([statement.name])
         else:
             found = self._mentioning(assigned(statement)) or self._executing(file, range(1, len(lines) + 1))
-        return varied(found, self.seconds)
+            found |= near  # which look at a constant without executing a line that names it
+        histories = {test for test in found if test.startswith(HISTORIES)}
+        tests = [test for part in (found & near, found - near) for test in varied(part - histories, self.seconds)]
+        return [*tests[:FAST], *varied(histories, self.seconds), *tests[FAST:]]
+
+    def _importing(self, file: str) -> set[str]:
+        module = file.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        importing = re.compile(rf"^\s*(from|import) {re.escape(module)} ", re.MULTILINE)
+        files = {test.split("::")[0] for test in self.seconds}
+        near = {each for each in files if importing.search((self._root / each).read_text("utf-8"))}
+        return {test for test in self.seconds if test.split("::")[0] in near}
 
     def _executing(self, file: str, lines: Iterable[int]) -> set[str]:
         by_line = self._by_line(file)

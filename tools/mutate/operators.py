@@ -17,7 +17,8 @@ from cosmic_ray.operators.provider import OperatorProvider
 from tools.mutate.drawing import Mutant
 
 NEEDS_ARGUMENTS = {"VariableReplacer", "VariableInserter"}
-# Comparisons with None, decorators for the type checker and slots: the changed program does the same by the rules of Python.
+# Comparisons with None, decorators for the type checker, slots, and what only refuses a mistake of ours (a change of a
+# frozen value, which the type checker finds too; `zip` of lists of different lengths): the changed program does the same.
 SAME_FOR_NONE = {f"ReplaceComparisonOperator_{pair}" for pair in ("Is_Eq", "IsNot_NotEq")}
 FOR_THE_TYPE_CHECKER = ("@overload", "@override", "@final", "@runtime_checkable")
 LEFT_ALONE = {"name", "string", "fstring_string", "newline"}  # no operator changes these nodes of the syntax tree
@@ -85,7 +86,7 @@ def _does_the_same(mutant: Mutant, before: str) -> bool:
         return "None" in mutant.text
     if mutant.operator == "RemoveDecorator":
         return mutant.text in FOR_THE_TYPE_CHECKER
-    return before.endswith("slots=")
+    return before.endswith(("slots=", "frozen=", "strict="))
 
 
 def _never_run(tree: ast.AST) -> Iterator[tuple[Place, Place]]:
