@@ -11,56 +11,57 @@ from hypothesis import strategies as st
 
 from penstock.model.strict_json import BadJson, _read, parse
 
-# What is wrong, and the byte at which it is.
-REFUSED: list[tuple[bytes, int]] = [
-    (b"", 0),
-    (b"  \n ", 4),
-    (b"{", 1),
-    (b"[1, 2", 5),
-    (b"[1,]", 3),
-    (b'{"a": 1,}', 8),
-    (b"{a: 1}", 1),
-    (b'{"a" 1}', 5),
-    (b"[1 2]", 3),
-    (b"1 2", 2),
-    (b"tru", 0),
-    (b"[nul]", 1),
-    (b"01", 1),
-    (b"1.", 1),
-    (b".5", 0),
-    (b"+1", 0),
-    (b"-", 0),
-    (b"'a'", 0),
-    (b'"abc', 0),
-    (b'"a\nb"', 2),
-    (b'"\\x"', 1),
-    (b'"\\u12"', 2),
-    (b"// no\n1", 0),
-    (b"\xef\xbb\xbf1", 0),
-    (b"NaN", 0),
-    (b"[Infinity]", 1),
-    (b"[-Infinity]", 1),
-    (b"[1e999]", 1),
-    (b"-1e999", 0),
-    (b"1" * 400 + b".5", 0),
-    (b"9" * 5_000, 0),
-    (b"[18446744073709551616]", 1),
-    (b"-9223372036854775809", 0),
-    (b'{"a": 1, "a": 2}', 9),
-    (b'{"a": {"b": 1, "\\u0062": 2}}', 15),
-    (b'{"a:": 1, "a\\u003a": 2}', 10),
-    (b'["\\ud800"]', 1),
-    (b'["\\udc00x"]', 1),
-    (b'{"\\ud800": 1}', 1),
-    (b'"\xed\xa0\x80"', 1),
-    (b'"ab\\u0000"', 3),
-    (b'"a\x00b"', 2),
-    (b'"\xff"', 1),
-    (b'["\xc3"]', 2),
-    (b"[" * 65 + b"]" * 65, 64),
-    (b"[" * 100_000, 64),
-    (b"[" * 100_000 + b"]" * 100_000, 64),
-    (b'{"a":' * 100_000, 320),
+# What is wrong, the byte at which it is, and what is said about it.
+REFUSED: list[tuple[bytes, int, str]] = [
+    (b"", 0, "it is empty"),
+    (b"  \n ", 4, "it is empty"),
+    (b"{", 1, "a key in double quotes is missing"),
+    (b"[1, 2", 5, "a comma or ] is missing"),
+    (b"[1,]", 3, "a value is missing"),
+    (b'{"a": 1,}', 8, "a key in double quotes is missing"),
+    (b"{a: 1}", 1, "a key in double quotes is missing"),
+    (b'{"a" 1}', 5, "a colon is missing"),
+    (b"[1 2]", 3, "a comma or ] is missing"),
+    (b"1 2", 2, "something follows the value"),
+    (b"tru", 0, "a value is missing"),
+    (b"[nul]", 1, "a value is missing"),
+    (b"01", 1, "something follows the value"),
+    (b"1.", 1, "something follows the value"),
+    (b".5", 0, "a value is missing"),
+    (b"+1", 0, "a value is missing"),
+    (b"-", 0, "a value is missing"),
+    (b"'a'", 0, "a value is missing"),
+    (b'"abc', 0, "the string that begins here does not end"),
+    (b'"a\nb"', 2, "a control character stands in a string; write it as an escape"),
+    (b'"\\x"', 1, "there is no such escape"),
+    (b'"\\u12"', 2, "\\u needs four hexadecimal digits"),
+    (b"// no\n1", 0, "a value is missing"),
+    (b"\xef\xbb\xbf1", 0, "it begins with a byte order mark; leave it out"),
+    (b"NaN", 0, "NaN is no number in JSON"),
+    (b"[Infinity]", 1, "Infinity is no number in JSON"),
+    (b"[-Infinity]", 1, "-Infinity is no number in JSON"),
+    (b"[1e999]", 1, "the number is larger than any that can be kept"),
+    (b"-1e999", 0, "the number is larger than any that can be kept"),
+    (b"1" * 400 + b".5", 0, "the number is larger than any that can be kept"),
+    (b"9" * 5_000, 0, "an integer of 5000 digits does not fit into 64 bits; send it as a string"),
+    (b"[18446744073709551616]", 1, "an integer of 20 digits does not fit into 64 bits; send it as a string"),
+    (b"-9223372036854775809", 0, "an integer of 19 digits does not fit into 64 bits; send it as a string"),
+    (b'{"a": 1, "a": 2}', 9, 'the key "a" is there twice'),
+    (b'{"a": {"b": 1, "\\u0062": 2}}', 15, 'the key "b" is there twice'),
+    (b'{"a:": 1, "a\\u003a": 2}', 10, 'the key "a:" is there twice'),
+    (b'["\\ud800"]', 1, "the string holds half a character (a lone surrogate)"),
+    (b'["\\udc00x"]', 1, "the string holds half a character (a lone surrogate)"),
+    (b'{"\\ud800": 1}', 1, "the string holds half a character (a lone surrogate)"),
+    (b'"\xed\xa0\x80"', 1, "the byte here is not UTF-8"),
+    (b'"ab\\u0000"', 3, "the character NUL (\\u0000) cannot be kept; take it out, or send bytes"),
+    (b'"a\x00b"', 2, "a control character stands in a string; write it as an escape"),
+    (b'"\xff"', 1, "the byte here is not UTF-8"),
+    (b'["\xc3"]', 2, "the byte here is not UTF-8"),
+    (b"[" * 65 + b"]" * 65, 64, "it nests deeper than 64 levels"),
+    (b"[" * 100_000, 64, "it nests deeper than 64 levels"),
+    (b"[" * 100_000 + b"]" * 100_000, 64, "it nests deeper than 64 levels"),
+    (b'{"a":' * 100_000, 320, "it nests deeper than 64 levels"),
+    (b'{"' + b"k" * 120 + b'": 1, "' + b"k" * 120 + b'": 2}', 128, f'the key "{"k" * 100}..." is there twice'),
 ]
 
 TAKEN: list[tuple[bytes, object]] = [
@@ -82,14 +83,15 @@ TAKEN: list[tuple[bytes, object]] = [
 
 
 @pytest.mark.fault("F37")
-@pytest.mark.parametrize("text, byte", REFUSED, ids=lambda value: repr(value)[:40])
-def test_what_cannot_be_kept_is_refused_at_its_position(text: bytes, byte: int) -> None:
+@pytest.mark.parametrize("text, byte, reason", REFUSED, ids=lambda value: repr(value)[:40])
+def test_what_cannot_be_kept_is_refused_at_its_position(text: bytes, byte: int, reason: str) -> None:
     with pytest.raises(BadJson) as caught:
         parse(text)
 
     assert caught.value.facts["byte"] == byte
     assert f"at byte {byte} (line " in str(caught.value)
-    assert caught.value.facts["reason"]
+    assert caught.value.facts["reason"] == reason
+    assert str(caught.value).endswith(f": {reason}.")
 
 
 @pytest.mark.parametrize("text, value", TAKEN, ids=lambda value: repr(value)[:40])
