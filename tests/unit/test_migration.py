@@ -49,6 +49,7 @@ def test_a_file_edited_after_it_was_applied_is_reported() -> None:
         plan([edited, SECOND], applied(FIRST))
 
     assert refused.value.facts["applied"] == FIRST.checksum
+    assert f"(checksum {FIRST.checksum[:12]} then, {edited.checksum[:12]} now)" in str(refused.value)
 
 
 def test_an_applied_file_that_is_gone_is_reported() -> None:

@@ -72,6 +72,22 @@ def test_the_tables_that_rows_are_written_to_are_known(sql: str, tables: tuple[s
     assert scan(sql).tables_written == tables
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'insert or replace into main."apps" (a) values (1) on conflict do nothing returning a',
+        "update or ignore only s.apps set a = :b where c",
+        "with x as (delete from a.b returning c) insert into d select c from x",
+        "explain analyze merge into a.b using c on true when matched then delete",
+    ],
+)
+def test_a_statement_that_breaks_off_anywhere_is_read_too(sql: str) -> None:
+    """SQLite says what is missing; here nothing may fail before it does."""
+    for end in range(1, len(sql)):
+        with suppress(BadStatement):
+            assert scan(sql[:end]).text == sql[:end].strip()
+
+
 def test_the_same_text_is_read_once() -> None:
     assert scan("select 1 as once") is scan("select 1 as once")
 
