@@ -31,7 +31,7 @@ FIXED_SEED = 1  # of every run but those of `make test-all`
 # stores, the PostgreSQL case is slow for all but one in this many, chosen by the name of the case. `tests/contract`,
 # `tests/crash` and `tests/upgrade` always run on both stores.
 POSTGRES_ONE_IN = 12
-ON_BOTH = {"crash", "upgrade"}
+ON_BOTH = {"contract", "crash", "upgrade"}
 DISORDER = {"shuffled", "duplicated", "both"}
 SHARED_MEMORY = Path("/dev/shm")
 SHARED_MEMORY_BYTES = 2_000_000_000  # that have to be free

@@ -17,7 +17,9 @@ import pytest
 from penstock.contracts.history import Entry, HistoryFile, MinuteCount, Processed
 from penstock.model.errors import StoreCorrupt, StoreError
 from penstock.model.ids import IdSource, derived
+from penstock.storage.postgres.store import PostgresStore
 from penstock.storage.sqlite.history import SQL, SqliteHistory, path_of
+from tests.postgres import END_OTHERS, empty_database, look
 
 MINUTE = 60_000_000
 MIDNIGHT = 1_763_251_200_000_000  # 2025-11-16T00:00:00Z
@@ -32,13 +34,25 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "market.db"
 
 
-@pytest.fixture(params=["sqlite"])
-def opened(request: pytest.FixtureRequest, database: Path) -> Iterator[Opened]:
+@pytest.fixture(params=["sqlite", "postgres"])
+def kept_on(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def url(kept_on: str) -> str:
+    """Of a server's database; empty for a file."""
+    return empty_database() if kept_on == "postgres" else ""
+
+
+@pytest.fixture
+def opened(url: str, database: Path) -> Iterator[Opened]:
     """Opens the same history as one more process would."""
     made: list[HistoryFile] = []
 
     def open_one() -> HistoryFile:
-        made.append({"sqlite": SqliteHistory}[request.param](database))
+        made.append(PostgresStore(url).open_history() if url else SqliteHistory(database))
         return made[-1]
 
     yield open_one
@@ -158,6 +172,7 @@ def test_old_entries_go_in_portions_oldest_first_and_young_ones_stay(history: Hi
     assert history.chain(chain, 10) == entries[3:]
 
 
+@pytest.mark.only_on("sqlite")
 def test_an_entry_that_is_noted_late_is_not_pruned_early(history: HistoryFile) -> None:
     """It held back while the disk was full. What is noted behind it must be found by its own time."""
     chain = IDS.new()
@@ -177,6 +192,7 @@ def test_reports_still_count_what_was_pruned(history: HistoryFile) -> None:
     assert history.processed(NOW, NOW) == [Processed("app.enriched", "market", 1)]
 
 
+@pytest.mark.only_on("sqlite")
 def test_labels_that_nothing_uses_any_more_go_with_their_entries(history: HistoryFile, database: Path) -> None:
     """Types can come from outside, so there is no end to them."""
     month = 31 * 1_440 * MINUTE
@@ -204,13 +220,15 @@ def test_what_failed_to_be_saved_leaves_nothing_half_known(history: HistoryFile)
 
 
 def test_minutes_are_kept_for_a_month(history: HistoryFile) -> None:
-    history.append([entry(at=NOW - 32 * 1_440 * MINUTE), entry(at=NOW)])
+    month = 31 * 1_440 * MINUTE
+    history.append([entry(at=NOW - month - MINUTE), entry(at=NOW - month), entry(at=NOW)])
 
     history.prune(0, 10)
 
-    assert history.per_minute(0, NOW) == [MinuteCount(NOW, 1)]
+    assert history.per_minute(0, NOW) == [MinuteCount(NOW - month, 1), MinuteCount(NOW, 1)]
 
 
+@pytest.mark.only_on("sqlite")
 def test_space_that_was_pruned_is_not_counted_and_is_used_again(history: HistoryFile) -> None:
     entries = [entry(at=NOW + number) for number in range(4_000)]
     history.append(entries)
@@ -239,6 +257,30 @@ def test_several_processes_add_to_one_history(opened: Opened) -> None:
     assert one.processed(NOW, NOW) == [Processed("app.enriched", "market", 2)]
 
 
+@pytest.mark.only_on("postgres")
+def test_a_history_connects_again_once_the_server_has_ended_its_connection(history: HistoryFile, url: str) -> None:
+    first, second = entry(), entry()
+    history.append([first])
+
+    look(url, END_OTHERS)
+    history.append([second])
+
+    assert history.chain(second.id, 10) == [second]
+    assert history.processed(NOW, NOW) == [Processed("app.enriched", "market", 2)]
+
+
+@pytest.mark.only_on("postgres")
+def test_an_error_that_no_new_connection_mends_is_told_at_once(history: HistoryFile, url: str) -> None:
+    history.append([entry()])
+    look(url, "alter table penstock.penstock_history rename to elsewhere")
+    try:
+        with pytest.raises(StoreError, match="cannot be written now"):
+            history.append([entry()])
+    finally:
+        look(url, "alter table penstock.elsewhere rename to penstock_history")
+
+
+@pytest.mark.only_on("sqlite")
 def test_processes_that_begin_a_history_at_the_same_moment_lose_nothing(database: Path) -> None:
     chain = IDS.new()
     failures: list[BaseException] = []
@@ -266,6 +308,7 @@ def test_processes_that_begin_a_history_at_the_same_moment_lose_nothing(database
 # -- a file that cannot be used -------------------------------------------------------------------------------
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_history_that_is_no_database_is_set_aside_and_begun_anew(history: HistoryFile, database: Path) -> None:
     path_of(database).write_bytes(b"this is no database, it is a letter to my aunt\n" * 100)
     noted = entry()
@@ -280,6 +323,7 @@ def test_a_history_that_is_no_database_is_set_aside_and_begun_anew(history: Hist
 
 
 @pytest.mark.parametrize("damage", ["truncated", "zeroed", "folder", "another program's", "newer"])
+@pytest.mark.only_on("sqlite")
 def test_whatever_lies_there_the_history_goes_on(opened: Opened, database: Path, damage: str) -> None:
     path = path_of(database)
     before = opened()
@@ -308,6 +352,7 @@ def test_whatever_lies_there_the_history_goes_on(opened: Opened, database: Path,
     assert history.chain(noted.id, 10) == [noted]
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_history_set_aside_by_one_process_is_begun_anew_by_all(opened: Opened, database: Path) -> None:
     one, other = opened(), opened()
     one.append([entry()])
@@ -322,6 +367,7 @@ def test_a_history_set_aside_by_one_process_is_begun_anew_by_all(opened: Opened,
     assert one.chain(first.id, 10) == [first, child]
 
 
+@pytest.mark.only_on("sqlite")
 def test_two_that_find_the_same_damage_set_it_aside_once(opened: Opened, database: Path) -> None:
     one, other = opened(), opened()
     one.append([entry()])
@@ -338,6 +384,7 @@ def test_two_that_find_the_same_damage_set_it_aside_once(opened: Opened, databas
     assert one.chain(first.id, 10) == [first, child]
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_full_or_failing_disk_is_told_and_nothing_is_half_saved(history: HistoryFile, database: Path) -> None:
     chain = IDS.new()
     history.append([entry(chain=chain)])
@@ -356,6 +403,7 @@ def test_a_full_or_failing_disk_is_told_and_nothing_is_half_saved(history: Histo
 # -- only looking ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.only_on("sqlite")
 def test_looking_for_a_history_makes_none(database: Path) -> None:
     looked = SqliteHistory(database, read_only=True)
 
@@ -367,6 +415,7 @@ def test_looking_for_a_history_makes_none(database: Path) -> None:
     assert list(database.parent.iterdir()) == []
 
 
+@pytest.mark.only_on("sqlite")
 def test_whoever_looks_sees_what_is_added_and_leaves_a_damaged_one_alone(opened: Opened, database: Path) -> None:
     looked = SqliteHistory(database, read_only=True)
     writer = opened()
@@ -397,6 +446,7 @@ def test_whoever_looks_sees_what_is_added_and_leaves_a_damaged_one_alone(opened:
         ("count_minutes", "USING INTEGER PRIMARY KEY"),
     ],
 )
+@pytest.mark.only_on("sqlite")
 def test_every_question_finds_its_rows_through_an_index(opened: Opened, database: Path, name: str, index: str) -> None:
     opened().append([entry()])
     bound = dict.fromkeys(re.findall(r":([a-z_]+)", SQL[name]))
@@ -407,6 +457,7 @@ def test_every_question_finds_its_rows_through_an_index(opened: Opened, database
     assert not any(step.startswith(("SCAN entries", "SCAN minutes")) for step in plan), plan
 
 
+@pytest.mark.only_on("sqlite")
 def test_a_process_that_is_killed_loses_no_history_that_was_saved(database: Path, opened: Opened) -> None:
     program = (
         "import os, signal, sys\n"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import functools
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
@@ -25,6 +23,7 @@ from penstock.runtime.events import EngineEvent, WakeUpsFailed, WorkerStarted
 from penstock.storage.sqlite.reserve import Reserve
 from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.material import Desk
+from tests.real_time import in_real_time
 
 BESIDE = ("-turn", "-worker-1", "-history", "-wal", "-shm")
 SECRET = b"what nobody else may touch\n" * 100
@@ -47,14 +46,6 @@ def precious(tmp_path: Path) -> Path:
     file = tmp_path / "thesis.txt"
     file.write_bytes(SECRET)
     return file
-
-
-def in_real_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    @functools.wraps(test)
-    def run(*given: Any, **named: Any) -> None:
-        asyncio.run(test(*given, **named))
-
-    return run
 
 
 def an_app(path: Path) -> ps.App:

@@ -127,8 +127,10 @@ class PostgresHistory:
             try:
                 with connection.transaction():
                     return work(connection)
-            except psycopg.Error as error:
+            except BaseException as error:
                 self._labels.clear()  # some may be rolled back
+                if not isinstance(error, psycopg.Error):
+                    raise
                 if tried + 1 == TRIES or not (isinstance(error, CONFLICTS) or is_lost(connection, error)):
                     raise StoreError(f"The history cannot be written now ({first_line(error)}).") from error
                 if is_lost(connection, error):
