@@ -15,7 +15,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.bytecode import compile_all
 from tests.extent import EVERYTHING
@@ -39,9 +39,10 @@ SHARED_MEMORY_BYTES = 2_000_000_000  # that have to be free
 sys.dont_write_bytecode = False  # until the tests are collected
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 compile_all()
-# No deadline: on a busy machine one example can take any time.
-settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50)
-settings.register_profile("random", deadline=None, print_blob=True, max_examples=300)
+# On a busy machine one example can take any time, and so can making it.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fixed", PATIENT, derandomize=True, max_examples=50)
+settings.register_profile("random", PATIENT, print_blob=True, max_examples=300)
 settings.load_profile("random" if EVERYTHING else "fixed")
 # A shell lets what it starts in the background ignore Ctrl-C, and so would every process that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,10 +34,11 @@ class Heard:
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     (tmp_path / "a.db").touch()
-    yield tmp_path / "a.db"
-    assert [*tmp_path.glob("penstock-*/*/*")] == [], "a socket is left over"
+    with tempfile.TemporaryDirectory(prefix="bell") as short:  # a socket's path may have about 100 characters
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        yield tmp_path / "a.db"
+        assert [*Path(short).glob("penstock-*/*/*")] == [], "a socket is left over"
 
 
 async def rung(bell: SocketBell, ears: list[Heard], *queues: str) -> list[set[str]]:
