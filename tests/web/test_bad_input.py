@@ -56,7 +56,7 @@ async def nothing_stored(shop: TestApp) -> AsyncIterator[Outside]:
 @pytest.mark.parametrize("path", [QUEUE, f"{QUEUE}/batch", f"{QUEUE}/pull", f"{QUEUE}/ack", "/d1/database/shop/query"])
 async def test_json_that_cannot_be_kept_is_told_with_its_position(shop: TestApp, path: str) -> None:
     async with nothing_stored(shop) as client:
-        for text, byte in REFUSED:
+        for text, byte, _ in REFUSED:
             if not text.strip() and path.endswith("pull"):
                 continue  # nothing at all asks for the usual
             refused = await client.send(path, raw=text)
@@ -69,7 +69,7 @@ async def test_json_that_cannot_be_kept_is_told_with_its_position(shop: TestApp,
 @pytest.mark.fault("F37")
 async def test_a_body_inside_good_json_is_held_to_the_same_rules(shop: TestApp) -> None:
     async with nothing_stored(shop) as client:
-        for text, _ in REFUSED:
+        for text, *_ in REFUSED:
             if not text.isascii() or not text.strip() or b'"' in text[:1] or b"\n" in text:
                 continue
             refused = await client.send(QUEUE, raw=b'{"body": ' + text + b"}")
