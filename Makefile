@@ -44,7 +44,7 @@ test: lint ## Lint, types and the fixed set of tests on both cores: what has to 
 	$(PARALLEL); tests=$$?; wait $$types || { cat build/types.txt; exit 1; }; exit $$tests
 
 .PHONY: test-all
-test-all: lint types .venv/.docs ## Every case of every test on both stores, with new random examples, in an hour: SEED=1 repeats a run
+test-all: lint types types-based .venv/.docs ## Every case of every test on both stores, with new random examples, in an hour: SEED=1 repeats a run
 	@PENSTOCK_EVERYTHING=1 $(PARALLEL) $(if $(SEED),--seed $(SEED))
 
 .PHONY: check
@@ -59,6 +59,10 @@ lint: $(READY) ## Ruff: rules and format
 .PHONY: types
 types: $(READY) ## Mypy, strict, over src, tests, bench, examples and tools
 	@$(RUN) -m mypy --strict
+
+.PHONY: types-based
+types-based: .venv/.basedpyright ## basedpyright over tests/typed, whose errors are expected, and the examples
+	@.venv/bin/basedpyright
 
 .PHONY: crash
 crash: $(READY) ## Kill workers KILLS=2000 times on each store, restart the server for a minute, fail every statement once
@@ -166,7 +170,10 @@ lock: ## Remake requirements/*.lock from pyproject.toml and requirements/*.in (U
 		--universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --exclude-newer "7 days" --custom-compile-command "make lock" \
 		--quiet $(if $(UPGRADE),--upgrade) --output-file requirements/docs.lock
-	@echo "requirements/dev.lock, mutate.lock and docs.lock are up to date."
+	@build/uv/bin/python -m uv --no-cache pip compile requirements/basedpyright.in --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --exclude-newer "7 days" --custom-compile-command "make lock" \
+		--quiet $(if $(UPGRADE),--upgrade) --output-file requirements/basedpyright.lock
+	@echo "requirements/dev.lock, mutate.lock, docs.lock and basedpyright.lock are up to date."
 
 .PHONY: dist
 dist: $(READY) ## Build the wheel and the source archive into dist/
@@ -209,6 +216,10 @@ $(READY): pyproject.toml requirements/dev.lock
 .venv/.mutate: $(READY) requirements/mutate.lock
 	@$(PIP_CACHE); .venv/bin/$(PIP) install --require-hashes --no-deps -r requirements/mutate.lock
 	@touch .venv/.mutate
+
+.venv/.basedpyright: $(READY) requirements/basedpyright.lock
+	@$(PIP_CACHE); .venv/bin/$(PIP) install --require-hashes -r requirements/basedpyright.lock
+	@touch .venv/.basedpyright
 
 .venv/.docs: $(READY) requirements/docs.lock
 	@$(PIP_CACHE); .venv/bin/$(PIP) install --require-hashes -r requirements/docs.lock
