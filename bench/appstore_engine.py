@@ -63,7 +63,7 @@ async def begin(url: str, ids: list[int], developers: list[int]) -> None:
     app.database = FILE
     for host in (settings.bases.itunes, settings.bases.search, settings.bases.apps):
         web.forward(host, url)
-    await app.opened()
+    await app._opened()
     for name in app.crons.tasks:
         await app.crons.pause(name)
     now = await db.now()

@@ -46,7 +46,7 @@ async def worked(url: str, enriched: int, cycles: int) -> dict[str, Any]:
     app.database = FILE
     for host in (settings.bases.itunes, settings.bases.search, settings.bases.apps):
         web.forward(host, url)
-    await app.opened()
+    await app._opened()
     for name in ("cluster", "daily"):
         await app.crons.pause(name)
     gc.collect()

@@ -24,7 +24,7 @@ def send_then_drain(place: Place, load: Load) -> tuple[float, float]:
     async def measured() -> tuple[float, float]:
         app, listings, _ = _app(place)
         listings.handler(Listing)(_nothing)
-        await app.opened()
+        await app._opened()
         began = time.perf_counter()
         await _send_all(app, listings, load)
         sending = time.perf_counter() - began
@@ -47,7 +47,7 @@ def send_then_work(place: Place, load: Load) -> tuple[float]:
             db.write(WRITE, number=found.number, title=found.title, score=0.5)
             scored.send(Scored(number=found.number, url=found.url, score=0.5))
 
-        await app.opened()
+        await app._opened()
         await _send_all(app, listings, load)
         return await app.run_until_committed(load.count)
 
@@ -65,7 +65,7 @@ def send_while_draining(place: Place, load: Load) -> tuple[float]:
     async def measured() -> float:
         app, listings, _ = _app(place)
         listings.handler(Listing)(_nothing)
-        await app.opened()
+        await app._opened()
         # A unit of sends is a unit too. The last one to be committed is a settlement.
         units = load.count + sum(-(-len(share) // BATCH) for share in _shares(load))
         async with asyncio.TaskGroup() as tasks:
@@ -96,7 +96,7 @@ def idle_latency(place: Place, count: int, random: Random) -> tuple[list[float],
             latencies.append(time.perf_counter() - sent_at)
             arrived.set()
 
-        await app.opened()
+        await app._opened()
         running = asyncio.ensure_future(app.run())
         with Appender(place.folder / "appended") as appender:
             for number in range(count):

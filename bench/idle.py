@@ -47,7 +47,7 @@ async def _idle_cost(place: Place, seconds: float, settling_seconds: float) -> I
     @listings.handler
     async def handle(_: Listing) -> None: ...
 
-    engine = await app.opened()
+    engine = await app._opened()
     async with app.unit():
         for number in range(DELAYED):
             listings.send(Listing(number=number, url="https://shop.example/flats/1", title="Later"), delay=86_400)

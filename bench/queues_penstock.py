@@ -66,7 +66,7 @@ async def send_and_drain(place: Place, one_by_one: int, batched: int) -> tuple[f
     async def handle(_: Listing) -> None: ...
 
     queue.handler(Listing)(handle)
-    await app.opened()
+    await app._opened()
     singly, by_the_hundred = await send(app, queue, one_by_one, batched)
     return singly, by_the_hundred, await app.run_until_committed(one_by_one + batched)
 
@@ -78,7 +78,7 @@ async def drain_with_batch_handler(place: Place, count: int) -> float:
     async def handle(_: ps.Batch[Listing]) -> None: ...
 
     queue.batch_handler(handle)
-    await app.opened()
+    await app._opened()
     await send(app, queue, 0, count)
     began = time.perf_counter()
     # How many units a batch is settled in is its own affair, so the end of the run stops the clock.
@@ -107,7 +107,7 @@ async def latencies_between_processes(place: Place, count: int, seed: int) -> li
             app.stop()
 
     queue.handler(Timed)(handle)
-    await app.opened()
+    await app._opened()
     running = asyncio.ensure_future(app.run())
     command = (sys.executable, "-m", "bench.queues_penstock", PACE, place.database, str(count), str(seed))
     sender = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
@@ -119,7 +119,7 @@ async def latencies_between_processes(place: Place, count: int, seed: int) -> li
 
 async def pace(place: Place, count: int, random: Random) -> None:
     app, queue = timed_app(place)
-    await app.opened()
+    await app._opened()
     for number in range(count):
         await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
         sent_at = time.perf_counter()

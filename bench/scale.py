@@ -118,7 +118,7 @@ async def _resume(place: Place) -> float:
 
 async def _send_slowly(place: Place, count: int, random: Random) -> None:
     app, queue = scale_app(place, parallel=None)
-    await app.opened()
+    await app._opened()
     for each in range(count):
         await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
         async with app.unit():

@@ -46,7 +46,7 @@ async def serve(place: Place, *, parallel: int, wait_seconds: float) -> None:
         latencies.append(time.perf_counter() - job.sent_at)
 
     queue.handler(Job, name="job")(wait if wait_seconds else nothing)
-    await app.opened()
+    await app._opened()
     running = asyncio.ensure_future(app.run())
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):

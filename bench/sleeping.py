@@ -91,7 +91,7 @@ async def slept(place: Place, runs: int, moved: Callable[[int], None]) -> Slept:
 
     host = Host()
     process = host.process("worker")
-    engine = await process.start(app.open(host.surroundings(process, NoFaults())))
+    engine = await process.start(app._open(host.surroundings(process, NoFaults())))
     process.owns(engine)
     running = process.start(app.run())
     await host.loop.settle()

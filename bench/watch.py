@@ -91,9 +91,9 @@ class WatchedApp(ps.App):
         self._failed = self._failed or failed
         self.stop()
 
-    def store(self, **options: Any) -> Store:
+    def _store(self, **options: Any) -> Store:
         assert self.config.synchronous == "full", "the figures are meant for full durability"
-        store = super().store(**options)
+        store = super()._store(**options)
         open_writer = store.open_writer
 
         def open_watched(*, now: int) -> Writer:

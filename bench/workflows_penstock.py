@@ -76,7 +76,7 @@ class Clients:
 async def measured(place: Place, shape: Shape) -> float:
     app = WatchedApp(place, history=True)
     clients = Clients(app, shape)
-    await app.opened()
+    await app._opened()
     clients.watch()
     running = asyncio.ensure_future(app.run())
     try:

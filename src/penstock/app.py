@@ -89,12 +89,12 @@ class App(Outside, Routed):
         self._life = Lifecycle(self)
         self._clock = self._life.clock
         self.host, self.desk = self._life.host, self._life.desk
-        self.dead = DeadLetters(self.opened, self.queues)
-        self.metrics = Datasets(self._clock, self.opened)
+        self.dead = DeadLetters(self._opened, self.queues)
+        self.metrics = Datasets(self._clock, self._opened)
         self.gateways: list[Gateway] = []
         self.standins: list[StandIn] = []
         self._expiring: list[BlobFolder] = []
-        self.crons = Crons(self.limits, self.opened, self._internal_queue, self.config.ceiling)
+        self.crons = Crons(self.limits, self._opened, self._internal_queue, self.config.ceiling)
         self._objects: dict[str, ObjectClass] = {}
         self._paces: dict[str, Permits] = {}
         self._saved_paces: Namespace[Remembered] | None = None
@@ -103,7 +103,7 @@ class App(Outside, Routed):
         asked = self.config.readiness.require_trial
         self.requires_trial = require_trial if asked is None else asked
         self.routes = Routes(self._clock)
-        self.controllers = Controllers(self.opened, self.host, self.object)
+        self.controllers = Controllers(self._opened, self.host, self.object)
         self.alerts = Alerts(self._internal_queue, self.object)
         self.sinks = self.alerts.sinks
         elsewhere = os.environ.get("PENSTOCK_DATABASE") or self.config.database or file or f"{name}.db"
@@ -257,7 +257,7 @@ class App(Outside, Routed):
             self._saved_paces = self._saved_paces or self.object(Remembered)
             saved = self._saved_paces[name]
             self._paces[name] = Permits(
-                name, self.opened, saved, rate=rate, parallel=parallel, max_wait=in_seconds(max_wait)
+                name, self._opened, saved, rate=rate, parallel=parallel, max_wait=in_seconds(max_wait)
             )
         return self._paces[name]
 
@@ -271,11 +271,11 @@ class App(Outside, Routed):
 
         With a key it commits once per message: on a repeat the block runs again, `unit.repeated` is true, and what it
         collects is dropped."""
-        return OpenUnit(self.opened, key)
+        return OpenUnit(self._opened, key)
 
     async def once(self, key: str, function: Callable[[*Ts], Awaitable[T]], *arguments: *Ts) -> T:
         """Calls `function` unless its result is saved under this key; then returns that without calling it."""
-        return cast(T, await run_once(await self.opened(), key, function, *arguments))
+        return cast(T, await run_once(await self._opened(), key, function, *arguments))
 
     async def run(self, *, grace_seconds: float | None = None, until_idle: bool = False) -> None:
         """Runs every queue that has handlers, until `stop` or cancellation, then hands back what it holds. With
@@ -287,15 +287,15 @@ class App(Outside, Routed):
         """Ask a running app to stop, or one that is about to run not to. A second call cuts the grace period short."""
         self._life.stop()
 
-    def store(self, **options: Any) -> Store:
+    def _store(self, **options: Any) -> Store:
         """The store that this app's database is kept in."""
         return store_at(self.database, synchronous=self.config.synchronous, **options)
 
-    async def open(self, surroundings: Surroundings | None = None, *, migrate: bool = True) -> Engine:
+    async def _open(self, surroundings: Surroundings | None = None, *, migrate: bool = True) -> Engine:
         """Opens the database and applies what is pending of the migrations. Most programs need not call it."""
         return await self._life.open(surroundings, migrate=migrate)
 
-    async def opened(self) -> Engine:
+    async def _opened(self) -> Engine:
         return await self._life.opened()
 
     async def close(self) -> None:
@@ -303,11 +303,11 @@ class App(Outside, Routed):
         await self._life.close()
 
     async def __aenter__(self) -> App:
-        await self.opened()
+        await self._opened()
         return self
 
     async def __aexit__(self, *_: Any) -> None:
         await self.close()
 
-    def migrations_found(self, dialect: str) -> list[Migration]:
+    def _migrations_found(self, dialect: str) -> list[Migration]:
         return found_in(self.migrations, dialect)

@@ -45,7 +45,7 @@ class Lifecycle:
         if app.requires_trial:
             app.trial.record()
         lease_longest = max((queue.settings.lease_seconds for queue in app.queues.values()), default=930.0)
-        store = app.store(faults=surroundings.faults)
+        store = app._store(faults=surroundings.faults)
         recorded: dict[str, Any] = {"service": app.name, "history": float(app.config.history)}
         engine = Engine(app, store, app.events, app.limits, surroundings, lease_longest=lease_longest, **recorded)
         await engine.open()
@@ -57,7 +57,7 @@ class Lifecycle:
             await app.crons.declare(engine)
             await introduce(engine, app._objects.values())
             if migrate:
-                await apply(engine, app.migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
+                await apply(engine, app._migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
         except BaseException:
             await engine.close()
             raise
@@ -73,24 +73,24 @@ class Lifecycle:
             self._opening = asyncio.Lock()
         async with self._opening:
             if self.engine is None or not self.engine.is_open:
-                await self._app.open()
+                await self._app._open()
         assert self.engine is not None
         return self.engine
 
     async def host(self) -> Host:
-        engine = await self._app.opened()
+        engine = await self._app._opened()
         if self._host is None or self._host.engine is not engine:
             self._host = Host(engine)
         return self._host
 
     async def desk(self) -> Desk:
-        engine = await self._app.opened()
+        engine = await self._app._opened()
         if self._desk is None or self._desk.engine is not engine:
             self._desk = Desk(self._app, engine, self._app.queues)
         return self._desk
 
     async def run(self, objects: dict[str, ObjectClass], blobs: list[BlobFolder], grace: float, idle: bool) -> None:
-        app, engine = self._app, await self._app.opened()
+        app, engine = self._app, await self._app._opened()
         worker = self.worker = Worker(engine, grace_seconds=grace)
         if objects:
             (await self.host()).serve(worker)
@@ -100,10 +100,10 @@ class Lifecycle:
         consumers = [Consumer(worker, engine, queue, patient=not idle) for queue in served]
         if self.stop_asked:
             worker.stop()
-        known = [row for queue in served for row in queue.known()]
+        known = [row for queue in served for row in queue._handler_rows()]
         kept = [queue.settings.retention_seconds for queue in app.queues.values()]
         shortest = min((seconds for seconds in kept if seconds is not None), default=None)
-        standard = app.metrics.standard(engine, app.store(metered=False), app.name, app.controllers)
+        standard = app.metrics.standard(engine, app._store(metered=False), app.name, app.controllers)
         beside = [app.controllers.watch(), expire_regularly(blobs), standard.run(), alerts.run()]
         work = worker.run(consumers, known, expires_after=shortest, until_idle=idle, beside=beside)
         running = asyncio.ensure_future(work)

@@ -70,7 +70,7 @@ class Crew:
         app.database = self._database
         app.config = msgspec.structs.replace(app.config, synchronous="off")
         surroundings = self._host.surroundings(process, trap, tick_seconds=self._look_seconds)
-        process.owns(await process.start(app.open(surroundings)))
+        process.owns(await process.start(app._open(surroundings)))
         self.apps[post], self._processes[post], self._traps[post] = app, process, trap
         if not visits:
             self._running[post] = process.start(app.run())

@@ -40,8 +40,8 @@ class OnDisk(ps.App):
         super().__init__(name)
         self.disk = Disk()
 
-    def store(self, **options: object) -> object:  # type: ignore[override]
-        return super().store(**options, **self.disk.options)
+    def _store(self, **options: object) -> object:  # type: ignore[override]
+        return super()._store(**options, **self.disk.options)
 
 
 async def effects(app: ps.App) -> list[str]:

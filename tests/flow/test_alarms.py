@@ -66,7 +66,7 @@ class Clock(ps.Object):
 
 
 async def _now(app: ps.App) -> datetime:
-    engine = await app.opened()
+    engine = await app._opened()
     return datetime.fromtimestamp(engine.clock.now() / 1_000_000, UTC)
 
 

@@ -106,10 +106,10 @@ async def test_whatever_is_metered_can_have_a_ceiling(unit: str, most: float) ->
         elif unit == "object_seconds":
             await idlers["main"].idle()
         elif unit == "requests":
-            (await app.opened()).meter.add("http", Measure("penstock:requests", 5, 0, 0, 0, 0, 0.0))
+            (await app._opened()).meter.add("http", Measure("penstock:requests", 5, 0, 0, 0, 0, 0.0))
         else:  # a dollar a thousand million rows read, and twelve and a half a million requests to objects
-            (await app.opened()).meter.add("t", Measure("select 1", 1, 5_000_000_000, 0, 0, 0, 0.0))
-            (await app.opened()).meter.add("t", Measure("penstock:object_requests", 400_000, 0, 0, 0, 0, 0.0))
+            (await app._opened()).meter.add("t", Measure("select 1", 1, 5_000_000_000, 0, 0, 0, 0.0))
+            (await app._opened()).meter.add("t", Measure("penstock:object_requests", 400_000, 0, 0, 0, 0, 0.0))
         await shop.advance(hours=1)
         assert await statuses(app, "crawl") == ["done", "ceiling"]
 

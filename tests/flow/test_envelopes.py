@@ -128,7 +128,7 @@ def test_fields_that_carry_things_instead_of_naming_them_are_remarked_on() -> No
         raw: bytes
 
     queue = ps.App("shop").queue("pages", Page | Listing)
-    assert [line.split(" ")[0] for line in queue.advice()] == ["page.html", "page.raw"]
+    assert [line.split(" ")[0] for line in queue._advice()] == ["page.html", "page.raw"]
 
 
 # -- commands and events --------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ async def beside(shop: TestApp, app: ps.App, *, tick_seconds: float | None = Non
     app.migrations = shop.app.migrations
     process = shop._host.process(app.name)
     surroundings = shop._host.surroundings(process, NoFaults(), tick_seconds=tick_seconds)
-    process.owns(await process.start(app.open(surroundings)))
+    process.owns(await process.start(app._open(surroundings)))
     running = process.start(app.run())
     await shop._host.loop.settle()
     assert not running.done()

@@ -25,7 +25,7 @@ async def test_idle_workers_on_one_file_write_nothing(tmp_path: Path) -> None:
             app, _ = shop_app(handle)
             app.database = str(tmp_path / "shop.db")
             process = host.process(name)
-            process.owns(await process.start(app.open(host.surroundings(process, NoFaults(), tick_seconds=1.0))))
+            process.owns(await process.start(app._open(host.surroundings(process, NoFaults(), tick_seconds=1.0))))
             running.append(process.start(app.run()))
         await asyncio.sleep(10)
         before = commits(tmp_path / "shop.db")

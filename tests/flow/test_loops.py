@@ -192,7 +192,7 @@ async def test_a_long_chain_is_drawn_with_its_depth() -> None:
     async with TestApp(app) as shop:
         first = await shop.send(listings, Listing(name="0"))
         await shop.drain()
-        engine = await app.opened()
+        engine = await app._opened()
         await engine.history.flush()
         now = engine.clock.now()
 

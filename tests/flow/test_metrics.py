@@ -102,7 +102,7 @@ async def used(points_written: int) -> tuple[Any, ...]:
             await shop.send(listings, Listing(name=name))
             await shop.advance(minutes=3)
         assert await count(points) == 2 * points_written
-        engine = await app.opened()
+        engine = await app._opened()
         usage = await app.db.usage()
         statements = sorted((each.task, each.statement, each.rows_read, each.rows_written) for each in usage.statements)
         return usage.total.rows_read, usage.total.rows_written, statements, engine.committer.saved
@@ -123,7 +123,7 @@ async def test_while_points_cannot_be_saved_work_goes_on_and_they_are_saved_late
     told: list[EngineEvent] = []
     app.events.subscribe(told.append, to=PointsFailed)
     async with TestApp(app, start=START) as shop:
-        engine = await app.opened()
+        engine = await app._opened()
         works = engine.history._open_file
 
         def down() -> HistoryFile:
@@ -155,7 +155,7 @@ async def test_what_finds_no_room_while_nothing_can_be_saved_is_counted(monkeypa
     told: list[PointsDropped] = []
     app.events.subscribe(told.append, to=PointsDropped)
     async with TestApp(app) as shop:
-        engine = await app.opened()
+        engine = await app._opened()
         works = engine.history._open_file
 
         def down() -> HistoryFile:

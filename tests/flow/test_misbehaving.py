@@ -328,7 +328,7 @@ async def test_a_queue_that_only_the_database_knows_is_looked_up_once() -> None:
     async with TestApp(app) as shop:
         await shop.send(listings, {"name": "a"})
         del app.queues["listings"]
-        operations = (await app.opened()).writer.operations
+        operations = (await app._opened()).writer.operations
         looked_up: list[list[str]] = []
         queues = operations.queues
 

@@ -180,7 +180,7 @@ async def test_while_one_consumer_is_down_its_queue_fills_and_the_others_go_on(t
 
     async def start(name: str, app: ps.App) -> None:
         process = host.process(name)
-        process.owns(await process.start(app.open(host.surroundings(process, NoFaults(), tick_seconds=1.0))))
+        process.owns(await process.start(app._open(host.surroundings(process, NoFaults(), tick_seconds=1.0))))
         running.append(process.start(app.run()))
 
     try:
@@ -193,7 +193,7 @@ async def test_while_one_consumer_is_down_its_queue_fills_and_the_others_go_on(t
         await start("photographer", photographer)
         app, listings, photos = program()
         sender = host.process("sender")
-        engine = await sender.start(app.open(host.surroundings(sender, NoFaults())))
+        engine = await sender.start(app._open(host.surroundings(sender, NoFaults())))
         sender.owns(engine)
 
         async def sending() -> None:

@@ -67,7 +67,7 @@ async def test_any_text_names_a_chain_and_two_texts_name_two() -> None:
         assert chains["a"] == as_text(correlation_of(CYCLE))
         assert chains["own"] == chains["photo of own"] == as_text(correlation_of("another"))
         assert len({chains["a"], chains["own"], chains["d"]}) == 3
-        engine = await app.opened()
+        engine = await app._opened()
         await engine.history.flush()
         found = await tracing.trace(app.db, engine.history, correlation_of(CYCLE), now=engine.clock.now())
         assert found is not None
@@ -99,7 +99,7 @@ async def test_what_waits_of_a_named_chain_is_found_among_more_than_a_look_goes_
         await shop.advance(seconds=601)  # the newest of what waits, and of what is dead, are not of this chain
         async with shop.unit():
             listings.send_all((Listing(name=str(number)) for number in range(100)), delay=600)
-        engine = await app.opened()
+        engine = await app._opened()
         await engine.history.flush()
 
         found = await tracing.trace(app.db, engine.history, correlation_of(CYCLE), now=engine.clock.now())

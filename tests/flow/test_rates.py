@@ -126,7 +126,7 @@ async def test_two_processes_share_one_rate(tmp_path: Path) -> None:
             listings = app.queue("listings", Listing, rate=5, parallel=1)
             listings.handler(Listing)(handle)
             process = host.process(name)
-            engine = await process.start(app.open(host.surroundings(process, NoFaults(), tick_seconds=1.0)))
+            engine = await process.start(app._open(host.surroundings(process, NoFaults(), tick_seconds=1.0)))
             process.owns(engine)
             running.append(process.start(app.run()))
 

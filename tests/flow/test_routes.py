@@ -45,7 +45,7 @@ async def test_a_get_commits_nothing_unless_it_wrote() -> None:
         app.db.write("insert into effects (what) values ('visit')")
 
     async with TestApp(app) as shop, shop.client() as client:
-        committer = (await app.opened()).committer
+        committer = (await app._opened()).committer
         before = committer.saved
         await names(client)
         assert committer.saved == before

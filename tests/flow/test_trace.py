@@ -57,7 +57,7 @@ def brand_app() -> tuple[ps.App, dict[str, Queue[Any]]]:
 
 
 async def traced(shop: TestApp, id: str) -> Trace:
-    engine = await shop.app.opened()
+    engine = await shop.app._opened()
     found = await tracing.trace(shop.app.db, engine.history, from_text(id), now=to_micros(shop.now))
     assert found is not None
     return found
@@ -138,7 +138,7 @@ async def test_what_waits_and_what_died_is_told_even_if_the_history_was_lost() -
     async with TestApp(app) as shop:
         first = await shop.send(queues["research"], Research(keyword="shoes"))
         await shop.advance(minutes=5)
-        engine = await app.opened()
+        engine = await app._opened()
         await engine.history.ask(lambda file: file.prune(2**62, 1_000))
 
         trace = await traced(shop, first)
@@ -168,7 +168,7 @@ async def test_a_killed_worker_loses_at_most_the_last_second_of_history_and_no_m
 async def test_nothing_is_known_of_an_id_that_was_never_sent() -> None:
     app, _ = brand_app()
     async with TestApp(app) as shop:
-        engine = await app.opened()
+        engine = await app._opened()
 
         assert await tracing.trace(app.db, engine.history, b"x" * 16, now=to_micros(shop.now)) is None
 
@@ -236,7 +236,7 @@ async def test_the_health_reports_tell_what_was_processed_what_died_and_the_rate
         for keyword in ("shoes", "hats", "gloves"):
             await shop.send(queues["research"], Research(keyword=keyword))
         await shop.advance(minutes=5)
-        engine = await app.opened()
+        engine = await app._opened()
 
         health = await reports.health(app.db, engine.history, now=to_micros(shop.now))
 
@@ -346,7 +346,7 @@ async def test_a_share_of_all_chains_is_recorded_each_of_them_whole() -> None:
             for number in range(chains):
                 first.send(Research(keyword=str(number)), correlation=f"chain {number}")
         await shop.advance(minutes=5)
-        engine = await app.opened()
+        engine = await app._opened()
         found = await reports.processed(engine.history, now=to_micros(shop.now))
 
     assert {report.type for report in found} == {"research", "written"}

@@ -57,7 +57,7 @@ class Newsroom:
 
 
 async def traced(test: TestApp, id: str) -> Trace:
-    engine = await test.app.opened()
+    engine = await test.app._opened()
     found = await tracing.trace(test.app.db, engine.history, from_text(id), now=to_micros(test.now))
     assert found is not None
     return found
@@ -109,7 +109,7 @@ async def test_a_run_is_told_of_by_its_id_also_where_the_history_knows_nothing()
     async with TestApp(news.lab.app) as test:
         await test.send(news.listings, Listing(name="shoes"))
         await test.advance(seconds=3)
-        engine = await test.app.opened()
+        engine = await test.app._opened()
         now = to_micros(test.now)
         (retrying,) = await runs.find(test.app.db, "shoes", now=now)
         early = await tracing.trace_of_run(test.app.db, engine.history, retrying, now=now)

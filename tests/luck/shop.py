@@ -40,8 +40,8 @@ class Shop(ps.App):
         self._changed = asyncio.Event()
         self.events.subscribe(self._note)
 
-    def store(self, **options: Any) -> Store:
-        return super().store(**self.options, **options)
+    def _store(self, **options: Any) -> Store:
+        return super()._store(**self.options, **options)
 
     def _note(self, event: EngineEvent) -> None:
         self.happened.append(event)

@@ -151,7 +151,7 @@ def test_an_unknown_setting_is_named_with_those_there_are(tmp_path: Path, value:
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
-    store = ps.App("shop", database="postgresql://somebody:secret@127.0.0.1:1/shop").store()
+    store = ps.App("shop", database="postgresql://somebody:secret@127.0.0.1:1/shop")._store()
     with pytest.raises(StoreUnavailable, match="cannot be reached") as refused:
         store.open_writer(now=1)
     assert "127.0.0.1" in str(refused.value)

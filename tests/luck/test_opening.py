@@ -43,7 +43,7 @@ def test_an_app_that_cannot_be_opened_leaves_nothing_open(disk: Disk, path: Path
             shop = Shop(path, disk)
             disk.fail(failing, nth=nth)
             with suppress(StoreError):
-                await shop.open()
+                await shop._open()
             came = not disk._faults
             disk.heal()
             if shop._life.engine is None:

@@ -91,7 +91,7 @@ class Estate:
             sales.send(Sale(item="done with a key"), unique="key")
         await app.run(until_idle=True)
         async with app:
-            engine = await app.opened()
+            engine = await app._opened()
             await app.dead.replay(1)
             await app.once("paid", _paid)
             async with app.unit():

@@ -33,7 +33,7 @@ class StagedApp(ps.App):
             raise StoreUnavailable("This worker has stopped.")
         return self._life.engine
 
-    def store(self, **options: Any) -> Store:
+    def _store(self, **options: Any) -> Store:
         options |= {"synchronous": "off", "reserve_bytes": 0, "metered": False}
         return _SimulatedStore(self._process, self._order, self.database, **options)
 
@@ -74,6 +74,6 @@ class _Shuffled:
 
 
 async def run_until_stopped(app: StagedApp, surroundings: Surroundings, opened: Callable[[], None]) -> None:
-    await app.open(surroundings, migrate=False)
+    await app._open(surroundings, migrate=False)
     opened()
     await app.run()

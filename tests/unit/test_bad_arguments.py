@@ -111,7 +111,7 @@ def test_a_process_without_descriptors_gets_an_error_of_the_store(tmp_path: Path
         "    for most in range(6, 40):\n"
         "        resource.setrlimit(resource.RLIMIT_NOFILE, (most, 100))\n"
         "        try:\n"
-        "            await app.open()\n"
+        "            await app._open()\n"
         "            await app.close()\n"
         "            print('opened')\n"
         "            return\n"

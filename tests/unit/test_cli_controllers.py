@@ -44,7 +44,7 @@ async def ask() -> None:
             except ps.Throttled:
                 pass
         service._saved_at = float("-inf")  # it would be saved half a minute later
-        await service._remember(await app.opened(), service._pace)
+        await service._remember(await app._opened(), service._pace)
 """
 
 

@@ -100,7 +100,7 @@ def test_people_get_two_tables_in_which_no_text_moves_the_cursor(terminal: Termi
 def test_a_long_time_is_added_up_from_hours_or_days(shop: ps.App, days: int, span: str) -> None:
     names, now = named("ages", {"what": "blob1"}), to_micros(datetime(2026, 3, 1, 12, tzinfo=UTC))
     points = [Noted("ages", now - age * DAY, (what,), (age, None, 1), None) for what in "ab" for age in (0, 20, 300)]
-    with closing(shop.store().open_history()) as file:
+    with closing(shop._store().open_history()) as file:
         checked = ready(points, Sorts())
         file.transact(lambda run: save(run, checked, {}, Rolling(), now=now, writes_max=None))
         found = summary.groups(file, names, ["what"], since=now - days * DAY, now=now)

@@ -137,7 +137,7 @@ def test_sql_over_http_is_refused_with_a_sentence(shop: Path) -> None:
 
     async def ask() -> None:
         async with app:
-            await answers(await app.opened(), [question("select item from sold", (), app.limits)])
+            await answers(await app._opened(), [question("select item from sold", (), app.limits)])
 
     with pytest.raises(BadStatement, match="for SQLite alone"):
         asyncio.run(ask())

@@ -123,7 +123,7 @@ from tests.unit.test_data_archive import old_and_new
 
 async def main():
     app = market(Path("."))
-    await app.open(Surroundings(faults=faults_from_environment(os.environ)))
+    await app._open(Surroundings(faults=faults_from_environment(os.environ)))
     await app.db.archive("apps", column="seen_at", older_than="90d", key="id", into="archive", chunk=4)
 
 asyncio.run(main())

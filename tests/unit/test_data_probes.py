@@ -45,7 +45,7 @@ def test_a_probe_reads_at_most_one_row_however_large_the_table_is(tmp_path: Path
     async def work() -> None:
         async with TestApp(app) as shop:
             await fill(app, shop, 5_000)
-            engine = await app.opened()
+            engine = await app._opened()
             assert not await app.db.exists(PENDING)
             before = engine.meter.read_by("")
             assert not await app.db.exists(PENDING)
@@ -69,7 +69,7 @@ def test_whether_there_are_more_than_so_many_is_counted_only_that_far(tmp_path: 
                 app.db.write("update apps set enriched_at = null")
             pending = "select 1 from apps where enriched_at is null"
             assert await app.db.more_than(500, pending)
-            engine = await app.opened()
+            engine = await app._opened()
             before = engine.meter.read_by("")
             assert await app.db.more_than(500, pending)
             assert engine.meter.read_by("") - before <= 501

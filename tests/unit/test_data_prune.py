@@ -58,7 +58,7 @@ def test_times_may_be_whole_numbers_since_1970(tmp_path: Path, unit: TimeUnit, s
     app = market(tmp_path, "create table points (id integer primary key, at integer)")
 
     async def work() -> list[int]:
-        now = (await app.opened()).clock.now() * second // 1_000_000
+        now = (await app._opened()).clock.now() * second // 1_000_000
         ages = {1: 91 * DAY_SECONDS, 2: 89 * DAY_SECONDS}
         await add(app, *[{"id": id, "at": now - age * second} for id, age in ages.items()], table="points")
         await add(app, {"id": 3, "at": 0}, {"id": 4, "at": None}, {"id": 5, "at": "long ago"}, table="points")

@@ -82,7 +82,7 @@ def test_a_month_that_is_over_is_billed_by_its_own_days(tmp_path: Path) -> None:
     app = market(tmp_path)
 
     async def work() -> tuple[float, float]:
-        engine = await app.opened()
+        engine = await app._opened()
         measure = Measure("select 1", 1, 160_000_000, 0, 0, 0, 0.0)
         for month in ("2026-02", "2026-03"):
             await engine.in_writer(partial(engine.writer.upkeep.add_usage, month, [("task", measure)], now=0))
@@ -99,7 +99,7 @@ def test_the_month_that_runs_is_billed_by_the_days_that_have_begun(tmp_path: Pat
     app = market(tmp_path)
 
     async def work() -> float:
-        engine = await app.opened()
+        engine = await app._opened()
         engine.meter.add("task", Measure("select 1", 1, 200_000_000, 0, 0, 0, 0.0))
         return (await app.db.usage()).usd
 
@@ -137,7 +137,7 @@ def test_other_kinds_of_use_are_metered_by_a_mark_in_place_of_sql(tmp_path: Path
     app = market(tmp_path)
 
     async def work() -> None:
-        engine = await app.opened()
+        engine = await app._opened()
         engine.meter.add("found:keep", Measure("penstock:queue_operations", 3_000_000, 0, 0, 0, 0, 0.0))
         used = await app.db.usage()
         assert used.total.queue_operations == 3_000_000
@@ -165,7 +165,7 @@ def test_the_size_is_watched_against_the_cap_with_the_days_that_are_left(tmp_pat
     day = 86_400_000_000
 
     async def work() -> None:
-        engine = await app.opened()
+        engine = await app._opened()
         now = engine.clock.now()
         for age in (3, 2, 1):
             await engine.in_writer(partial(engine.writer.upkeep.sample_size, now=now - age * day))

@@ -115,7 +115,7 @@ def test_a_thousand_writes_of_one_text_prepare_it_once(tmp_path: Path) -> None:
     app = market(tmp_path)
 
     async def work() -> int:
-        engine = await app.opened()
+        engine = await app._opened()
         connection = cast("Any", engine.writer)._session.connection
         before = connection.cache_stats()["misses"]
         async with app.unit():
@@ -174,7 +174,7 @@ from tests.unit.test_data_writes import CHARTS
 
 async def main():
     app = market(Path("."), CHARTS)
-    await app.open(Surroundings(faults=faults_from_environment(os.environ)))
+    await app._open(Surroundings(faults=faults_from_environment(os.environ)))
     for start in range(0, 500, 50):
         async with app.unit():
             for id in range(start, start + 50):

@@ -72,7 +72,7 @@ def test_writing_after_the_loop_is_gone_raises_nothing(tmp_path: Path) -> None:
 
     async def leave() -> None:
         """As a program that never closes its app, but for what the test would leave open."""
-        await (await app.open()).close()
+        await (await app._open()).close()
 
     asyncio.run(leave())
     points.write(doubles=(1,))

@@ -83,7 +83,7 @@ def test_a_long_backlog_is_known_without_counting_it(tmp_path: Path, ready: int,
     queue_of(app)
 
     async def work() -> tuple[Row, int]:
-        now = (await app.opened()).clock.now()
+        now = (await app._opened()).clock.now()
         await send(app, ready, due=now - SECOND)
         await send(app, delayed, due=now + 3_600 * SECOND)
         before = (await app.db.usage()).total.rows_read
@@ -101,7 +101,7 @@ def test_where_both_are_many_it_says_that_they_were_not_told_apart(tmp_path: Pat
     queue_of(app)
 
     async def work() -> Row:
-        now = (await app.opened()).clock.now()
+        now = (await app._opened()).clock.now()
         await send(app, 12_000, due=now - SECOND)
         await send(app, 11_000, due=now + 3_600 * SECOND)
         (state,) = await queues.rows(app.db, now=now)
@@ -114,7 +114,7 @@ def test_where_both_are_many_it_says_that_they_were_not_told_apart(tmp_path: Pat
 
 
 async def send(app: ps.App, count: int, *, due: int) -> None:
-    engine = await app.opened()
+    engine = await app._opened()
     for start in range(0, count, 5_000):
         async with app.unit() as unit:
             for _ in range(min(5_000, count - start)):
@@ -145,7 +145,7 @@ def test_workers_are_those_that_are_enrolled(tmp_path: Path) -> None:
     app = market(tmp_path)
 
     async def work() -> list[int]:
-        engine = await app.opened()
+        engine = await app._opened()
         assert [worker.id for worker in await queues.processes(app.db)] == [engine.writer.workers.me]
         return [worker.pid for worker in await queues.processes(app.db)]
 

@@ -118,7 +118,7 @@ async def test_alarms_and_cron_tasks_fire_and_the_pace_is_remembered(opened: Tes
 async def test_a_trial_that_passed_counts_and_is_no_pace(opened: TestApp, shop: Shop) -> None:
     assert await shop.app.trial.has_passed()
     assert await shop.app.trial.record().read() == "2026-11-18 13:00:00"
-    engine = await shop.app.opened()
+    engine = await shop.app._opened()
     paces = await engine.read(
         "", "select name from penstock_objects where class = 'Remembered' limit 9", {}, rows_max=9
     )

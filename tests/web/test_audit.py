@@ -15,7 +15,7 @@ MESSAGES = "/client/v4/accounts/local/queues/orders/messages"
 
 
 async def rows(shop: TestApp) -> list[tuple[Any, ...]]:
-    engine = await shop.app.opened()
+    engine = await shop.app._opened()
     return (await engine.read("", ROWS, {}, rows_max=9)).values
 
 

@@ -122,7 +122,7 @@ async def opened_app(found: Target) -> AsyncIterator[App]:
         pass  # it says what is wrong with the database before anything is opened that writes
     app = found.app or App(found.name, database=found.address, config=found.config)
     with by_this_user():
-        await app.open(migrate=False)
+        await app._open(migrate=False)
         try:
             yield app
         finally:

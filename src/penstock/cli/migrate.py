@@ -50,7 +50,7 @@ def migrate(app: str, check: bool) -> Answer:
     """
     loaded = load(app)
     _refuse_problems(loaded)
-    found = loaded.migrations_found(loaded.store().dialect)
+    found = loaded._migrations_found(loaded._store().dialect)
     before = asyncio.run(_applied(loaded))
     planned = plan(found, before)
     pending = [migration.name for migration in planned]
@@ -93,7 +93,7 @@ def _refuse_problems(app: App) -> None:
     ]
     if problems:
         raise BadMigration("\n".join([f"{len(problems)} problems in the migrations:", *problems]), problems=problems)
-    app.migrations_found(app.store().dialect)
+    app._migrations_found(app._store().dialect)
 
 
 def _try_out(app: App, pending: Sequence[Migration]) -> None:
@@ -128,10 +128,10 @@ async def _applied(app: App) -> list[tuple[str, str]]:
 
 
 async def _apply(app: App) -> list[str]:
-    engine = await app.open(migrate=False)
+    engine = await app._open(migrate=False)
     try:
         with by_this_user():
-            return await apply(engine, app.migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
+            return await apply(engine, app._migrations_found(engine.store.dialect), counts_kept=app.db.counts_kept)
     finally:
         await app.close()
 

@@ -151,7 +151,7 @@ def _transfer(doing: str, source: Target, there: Target, app: App | None, *, alo
         if source.file is not None and there.file is not None and read.origin == "sqlite":
             _copy_file(doing, source.file, there.file, skip_tokens=True)
             return []
-        found: MigrationsFor | None = None if app is None else app.migrations_found
+        found: MigrationsFor | None = None if app is None else app._migrations_found
         with closing(_end_of(there)) as write:
             write.make(migrations_of(read, write.dialect, found), now=_now(there))
             with progress(this_output(), doing, 2 * rows_to_copy(read)) as moved:

@@ -86,7 +86,7 @@ async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int 
     """Run one worker until SIGTERM, or until its supervisor is gone."""
     if urls := os.environ.get(STANDINS):
         forward(app.standins, urls.split(","))
-    engine = await app.opened()
+    engine = await app._opened()
     engine.die = end_process
     if app.requires_trial and not await app.trial.has_passed():
         raise BadApp(

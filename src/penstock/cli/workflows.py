@@ -347,7 +347,7 @@ async def _each(
 
 async def _handles(app: App, ids: Sequence[str], workflow: str | None) -> list[AnyHandle]:
     """Return each run once. All are found before anything is changed."""
-    now = (await app.opened()).clock.now()
+    now = (await app._opened()).clock.now()
     rows = [await view.the_run(app.db, id, now=now, workflow=workflow) for id in ids]
     return [_handle(app, row) for row in {bytes(row.key): row for row in rows}.values()]
 

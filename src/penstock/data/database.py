@@ -55,7 +55,7 @@ class Home(Protocol):
 
     @property
     def limits(self) -> Limits: ...
-    async def opened(self) -> Engine: ...
+    async def _opened(self) -> Engine: ...
     def blobs(self, path: str | Path) -> Folder: ...
 
 
@@ -75,7 +75,7 @@ class Database:
         limits = self._home.limits
         statement = readable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
         bound = bind(statement, given, named, row_bytes_max=limits.row_bytes_max)
-        engine = await self._home.opened()
+        engine = await self._home._opened()
         unit = current_unit.get()
         found = await engine.read("" if unit is None else unit.task, sql, bound, rows_max=ROWS_MAX)
         if len(found.values) > ROWS_MAX:
@@ -186,7 +186,7 @@ class Database:
     ) -> int:
         """Deletes the rows whose time lies longer back than `older_than` ("90d"), in portions that are commits of their
         own, and says how many. `unit` is how the column keeps its times; an index on it makes this cheap."""
-        engine = await self._home.opened()
+        engine = await self._home._opened()
         rows = old(table, column, older_than, unit, now=engine.clock.now())
         return await _prune(self, engine, rows, key=key, chunk=chunk)
 
@@ -204,7 +204,7 @@ class Database:
     ) -> int:
         """Moves old rows into JSON lines in a folder of blobs, and says how many. A row is deleted only once it is on the
         disk, and only if it has not changed since. After a crash the next run goes on where this one stopped."""
-        engine = await self._home.opened()
+        engine = await self._home._opened()
         rows = old(table, column, older_than, unit, now=engine.clock.now())
         folder = self._home.blobs(into) if isinstance(into, str | Path) else into
         return await archive.archive(self, engine, rows, key=key, into=folder, chunk=chunk)
@@ -225,18 +225,18 @@ class Database:
 
     async def count(self, table: str, /) -> int:
         """How many rows the table has: any number where the count is kept, else at most 10,000."""
-        return await counts.count(self, await self._home.opened(), table, self.counts_kept)
+        return await counts.count(self, await self._home._opened(), table, self.counts_kept)
 
     async def size(self) -> Forecast:
         """How large the database is, how fast it grows, and when it reaches its cap if it has one."""
-        engine = await self._home.opened()
+        engine = await self._home._opened()
         now = engine.clock.now()
         size_bytes = await engine.in_writer(engine.writer.upkeep.size_bytes)
         return await size_now(self, size_bytes, cap_bytes=self._home.limits.database_bytes_max, now=now)
 
     async def usage(self, month: str | None = None) -> MonthUsage:
         """What a month has used so far, by task and by statement, and the bill for it. `month` is like "2026-11"."""
-        engine = await self._home.opened()
+        engine = await self._home._opened()
         await engine.meter.flush()
         return await month_usage(self, month, now=engine.clock.now())
 
@@ -244,7 +244,7 @@ class Database:
 
     async def dialect(self) -> str:
         """The database that statements are written for here: sqlite or postgres."""
-        return (await self._home.opened()).store.dialect
+        return (await self._home._opened()).store.dialect
 
     def json(self, value: object) -> Json:
         """Binds any plain value as JSON text; query it with `json_extract`."""
@@ -252,12 +252,12 @@ class Database:
 
     async def now(self) -> str:
         """The current time in the one stored format, `YYYY-MM-DD HH:MM:SS` in UTC."""
-        return text_of_micros((await self._home.opened()).clock.now())
+        return text_of_micros((await self._home._opened()).clock.now())
 
     async def ago(self, span: str | float | timedelta) -> str:
         """The time so long ago, in the stored format: `where seen_at is null or seen_at < :stale` with `await
         db.ago("14d")` finds what is stale or was never seen."""
-        return text_before(span, now=(await self._home.opened()).clock.now())
+        return text_before(span, now=(await self._home._opened()).clock.now())
 
 
 async def _pages(

@@ -187,7 +187,7 @@ class ObjectClass(NamedTuple):
 
 
 class Home(Protocol):
-    async def opened(self) -> Engine: ...
+    async def _opened(self) -> Engine: ...
     @property
     def host(self) -> Callable[[], Awaitable[Host]]: ...
     @property
@@ -231,7 +231,7 @@ async def _failed(home: Home, letter: Any) -> None:
     payload = home.dead.payload(letter)
     if letter.type != "object.alarm":
         return
-    engine = await home.opened()
+    engine = await home._opened()
     class_name, _, name = payload.name.partition("/")
     await engine.in_writer(partial(engine.writer.objects.lost_alarm, class_name, name, lost=True))
     engine.events.emit(AlarmWasLost(payload.name, letter.error_message))

@@ -129,7 +129,7 @@ class Queue(Sender[T]):
         """Whether it has a handler."""
         return bool(self.handlers) or self.batches is not None
 
-    def known(self) -> list[HandlerRow]:
+    def _handler_rows(self) -> list[HandlerRow]:
         """What this queue's handlers can run, for other workers to know."""
         if self.batches is not None:
             return [HandlerRow(self.name, type_, "") for type_ in self.accepts or CONTENT_TYPES]
@@ -151,7 +151,7 @@ class Queue(Sender[T]):
             "for single messages."
         )
 
-    def advice(self) -> list[str]:
+    def _advice(self) -> list[str]:
         """What a reader of this queue's types would remark on."""
         return [
             f"{type_}.{field} looks like a thing itself. Store it, and send its id."

@@ -93,7 +93,7 @@ class Sender(Generic[T]):
         unit.send(message)
         return as_text(message.id)
 
-    def made(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage:
+    def _build(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage:
         """A message of this id that follows from what the unit follows from, for whoever sends it in his own way."""
         name = self._types.get(type(payload)) or self._accepted(payload)
         body = encode(payload)

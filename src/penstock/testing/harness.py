@@ -186,7 +186,7 @@ class TestApp:
         process = self._host.process("outside")
         surroundings = self._host.surroundings(process, NoFaults())
         app = self.app
-        engine = Engine(app, app.store(), app.events, app.limits, surroundings, lease_longest=0.0)
+        engine = Engine(app, app._store(), app.events, app.limits, surroundings, lease_longest=0.0)
         await process.start(engine.open())
         process.owns(engine)
         return engine
@@ -199,7 +199,7 @@ class TestApp:
         surroundings = self._host.surroundings(
             process, self._trap, tick_seconds=self._tick_seconds, latency=self._latency
         )
-        engine = await process.start(self.app.open(surroundings))
+        engine = await process.start(self.app._open(surroundings))
         process.owns(engine)
         if self._shuffled or self._duplicated:
             engine.committer._ledger = Unruly(

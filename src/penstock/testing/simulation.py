@@ -331,7 +331,7 @@ class _Reading:
     def limits(self) -> Limits:
         return self._world.app.limits
 
-    async def opened(self) -> Engine:
+    async def _opened(self) -> Engine:
         return self._world._outside
 
     def blobs(self, path: str | Path) -> Any:

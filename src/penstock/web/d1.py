@@ -53,7 +53,7 @@ class D1:
         is_long = sum(len(each.sql) for each in asked.batch or ()) + len(asked.sql or "") > IN_PLACE_CHARACTERS_MAX
         questions = await in_thread(self._questions, asked) if is_long else self._questions(asked)
         require(scopes, sorted({D1_WRITE if each.writes else D1_READ for each in questions}))
-        engine = await self._app.opened()
+        engine = await self._app._opened()
         found = await answers(engine, questions)
         size = await engine.in_writer(engine.writer.upkeep.size_bytes)
         return Result([{"success": True, "results": shaped(each), "meta": _meta(each, size)} for each in found])

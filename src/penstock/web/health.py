@@ -77,7 +77,7 @@ class Health:
 
     async def _check(self, checks: dict[str, Any]) -> None:
         app = self._app
-        engine = await app.opened()
+        engine = await app._opened()
         async with asyncio.timeout(CHECK_SECONDS_MAX):
             size_bytes = await engine.in_writer(engine.writer.upkeep.size_bytes)
             if engine.committer.broken is not None:

@@ -36,11 +36,11 @@ LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.5  # how often a result is looked for
 class Making(Protocol):
     """The queue of a workflow."""
 
-    def made(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage: ...
+    def _build(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage: ...
 
 
 class Home(Protocol):
-    async def opened(self) -> Engine: ...
+    async def _opened(self) -> Engine: ...
 
 
 class StepState(NamedTuple):
@@ -123,7 +123,7 @@ class Workflow(Generic[P, R]):
         parent: tuple[bytes, str] | None = None,
     ) -> NewRun:
         given = self.inputs.encoded(arguments, named)
-        message = self.queue.made(
+        message = self.queue._build(
             unit, Begun(run=id, input=msgspec.Raw(given), child=parent is not None), id=key, priority=priority
         )
         above, step = parent or (None, None)
@@ -169,18 +169,18 @@ class Handle(Generic[P, R]):
         record(unit, self._audit(unit.engine, "signal", signal=name))
 
     async def status(self) -> RunState:
-        engine = await self._workflow.home.opened()
+        engine = await self._workflow.home._opened()
         return state_of(*await _found(engine, self))
 
     async def waits_for(self) -> list[str]:
         """Return the names of the signals that the run waits for now."""
-        _, steps = await _found(await self._workflow.home.opened(), self)
+        _, steps = await _found(await self._workflow.home._opened(), self)
         waits = [step for step in steps if step.kind == SIGNAL and step.state == PENDING]
         return [signal_of(step.result) if step.result else step.name for step in waits]
 
     async def result(self, timeout: float | timedelta | None = None) -> R:
         """Waits for the run to end. Raises `NotCompleted` if it does not complete."""
-        engine = await self._workflow.home.opened()
+        engine = await self._workflow.home._opened()
         pause = LOOK_SECONDS
         async with asyncio.timeout(None if timeout is None else in_seconds(timeout)):
             while True:
@@ -205,25 +205,25 @@ class Handle(Generic[P, R]):
 
     async def pause(self) -> None:
         """It stops before its next step, or where it waits, until `resume`."""
-        engine = await self._workflow.home.opened()
+        engine = await self._workflow.home._opened()
         pause = partial(engine.writer.runs.pause, self.key, now=engine.clock.now())
         await self._operate(engine, pause, "pause", "paused")
 
     async def resume(self) -> None:
-        engine = await self._workflow.home.opened()
+        engine = await self._workflow.home._opened()
         resume = partial(engine.writer.runs.resume, self.key, now=engine.clock.now())
         await self._operate(engine, resume, "resume", "resumed")
 
     async def terminate(self) -> None:
         """It ends here, and its children with it: what it is doing saves nothing any more."""
-        engine = await self._workflow.home.opened()
+        engine = await self._workflow.home._opened()
         kept = self._workflow.kept_seconds
         end = partial(engine.writer.runs.terminate, self.key, now=engine.clock.now(), kept_seconds=kept)
         await self._operate(engine, end, "terminate", "terminated")
 
     async def restart(self, *, step: str | None = None) -> None:
         """Does it anew, from the beginning or from a step on: what was done before that step stays done."""
-        engine = await self._workflow.home.opened()
+        engine = await self._workflow.home._opened()
         row, steps = await _found(engine, self)
         position = 0
         if step is not None:
@@ -241,7 +241,7 @@ class Handle(Generic[P, R]):
             run=row.id, input=msgspec.Raw(row.input), generation=row.generation + 1, child=row.parent is not None
         )
         unit = Unit(engine, None, "", None)
-        message = self._workflow.queue.made(unit, begun, id=self.key, priority=row.priority)
+        message = self._workflow.queue._build(unit, begun, id=self.key, priority=row.priority)
         # It is still the same run: it began when it did, whatever its code makes of that.
         message = message._replace(correlation_id=bytes(row.correlation_id), sent_at=row.created_at)
         return engine.writer.runs.restart(

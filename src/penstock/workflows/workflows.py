@@ -119,13 +119,13 @@ class Workflows:
         """Return runs, newest first, without their steps."""
         if state is not None and state not in STATES:
             raise NoSuchRun(f"There is no state {state!r}: runs are {', '.join(STATES)}.")
-        engine: Engine = await self._home.opened()
+        engine: Engine = await self._home._opened()
         find = partial(engine.writer.runs.listed, workflow, state, now=engine.clock.now(), limit=limit)
         return [state_of(row, []) for row in await engine.in_writer(find)]
 
     async def find(self, id: str) -> Handle[..., Any]:
         """The run of this id, of whichever workflow."""
-        engine: Engine = await self._home.opened()
+        engine: Engine = await self._home._opened()
         for workflow in self._known.values():
             handle = workflow[id]
             look = partial(engine.writer.runs.find, handle.key, now=engine.clock.now())

@@ -158,7 +158,7 @@ async def test_whether_many_apps_lack_their_purchases_is_counted_to_five_hundred
         await insert_apps(it, *({"track_id": n, **COMPLETE, "iap_scraped_at": None} for n in range(501, 3_000)))
         assert await many_without_purchases()
 
-        engine = await shared.app.opened()
+        engine = await shared.app._opened()
         before = engine.meter.read_by("")
         assert await many_without_purchases()
         assert engine.meter.read_by("") - before <= 501

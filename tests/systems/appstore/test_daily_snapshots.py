@@ -198,7 +198,7 @@ async def test_velocity_reads_a_snapshot_once_however_many_days_are_kept(
             ]
             await insert(it, "app_snapshots", *rows)
         await analyze()
-        engine = await shared.app.opened()
+        engine = await shared.app._opened()
         before = engine.meter.read_by("")
         assert (await velocity.measure_velocity(NOW))["measured"] == 500
         read = engine.meter.read_by("") - before

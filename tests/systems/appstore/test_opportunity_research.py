@@ -399,7 +399,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, reply: Any, budgets: ps.Budgets | 
     chat = Chat(reply=reply)
     monkeypatch.setenv("PIPELINE_MODEL_KEY", chat.manners.key)
     config = parse(SETTINGS, "penstock.toml").models["analyst"]
-    gateway = asking.gateway if budgets is None else Gateway(shared.app.opened, "pipeline-research", budgets)
+    gateway = asking.gateway if budgets is None else Gateway(shared.app._opened, "pipeline-research", budgets)
     model = Model("analyst", config, gateway, None, shared.app.http)
     model.client.mount("https://models.example", chat.app)
     monkeypatch.setattr(asking, "model", model)

@@ -44,7 +44,7 @@ _of: WeakKeyDictionary[object, Written] = WeakKeyDictionary()
 
 
 async def written() -> Written:
-    return _of.setdefault(await app.opened(), Written())
+    return _of.setdefault(await app._opened(), Written())
 
 
 def _gist(found: Found, now: str) -> tuple[str, Found]:

@@ -42,7 +42,7 @@ class Impatient:
 
 
 outbound = Outbound(settings.outbound_max)
-ahead = Ahead(app.opened, store, outbound)
+ahead = Ahead(app._opened, store, outbound)
 beside = AppStore(
     web,
     app.page_cache(html_cache, web),
