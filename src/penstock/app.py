@@ -144,7 +144,7 @@ class App(Outside, Routed):
         if name in self.queues:
             raise BadApp(f"App {self.name!r} has two queues called {name!r}.", name=name)
         if len(self.queues) >= self.limits.queues_max:
-            raise BadApp(f"App {self.name!r} has {len(self.queues):,} queues, as many as it may. Share some of them.")
+            raise BadApp(f"App {self.name!r} has {len(self.queues):,} queues, the maximum. Combine some of them.")
         settings = partial(declared, self.limits, name, preset=preset, batch=batch, batch_wait_seconds=batch_wait)
         settings = partial(settings, retries=retries, jitter=jitter, crashes_max=crashes_max, messages_max=messages_max)
         settings = partial(settings, parallel=parallel, rate=rate, retention_seconds=retention)

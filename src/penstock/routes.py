@@ -79,7 +79,7 @@ class Reply:
     def __post_init__(self) -> None:
         for text in (self.content_type or "", *self.headers, *self.headers.values()):
             if not _HEADER.fullmatch(text):
-                raise BadApp(f"{text[:100]!r} cannot be a header of an answer: it holds a line break or NUL.")
+                raise BadApp(f"{text[:100]!r} is not a valid header of an answer: it contains a line break or NUL.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,9 @@ class Routes:
                 path=path,
             )
         if any(path == each or path.startswith(f"{each}/") for each in RESERVED):
-            raise BadApp(f"{path!r} cannot be a route: {', '.join(RESERVED)} and below are Penstock's.", path=path)
+            raise BadApp(
+                f"{path!r} cannot be a route: {', '.join(RESERVED)} and their subpaths are reserved.", path=path
+            )
         if isinstance(auth, str) and not _SCOPE.fullmatch(auth):
             raise BadApp(f"{method} {path}: auth is {auth!r}; write a scope such as app:read, or None for anyone.")
         if not 200 <= status <= 299:

@@ -426,7 +426,7 @@ def test_whoever_looks_sees_what_is_added_and_leaves_a_damaged_one_alone(opened:
     writer.close()
 
     path_of(database).write_bytes(b"scrambled" * 1_000)
-    with pytest.raises(StoreCorrupt, match="sets it aside"):
+    with pytest.raises(StoreCorrupt, match="renames it"):
         SqliteHistory(database, read_only=True).chain(noted.id, 10)
     assert path_of(database).read_bytes().startswith(b"scrambled")
 

@@ -163,7 +163,7 @@ async def test_a_message_that_kills_its_worker_is_told_of_by_the_next_one() -> N
         id = await shop.send(listings, Listing(name="killer"))
         await shop.advance(minutes=5)
         assert {(alert.facts["id"], alert.facts["reason"]) for alert in alerts} == {(id, "worker_died")}
-        assert "listing from shop died on listings" in alerts[0].text
+        assert "listing from shop became a dead letter of listings" in alerts[0].text
 
         other = await shop.send(listings, Listing(name="other"))
         await shop.advance(minutes=5)

@@ -296,7 +296,7 @@ async def test_the_utility_says_when_it_could_prove_nothing() -> None:
     app, listings = effect_app()
     photos: ps.Queue[Any] = app.queue("photos")
     async with TestApp(app) as shop:
-        with pytest.raises(ps.PenstockError, match="Nothing serves"):
+        with pytest.raises(ps.PenstockError, match="No handler serves"):
             await deliver_twice(shop, photos, Photo(name="a"), effects=lambda: counted(app))
         await (await app.desk()).pause("listings")
         with pytest.raises(ps.PenstockError):

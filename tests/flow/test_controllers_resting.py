@@ -126,5 +126,5 @@ async def test_the_time_of_the_items_is_not_the_time_of_the_object() -> None:
     "settings", [{"idle_backoff": (0.0, 10.0)}, {"idle_backoff": (20.0, 10.0)}, {"flush_after": -1.0}]
 )
 def test_waits_that_are_none_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(BadApp, match=rf"'enrichment'.*: {next(iter(settings))} is .*(above 0|from 0|stands last)"):
+    with pytest.raises(BadApp, match=rf"'enrichment'.*: {next(iter(settings))} is .*(above 0|from 0|comes last)"):
         Shelf(mode="pilot", **settings)

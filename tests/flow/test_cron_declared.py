@@ -118,6 +118,6 @@ async def test_a_schedule_above_no_task_is_named_before_anything_runs() -> None:
     async def crawl() -> None: ...
 
     app.cron("0 6 * * *", reason="nothing follows")
-    with pytest.raises(BadApp, match=r"'0 6 \* \* \*'.*above no task"):
+    with pytest.raises(BadApp, match=r"'0 6 \* \* \*'.*decorates no function"):
         async with TestApp(app, start=START):
             pass

@@ -221,7 +221,7 @@ async def test_a_letter_is_dealt_with_for_a_reason() -> None:
         await shop.send(listings, Listing(name="a"))
         await shop.drain()
         for empty in ("", "  "):
-            with pytest.raises(BadMessage, match="Say why"):
+            with pytest.raises(BadMessage, match="Give a reason"):
                 await app.dead.discard(1, empty)
         assert (await shop.counts(listings)).dead == 1
 

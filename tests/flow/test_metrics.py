@@ -298,7 +298,7 @@ async def test_over_the_days_reads_a_question_is_refused_until_midnight() -> Non
             assert await count(points) == 1
         await shop.restart()
         assert await count(points) == 1
-        with pytest.raises(QuotaSpent, match="asked 3 times today"):
+        with pytest.raises(QuotaSpent, match="queried 3 times today"):
             await count(points)
         points.write(doubles=(1,))
 

@@ -133,7 +133,7 @@ async def test_a_sender_outside_hears_of_what_does_not_fit_and_nothing_is_sent()
                 await shop.send(photos, wrong)
         with pytest.raises(TooLarge):
             await shop.send(photos, Photo(name="x" * 1_000_000))
-        with pytest.raises(BadMessage, match="is no id"):
+        with pytest.raises(BadMessage, match="is not an id"):
             await shop.send(photos, Photo(name="a"), id="seven")
         assert (await shop.counts(photos)).sent == 0
 

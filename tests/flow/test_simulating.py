@@ -21,7 +21,7 @@ from tests.unit.cli import Said, penstock
 
 SEEDS = range(200 if EVERYTHING else 40)
 SERVICES = {"slow to begin", "slow to answer", "fails", "answer lost"}
-DELIVERIES = {"deliveries in any order", "every message once too often", "a slow store"}
+DELIVERIES = {"deliveries in any order", "every message delivered twice", "a slow store"}
 
 AnySimulation = TypeVar("AnySimulation", bound=Simulation)
 

@@ -56,7 +56,7 @@ async def test_a_dead_letter_keeps_the_traceback_of_the_handler() -> None:
         assert "src/penstock/" not in (letter.traceback or "")
         assert [event.facts()["place"] for event in failed] == [here, here]
         assert failed[0].line() == f"listings:handle: KeyError: 'GBP' at {here} (attempt 1, next in 30 s)"
-        assert failed[1].line().endswith("(attempt 2, it is not tried again)")
+        assert failed[1].line().endswith("(attempt 2, it is not retried)")
         # The same class that `app.dead` knows: its number can be given back.
         assert await app.dead.replay(letter.id) == 1
 

@@ -267,7 +267,7 @@ async def test_a_result_that_cannot_be_stored_fails_its_step_at_once() -> None:
     async def research(run: ps.Run) -> None:
         await run.step("odd", odd)
 
-    assert "Step 'odd' gave a result that cannot be stored" in await errored(lab, research)
+    assert "Step 'odd' returned a result that cannot be stored" in await errored(lab, research)
     assert lab.did == ["odd"]
 
 
@@ -284,7 +284,7 @@ async def test_a_step_inside_a_step_and_a_step_outside_a_run_are_refused() -> No
         kept.append(run)
         await run.step("outer", outer)
 
-    assert "inside a step" in await errored(lab, research)
+    assert "inside another step" in await errored(lab, research)
     with pytest.raises(ps.PenstockError, match="Use a run only inside its workflow"):
         await kept[0].step("late", lab.write, "late")
     with pytest.raises(ps.PenstockError, match="inside a step of a workflow, and there is none here"):
@@ -307,7 +307,7 @@ async def test_arguments_that_do_not_fit_are_refused_at_the_start() -> None:
                     starting.start(*given, **named)
         with pytest.raises(ps.NoUnit):
             research.start(1)
-        with pytest.raises(ps.PenstockError, match="an id that the engine makes"):
+        with pytest.raises(ps.PenstockError, match="an id of the form that the engine generates"):
             async with test.unit():
                 research["r" + "0" * 32].start(1)
 

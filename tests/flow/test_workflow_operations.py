@@ -128,7 +128,7 @@ async def test_a_run_that_is_terminated_saves_nothing_any_more() -> None:
         assert (await handle.status()).steps == []
         with pytest.raises(ps.PenstockError, match="is terminated and was not terminated"):
             await handle.terminate()
-        with pytest.raises(ps.StepFailed, match="was terminated: by somebody"):
+        with pytest.raises(ps.StepFailed, match="was terminated: by an operator"):
             await handle.result()
 
 

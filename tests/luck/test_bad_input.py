@@ -30,20 +30,20 @@ Mistake = Callable[[Shop], Any]
 
 MISTAKES: list[tuple[Mistake, type[Exception], list[str]]] = [
     # -- statements
-    (lambda shop: shop.db.write("commit"), BadStatement, ["commit", "Leave it out"]),
-    (lambda shop: shop.db.write("ROLLBACK"), BadStatement, ["rollback", "Leave it out"]),
-    (lambda shop: shop.db.write("attach 'other.db' as other"), BadStatement, ["attach", "Leave it out"]),
-    (lambda shop: shop.db.write("pragma synchronous = off"), BadStatement, ["pragma", "Leave it out"]),
-    (lambda shop: shop.db.write("vacuum"), BadStatement, ["vacuum", "Leave it out"]),
-    (lambda shop: shop.db.write("/* sly */ commit"), BadStatement, ["commit", "Leave it out"]),
+    (lambda shop: shop.db.write("commit"), BadStatement, ["commit", "Remove it"]),
+    (lambda shop: shop.db.write("ROLLBACK"), BadStatement, ["rollback", "Remove it"]),
+    (lambda shop: shop.db.write("attach 'other.db' as other"), BadStatement, ["attach", "Remove it"]),
+    (lambda shop: shop.db.write("pragma synchronous = off"), BadStatement, ["pragma", "Remove it"]),
+    (lambda shop: shop.db.write("vacuum"), BadStatement, ["vacuum", "Remove it"]),
+    (lambda shop: shop.db.write("/* sly */ commit"), BadStatement, ["commit", "Remove it"]),
     (lambda shop: shop.db.write("delete from effects; commit"), BadStatement, ["2 statements", "one at a time"]),
     (lambda shop: shop.db.write("delete from penstock_messages"), BadStatement, ["penstock_messages", "engine"]),
     (lambda shop: shop.db.write('delete from "Penstock_Messages"'), BadStatement, ["penstock_messages", "engine"]),
     (lambda shop: shop.db.write("drop table effects"), BadStatement, ["drop table effects", "migration"]),
     (lambda shop: shop.db.write("select 1"), BadStatement, ["select 1", "reading call"]),
     (lambda shop: shop.db.write(""), BadStatement, ["empty", "Write one"]),
-    (lambda shop: shop.db.write("insert into effects values ('a\0b')"), BadStatement, ["NUL", "Take it out"]),
-    (lambda shop: shop.db.write("insert into effects values ('\ud800')"), BadStatement, ["surrogate", "Take it out"]),
+    (lambda shop: shop.db.write("insert into effects values ('a\0b')"), BadStatement, ["NUL", "Remove it"]),
+    (lambda shop: shop.db.write("insert into effects values ('\ud800')"), BadStatement, ["surrogate", "Remove it"]),
     (lambda shop: shop.db.write("insert into effects values (?)", {"1": 1}), BadStatement, ["?", ":name"]),
     # -- values
     (lambda shop: shop.db.write(EFFECT), BadParameter, ["what", "missing"]),
@@ -54,7 +54,7 @@ MISTAKES: list[tuple[Mistake, type[Exception], list[str]]] = [
     (lambda shop: shop.db.write(EFFECT, what=Decimal("1.10")), BadParameter, ["what", "Decimal", "cents"]),
     (lambda shop: shop.db.write(EFFECT, what=float("nan")), BadParameter, ["what", "nan", "None"]),
     (lambda shop: shop.db.write(EFFECT, what=2**63), BadParameter, ["what", "64", "text"]),
-    (lambda shop: shop.db.write(EFFECT, what="a\0b"), BadParameter, ["what", "NUL", "Take it out"]),
+    (lambda shop: shop.db.write(EFFECT, what="a\0b"), BadParameter, ["what", "NUL", "Remove it"]),
     (lambda shop: shop.db.write(EFFECT, what="\ud83c"), BadParameter, ["what", "surrogate", "replace"]),
     (lambda shop: shop.db.write(EFFECT, what="x" * 4_000_001), TooLarge, ["4,000,001", "blob"]),
     (lambda shop: shop.db.write(EFFECT, "what"), BadParameter, ["str", "Give a dict"]),
@@ -67,13 +67,17 @@ MISTAKES: list[tuple[Mistake, type[Exception], list[str]]] = [
     (lambda shop: shop.orders.send(Order(name="a"), delay=1e12), BadMessage, ["1000000000000", "0 to"]),
     (lambda shop: shop.orders.send(Order(name="a"), priority=7), BadMessage, ["7", "0 is high"]),
     (lambda shop: [shop.db.write(EFFECT, what="a") for _ in range(1_001)], UnitTooLarge, ["1,000", "write_many"]),
-    (lambda shop: [shop.db.write(EFFECT, what="x" * 900_000) for _ in range(6)], UnitTooLarge, ["4,000,000", "midway"]),
+    (
+        lambda shop: [shop.db.write(EFFECT, what="x" * 900_000) for _ in range(6)],
+        UnitTooLarge,
+        ["4,000,000", "Commit earlier"],
+    ),
     # -- what only the database knows
     (lambda shop: shop.db.write("insert into nowhere (a) values (1)"), StatementFailed, ["nowhere", "insert into"]),
     (lambda shop: shop.db.write(EFFECT, what=None), StatementFailed, ["NOT NULL", "effects"]),
     (lambda shop: shop.db.write("delete from effects", expect=99), LostUpdate, ["99", "delete from effects"]),
-    (lambda shop: shop.db.atomically(lambda tx: tx.write("commit")), BadStatement, ["commit", "Leave it out"]),
-    (lambda shop: shop.db.atomically(lambda tx: tx.rows("delete from effects")), BadStatement, ["no query"]),
+    (lambda shop: shop.db.atomically(lambda tx: tx.write("commit")), BadStatement, ["commit", "Remove it"]),
+    (lambda shop: shop.db.atomically(lambda tx: tx.rows("delete from effects")), BadStatement, ["not a query"]),
 ]
 
 

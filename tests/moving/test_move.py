@@ -245,7 +245,7 @@ def test_everything_that_a_server_would_not_take_is_named_at_once(
     for named in (
         "goods.price holds text values",
         "goods.stock holds 3000000000",
-        "Table notes is made by none of the migrations",
+        "Table notes is created by no migration",
         "Trigger extra on goods",
         "View best",
         "searched is a virtual table",
@@ -271,7 +271,7 @@ def test_everything_that_a_file_cannot_hold_is_named_at_once(
     for named in (
         "words.tags is of the type _text",
         "words.twins is of the type pair",
-        "Table apart.notes is made by none",
+        "Table apart.notes is created by no migration",
     ):
         assert named in said.error["message"], named
     assert _is_untouched(there)
@@ -287,7 +287,7 @@ def test_what_reads_back_otherwise_is_not_kept(terminal: Terminal, new_database:
     said = moved(terminal, estate, there, tmp_path)
 
     assert said.code == 1
-    assert "What was read back of goods is not what was written: 3 rows" in said.error["message"]
+    assert "Table goods differs after the copy: 3 rows" in said.error["message"]
     assert _is_untouched(there)
 
 

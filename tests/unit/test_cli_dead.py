@@ -345,7 +345,9 @@ def test_an_edited_letter_goes_back_with_its_new_payload(
     assert [letter["payload"] for letter in listed(terminal, "--all")][:2] == ['{"item": "lamp"}', '{"item": "sofa"}']
 
 
-@pytest.mark.parametrize("body, told", [('{"item": 3}', "This is no sale: Expected `str`"), ("{", "JSON is not valid")])
+@pytest.mark.parametrize(
+    "body, told", [('{"item": 3}', "The payload is not a valid sale: Expected `str`"), ("{", "JSON is not valid")]
+)
 def test_a_payload_that_does_not_fit_leaves_the_letter_as_it_is(
     terminal: Terminal, three: Path, body: str, told: str
 ) -> None:
@@ -362,7 +364,7 @@ def test_what_was_dealt_with_cannot_be_edited(terminal: Terminal, three: Path) -
     said = terminal("dead", "edit", "1", "--body", "{}")
 
     assert said.code == 4
-    assert "has been dealt with (discarded)" in said.err
+    assert "was already discarded" in said.err
 
 
 def test_without_a_body_an_editor_opens_and_may_open_again(
@@ -382,7 +384,7 @@ def test_without_a_body_an_editor_opens_and_may_open_again(
 
     assert said.code == 0
     assert shown == ['{\n  "item": "cursed"\n}', '{"item": 7}']
-    assert "This is no sale" in said.err
+    assert "The payload is not a valid sale" in said.err
     assert listed(terminal)[0]["payload"] == '{"item": "lamp"}'
 
 

@@ -129,9 +129,9 @@ async def opened(app: ps.App) -> None:
     "arguments, code, words",
     [
         (("--dataset", "nobody"), 4, "There are: platform_metrics, sales"),
-        (("--by", "double1"), 2, "no column to group by"),
-        (("--by", "blob1; drop table points"), 2, "no column to group by"),
-        (("--since", "yesterday"), 2, "no span of time"),
+        (("--by", "double1"), 2, "not a column to group by"),
+        (("--by", "blob1; drop table points"), 2, "not a column to group by"),
+        (("--since", "yesterday"), 2, "not a duration"),
     ],
 )
 def test_what_cannot_be_answered_says_why(

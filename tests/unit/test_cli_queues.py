@@ -326,7 +326,7 @@ def test_without_the_app_its_type_is_known_and_its_payload_is_not_checked(termin
         ("sales", '{"type": "word", "payload": {}}', [], "'sales' does not accept 'word': it accepts sale"),
         ("spoken", '{"text": "hi"}', [], "Name the type of the message with --type: it accepts word, phrase"),
         ("anything", "{}", ["--type", "v8"], "cannot be written by hand"),
-        ("sales", '{"item": "lamp"}', ["--delay", "soon"], "'soon' is no span of time"),
+        ("sales", '{"item": "lamp"}', ["--delay", "soon"], "'soon' is not a duration"),
         ("sales", '{"item": "lamp"}', ["--delay", "99999d"], "A delay of"),
         ("sales", '{"item": "lamp"}', ["--priority", "urgent"], "'urgent' is not one of"),
     ],

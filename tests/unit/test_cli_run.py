@@ -190,7 +190,7 @@ def test_a_span_that_is_none_ends_with_2(terminal: Terminal, shop: Path) -> None
     said = terminal("run", "shop.py", "--virtual", "six days")
 
     assert said.code == 2
-    assert "'six days' is no span of time" in said.err
+    assert "'six days' is not a duration" in said.err
 
 
 SLOW_START = """

@@ -427,4 +427,4 @@ def test_a_month_that_is_none_ends_with_2(terminal: Terminal, shop: Path, month:
     said = terminal("cost", "--month", month)
 
     assert said.code == 2
-    assert f"'{month}' is no month. Write it like 2026-11." in said.err
+    assert f"'{month}' is not a month. Write it like 2026-11." in said.err

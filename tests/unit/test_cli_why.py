@@ -351,7 +351,7 @@ def test_a_rate_says_when_one_at_this_place_begins() -> None:
     (finding,) = obstacles(a_row(), a_queue(rate=2.0, next_start=NOW + SECOND), crowd, ONE, ONE, NOW)
 
     assert finding.when == NOW + SECOND + 3 * interval_micros(2.0)
-    assert finding.reason == "Queue sales starts at most 2 a second, and 3 messages come first."
+    assert finding.reason == "Queue sales starts at most 2 a second, and 3 messages are claimed first."
 
 
 def test_a_batch_says_when_it_goes_without_more() -> None:
@@ -363,7 +363,7 @@ def test_a_batch_says_when_it_goes_without_more() -> None:
 def test_a_count_that_was_cut_says_so() -> None:
     (finding,) = obstacles(a_row(), a_queue(), ALONE._replace(ahead=COUNTED_MAX), ONE, ONE, NOW)
 
-    assert finding.reason == "10,000 or more messages of queue sales come first."
+    assert finding.reason == "10,000 or more messages of queue sales are claimed first."
 
 
 def test_a_push_back_without_a_charge_is_no_failure() -> None:

@@ -87,7 +87,7 @@ def test_a_key_below_another_blob_is_refused(tmp_path: Path) -> None:
 
     async def work() -> None:
         await blobs.put("apps", b"")
-        with pytest.raises(BadParameter, match="is a blob already"):
+        with pytest.raises(BadParameter, match="is already a blob"):
             await blobs.put("apps/1", b"")
 
     asyncio.run(work())

@@ -96,7 +96,7 @@ async def test_an_answer_is_bytes_text_and_json() -> None:
 async def test_what_is_no_json_is_unparsable(body: bytes) -> None:
     answer = await client(shop=Host(root=(200, {}, body))).get("https://shop.example")
 
-    with pytest.raises(Unparsable, match="no JSON") as caught:
+    with pytest.raises(Unparsable, match="invalid JSON") as caught:
         answer.json()
 
     assert len(caught.value.facts["excerpt"]) <= 500

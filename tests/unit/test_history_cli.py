@@ -166,7 +166,7 @@ def test_a_damaged_history_is_left_as_it_is_and_what_waits_is_still_shown(
 
     assert said.code == 0
     assert [each["status"] for each in said.told["events"]] == ["delayed", "dead"]
-    assert said.told["notes"][0].startswith("Only what waits and dead letters are shown.")
+    assert said.told["notes"][0].startswith("Only waiting messages and dead letters are shown.")
     assert path.read_bytes().startswith(b"scrambled")
     assert terminal("trace", "019a8c3e-7f00-7abc-8def-0123456789ab").code == 4
 

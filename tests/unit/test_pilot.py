@@ -202,7 +202,7 @@ def test_a_change_of_pace_is_put_into_words() -> None:
     pilot, now = cruising()
     answered(pilot, now, Outcome.THROTTLED, item="x", retry_after=60)
 
-    assert pilot.explain() == "refused by the service, which asked for 60 s: nothing for 60 s"
+    assert pilot.explain() == "refused by the service, with Retry-After 60 s: paused for 60 s"
 
 
 def test_an_answer_to_a_request_that_nobody_knows_of_is_no_error() -> None:

@@ -323,7 +323,7 @@ def test_what_is_no_history_or_that_of_another_workflow_is_refused(terminal: Ter
 
 def test_an_input_that_the_workflow_does_not_take_any_more_is_a_difference(terminal: Terminal) -> None:
     history = json.loads(recorded(terminal, first))
-    with pytest.raises(Nondeterminism, match="started with does not fit any more"):
+    with pytest.raises(Nondeterminism, match="no longer matches the workflow"):
         check(first, history | {"input": {"cluster_id": 7}})
 
 

@@ -112,7 +112,7 @@ def test_with_both_day_fields_either_will_do_and_a_star_leaves_it_to_the_other()
         ("0 0 31 2 *", "day of month", "no later day than its months have"),
         ("0 0 31 4,6 *", "day of month", "no later day than its months have"),
         ("0 0 ? * *", "day of month", "or `*`"),
-        ("0 0 * * * *", "expression", "a minute is the finest step"),
+        ("0 0 * * * *", "expression", "the smallest step is a minute"),
         ("* * * *", "expression", "Write minute, hour"),
         ("", "expression", "Write minute, hour"),
         ("*/90 * * * *", "minute", "a step of at most 60"),

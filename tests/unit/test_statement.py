@@ -197,7 +197,7 @@ def test_text_that_is_no_statement_is_refused(sql: str) -> None:
     ],
 )
 def test_a_statement_that_writes_may_not_name_the_engines_tables(sql: str) -> None:
-    with pytest.raises(BadStatement, match="engine's"):
+    with pytest.raises(BadStatement, match="reserved for the engine"):
         scan(sql)
 
 

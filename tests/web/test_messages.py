@@ -328,7 +328,7 @@ async def test_single_messages_are_purged_by_the_refs_that_peek_gives(shop: Test
         (left,) = await client.pull()
 
     assert (told["purged"], told["errors"], list(told["warnings"])) == (2, [], [held["id"]])
-    assert "under way" in told["warnings"][held["id"]]
+    assert "in progress" in told["warnings"][held["id"]]
     assert (elsewhere["purged"], list(elsewhere["warnings"])) == (0, [seen[2]["ref"]])
     assert left["id"] == seen[2]["ref"]
     assert (await shop.counts(jobs(shop))).purged == 2

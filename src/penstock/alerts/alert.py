@@ -58,10 +58,10 @@ def alert_of(event: EngineEvent) -> Alert | None:
     match event:
         case MessageDied():
             text = (
-                f"{event.type} from {event.source} died on {event.queue} after {event.attempts} "
+                f"{event.type} from {event.source} became a dead letter of {event.queue} after {event.attempts} "
                 f"attempt{'' if event.attempts == 1 else 's'} ({event.reason}): {event.id}"
             )
-            return Alert(event.name, text, event.facts(), title=f"A message died on {event.queue}")
+            return Alert(event.name, text, event.facts(), title=f"A message of {event.queue} became a dead letter")
         case CeilingReached():
             text = f"{event.task} is skipped for the rest of the month: {event.used}"
             return Alert(event.name, text, event.facts(), title=f"{event.task} has reached its ceiling")

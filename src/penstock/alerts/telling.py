@@ -108,7 +108,7 @@ class Listener:
         return True
 
     def _number(self) -> Alert:
-        text = f"{self._left_out} more alerts came faster than they could be told. `penstock dead list` shows all."
+        text = f"{self._left_out} more alerts arrived too fast to be sent. `penstock dead list` shows all dead letters."
         return Alert(
             "alerts.left_out",
             text,

@@ -90,7 +90,7 @@ def attributes_of(content_type: str | None, metadata: Mapping[str, str] | None) 
     if metadata:
         found["metadata"] = dict(metadata)
     if len(json.dumps(found)) > METADATA_BYTES_MAX:
-        raise BadParameter(f"What is said about a blob takes at most {METADATA_BYTES_MAX} bytes.", value=content_type)
+        raise BadParameter(f"The metadata of a blob have at most {METADATA_BYTES_MAX} bytes.", value=content_type)
     return found
 
 
@@ -214,7 +214,7 @@ class BlobFolder:
                     os.fsync(folder)
         except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
             raise BadParameter(
-                f"{self.path / key} cannot be written: one part of its path is a blob already. Use another key.",
+                f"{self.path / key} cannot be written: a part of its path is already a blob. Use another key.",
                 key=key,
             ) from error
         except OSError as error:
@@ -253,7 +253,7 @@ class BlobFolder:
 
     def _expire(self, limit: int) -> int:
         if self._clock is None:
-            raise BadParameter("A folder of blobs needs a clock to know how old its blobs are.", key="")
+            raise BadParameter("A blob folder needs a clock to compute the age of its blobs.", key="")
         removed = 0
         for expiry in self.expiries:
             oldest = self._clock.now() - round(expiry.seconds * MICROS)
@@ -317,7 +317,7 @@ def _content(folder: int, name: str) -> tuple[bytes, int] | None:
 
 def _refuse_link(folder: int, name: str) -> None:
     if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
-        raise BadParameter(f"{name} is a symbolic link, which is not followed. Remove it.", key=name)
+        raise BadParameter(f"{name} is a symbolic link, and Penstock does not follow links. Remove it.", key=name)
 
 
 def _files(folder: int, prefix: str) -> Iterator[str]:

@@ -130,8 +130,8 @@ class Controllers:
                 return
             await asyncio.sleep(TOLD_SECONDS / TOLD_LOOKS)
         raise Elsewhere(
-            f"{name} was told to {verb} where it lives and has not answered within {TOLD_SECONDS:.0f} s. It will, once its "
-            "worker gets to it."
+            f"Controller {name} has not confirmed {verb} within {TOLD_SECONDS:.0f} s. The request is saved, and its worker "
+            "carries it out later."
         )
 
     async def watch(self) -> None:
@@ -141,7 +141,7 @@ class Controllers:
                 try:
                     await self.arm(name)
                 except PenstockError:
-                    _log.exception("Controller %s could not be looked after; it is tried again.", name)
+                    _log.exception("The upkeep of controller %s failed; it is retried.", name)
             await asyncio.sleep(WATCH_SECONDS)
 
     async def arm(self, name: str) -> bool:

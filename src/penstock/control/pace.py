@@ -117,7 +117,7 @@ class PilotPace(Pilot):
     def tune(self, now: float, wanted: Mapping[str, object]) -> None:
         unknown = wanted.keys() - {"rate", "parallel"}
         if unknown:
-            raise BadMessage(f"A pilot has no {', '.join(sorted(unknown))} to tune; it has rate and parallel.")
+            raise BadMessage(f"The mode pilot has no setting {', '.join(sorted(unknown))}; it has rate and parallel.")
         state = self.state
         if "rate" in wanted:
             state.rate_max = max(state.rate_min, _number("rate", wanted["rate"]))

@@ -130,7 +130,7 @@ class PilotState(msgspec.Struct):
     quota: Quota = msgspec.field(default_factory=Quota)
     throttling: Throttling = msgspec.field(default_factory=Throttling)
     unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 6.5, 0.002, 0.001))
-    words: str = "nothing is known of the service yet"
+    words: str = "no answer from the service yet"
     spoken: float = 0.0  # the pace that the words told of last
 
 
@@ -366,10 +366,10 @@ class Pilot:
         """Puts a change of pace into words; small ones go without."""
         state = self.state
         rate, closed = self.rate_per_second, state.door.hold_until - now
-        reason = REASONS.get(outcome, "no resistance" if rate > state.spoken else "it grows slow")
+        reason = REASONS.get(outcome, "no resistance" if rate > state.spoken else "latency rises")
         if outcome in REASONS and closed > CLOSED_TOLD_SECONDS:
-            asked = "" if retry_after is None else f", which asked for {retry_after:.0f} s"
-            state.words, state.spoken = f"{reason}{asked}: nothing for {closed:.0f} s", 0.0
+            asked = "" if retry_after is None else f", with Retry-After {retry_after:.0f} s"
+            state.words, state.spoken = f"{reason}{asked}: paused for {closed:.0f} s", 0.0
         elif not state.spoken:
             state.words, state.spoken = f"begins at {_told(rate)}", rate
         elif abs(rate - state.spoken) >= CHANGE_TOLD * state.spoken:

@@ -175,7 +175,7 @@ class ZonesPace(Zones):
         unknown = wanted.keys() - {"batch_size", "interval_ms"}
         if unknown:
             raise BadMessage(
-                f"Zones have no {', '.join(sorted(unknown))} to tune; they have batch_size and interval_ms."
+                f"The mode zones has no setting {', '.join(sorted(unknown))}; it has batch_size and interval_ms."
             )
         step = tune(self.state, self.rules, now_ms=int(now * 1_000), pending_at=self.due_ms, **dict(wanted))
         self.state, self.due_ms = step.state, step.next_at

@@ -119,7 +119,7 @@ class Crons:
     async def declare(self, engine: Engine) -> None:
         """Writes the schedules into their rows. One that is as it was keeps its next fire."""
         for expression in self._bare.values():
-            raise BadApp(f"`app.cron({expression!r})` stands above no task. Put `@` before it, or take it out.")
+            raise BadApp(f"`app.cron({expression!r})` decorates no function. Put `@` before it, or remove it.")
         now = engine.clock.now()
         await engine.in_writer(
             partial(engine.writer.timers.declare, [_declared(each, now) for each in self.tasks.values()])

@@ -197,7 +197,7 @@ class TaskRunner:
                 await tick.cancel()
                 raise
         for stray in left(started):
-            _log.warning("Cron task %s left %r running; give it to tick.wait_until.", self._task.name, stray)
+            _log.warning("Cron task %s ended while %r was running. Pass it to tick.wait_until.", self._task.name, stray)
 
     async def died(self, letter: Dying) -> None:
         """A run that could not end by itself, past its wall limit, refused by the database or dead with its worker, has

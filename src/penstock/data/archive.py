@@ -36,7 +36,7 @@ async def archive(
     database: Database, engine: Engine, rows: Old, *, key: str | Sequence[str], into: Folder, chunk: int
 ) -> int:
     if not 1 <= chunk <= PORTION_MAX:
-        raise BadParameter(f"chunk={chunk} is not possible: 1 to {PORTION_MAX:,} rows a file.", chunk=chunk)
+        raise BadParameter(f"chunk is {chunk}; a file has 1 to {PORTION_MAX:,} rows.", chunk=chunk)
     keys = key_columns(key)
     await refuse_other_units(database, rows)
     moved = 0
@@ -107,7 +107,7 @@ def _refuse_null_keys(rows: Old, keys: Sequence[str], portion: Sequence[Mapping[
         if name not in columns:
             raise BadParameter(f"{rows.table} has no column {name}. Its columns: {', '.join(columns)}.", key=name)
         if any(row[columns[name]] is None for row in portion):
-            raise BadParameter(f"{rows.table}.{name} is NULL in some rows. A key tells every row apart.", key=name)
+            raise BadParameter(f"{rows.table}.{name} is NULL in some rows. A key must identify every row.", key=name)
 
 
 # -- values as JSON and back ------------------------------------------------------------------------------

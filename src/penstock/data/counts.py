@@ -28,8 +28,8 @@ async def count(database: Database, engine: Engine, table: str, kept: Collection
         total = await database.value(_bounded(checked), most=COUNTED_MAX + 1)
         if total > COUNTED_MAX:
             raise TooManyRows(
-                f"{table} has more than {COUNTED_MAX:,} rows, and counting them would read them all each time. Say "
-                f"`db.keep_count({table!r})` where the app is put together; the count is then kept and costs one row.",
+                f"{table} has more than {COUNTED_MAX:,} rows, and a count would read all of them. Call "
+                f"`db.keep_count({table!r})` where the app is defined; a count then reads one row.",
                 table=table,
                 rows_max=COUNTED_MAX,
             )

@@ -80,7 +80,7 @@ class Database:
         found = await engine.read("" if unit is None else unit.task, sql, bound, rows_max=ROWS_MAX)
         if len(found.values) > ROWS_MAX:
             raise TooManyRows(
-                f"The query gave more than {ROWS_MAX:,} rows: {one_line(sql)}. Read it with `db.pages`, or add a LIMIT.",
+                f"The query returned more than {ROWS_MAX:,} rows: {one_line(sql)}. Read it with `db.pages`, or add a LIMIT.",
                 sql=sql,
                 rows_max=ROWS_MAX,
             )
@@ -267,12 +267,12 @@ async def _pages(
     every number."""
     if not {"after", "size"} <= set(readable(sql).names):
         raise BadStatement(
-            f"A paged query needs `where {key} > :after order by {key} limit :size`, so that each page goes on where the "
-            "last one ended.",
+            f"A paged query needs `where {key} > :after order by {key} limit :size`, so that each page starts after the "
+            "previous one.",
             sql=sql,
         )
     if not 1 <= size <= PAGE_ROWS_MAX:
-        raise BadStatement(f"A page of {size} rows is not possible: 1 to {PAGE_ROWS_MAX:,}.", size=size)
+        raise BadStatement(f"size is {size}; a page has 1 to {PAGE_ROWS_MAX:,} rows.", size=size)
     after = named.pop("after", -(2**63))
     while page := await database.rows(sql, {**named, "after": after, "size": size}):
         yield page
@@ -283,7 +283,7 @@ async def _pages(
 
 async def _prune(database: Database, engine: Engine, rows: Old, *, key: str | Sequence[str] | None, chunk: int) -> int:
     if not 1 <= chunk <= PORTION_MAX:
-        raise BadParameter(f"chunk={chunk} is not possible: 1 to {PORTION_MAX:,} rows a commit.", chunk=chunk)
+        raise BadParameter(f"chunk is {chunk}; a commit has 1 to {PORTION_MAX:,} rows.", chunk=chunk)
     own_id = "rowid" if engine.store.dialect == "sqlite" else "ctid"
     sql = _delete(rows, [own_id] if key is None else key_columns(key))
     await refuse_other_units(database, rows)
@@ -295,7 +295,7 @@ async def _prune(database: Database, engine: Engine, rows: Old, *, key: str | Se
         except StatementFailed as error:
             if key is None and own_id in str(error.facts.get("cause")):
                 raise BadStatement(
-                    f"{rows.table} has no {own_id} to find rows by. Name its key: `key='id'`.", table=rows.table
+                    f"{rows.table} has no {own_id} to identify rows by. Name its key: `key='id'`.", table=rows.table
                 ) from error
             raise
         removed += portion.changes
@@ -347,8 +347,8 @@ class Probes:
             walks = [step.strip(" ->") for row in plan if _WALKS[dialect].match(step := str(row[-1]))]
             if walks:
                 raise BadStatement(
-                    f"This probe reads more than the rows it returns ({walks[0]}): {one_line(sql)}. Give it an index; a "
-                    "partial one with the same condition stays small.",
+                    f"This probe reads more than the rows it returns ({walks[0]}): {one_line(sql)}. Add an index; a "
+                    "partial index with the same condition stays small.",
                     sql=sql,
                 )
         self._proven.add(sql)

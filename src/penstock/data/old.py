@@ -62,7 +62,7 @@ async def refuse_other_units(database: Database, rows: Old) -> None:
     if not seen or any(_fits(rows.unit, value) for value in seen):
         return
     if rows.unit == "text":
-        wrong = "'YYYY-MM-DD HH:MM:SS'. Say how it keeps its times: unit='s', 'ms' or 'micros', or store them as text."
+        wrong = "'YYYY-MM-DD HH:MM:SS'. State the unit of its times: unit='s', 'ms' or 'micros', or store them as text."
     else:
         wrong = f"whole number of {rows.unit}. Leave `unit=` out for times as text."
     raise BadParameter(f"{rows.table}.{rows.column} holds {seen[0]!r}, which is no {wrong}", value=seen[0])
@@ -89,5 +89,5 @@ def _first_values(rows: Old) -> str:
 def key_columns(key: str | Sequence[str]) -> list[str]:
     names = [key] if isinstance(key, str) else list(key)
     if not names:
-        raise BadParameter("The key is empty. Name the columns that tell rows apart.", key=key)
+        raise BadParameter("The key is empty. Name the columns that identify a row.", key=key)
     return [quoted(name) for name in names]

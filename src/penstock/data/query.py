@@ -83,7 +83,7 @@ def script(sql: str, limits: Limits) -> list[Question]:
         raise BadStatement("The statement is empty. Write one SQL statement.")
     if len(found) > limits.batch_statements_max:
         raise BadStatement(
-            f"The text holds {len(found)} statements, and {limits.batch_statements_max} are allowed at once.",
+            f"The request has {len(found)} statements; the maximum is {limits.batch_statements_max}.",
             found=len(found),
             allowed=limits.batch_statements_max,
         )
@@ -161,7 +161,7 @@ def _check_names(sql: str, held: Sequence[Token]) -> None:
     for place, token in enumerate(held):
         # SQLite would read what PostgreSQL quotes with dollars as code.
         if token.kind == "string" and not token.text.startswith("'"):
-            raise BadStatement(f"`{one_line(sql, 80)}`: strings are written in single quotes here.")
+            raise BadStatement(f"`{one_line(sql, 80)}`: write strings in single quotes.")
         if token.name not in ENGINE_VIEWS:
             continue
         # SQLite asks about what a `with` reads in the name of that `with`, as it does for a view.

@@ -126,7 +126,7 @@ def _days(month: str, now: int) -> int:
             raise ValueError
         return monthrange(int(year), int(number))[1]
     except ValueError:
-        raise BadParameter(f"{month!r} is no month. Write it like 2026-11.", value=month) from None
+        raise BadParameter(f"{month!r} is not a month. Write it like 2026-11.", value=month) from None
 
 
 def _spent(row: Row) -> Spent:

@@ -63,7 +63,7 @@ class Rules:
         except (httpx2.InvalidURL, ValueError, TypeError) as error:
             raise _refusal(f"It cannot be read: {error}.", "bad_url", url) from error
         if parsed.scheme not in ("http", "https"):
-            raise _refusal("Only http and https are called.", "bad_scheme", url)
+            raise _refusal("Only http and https are allowed.", "bad_scheme", url)
         if parsed.userinfo or not 0 < port < 65_536 or len(str(parsed)) > URL_CHARACTERS_MAX:
             raise _refusal("It holds credentials, an impossible port, or too many characters.", "bad_url", url)
         named = parsed.raw_host.decode("ascii")
@@ -93,7 +93,7 @@ class Rules:
             blocked = self._blocked_address(host, port)
             return blocked and f"Its address is {blocked}."
         if len(host) > NAME_CHARACTERS_MAX or not _NAME.fullmatch(host) or _NEAR.fullmatch(host):
-            return "Its host is no public name."
+            return "Its host is not a public name."
         return None
 
     def _blocked_address(self, text: str, port: int) -> str | None:
@@ -124,7 +124,7 @@ def check_port(url: str) -> None:
     found = _AUTHORITY.match(url)
     port = found[1].rpartition("@")[2].rpartition("]")[2].partition(":")[2] if found else ""
     if port and not re.fullmatch("[0-9]+", port):
-        raise _refusal("Its port is no number.", "bad_url", url)
+        raise _refusal("Its port is not a number.", "bad_url", url)
 
 
 def port_of(url: httpx2.URL) -> int:
@@ -140,7 +140,7 @@ def endpoint(entry: str) -> tuple[str, int]:
     """`127.0.0.1:8787`, `[::1]:8787` or `backend:9000` in parts."""
     host, _, port = entry.rpartition(":")
     if not host or not re.fullmatch("[0-9]{1,5}", port):
-        raise BadConfig(f"{entry!r} is no host and port such as 127.0.0.1:8787.", value=entry)
+        raise BadConfig(f"{entry!r} is not a host and port such as 127.0.0.1:8787.", value=entry)
     return host.strip("[]").lower(), int(port)
 
 
@@ -154,4 +154,4 @@ def _exception(entry: str) -> tuple[str, int]:
 
 def _refusal(why: str, reason: str, url: object) -> Forbidden:
     shown = redacted_url(str(url))
-    return Forbidden(f"{shown!r} is not called. {why}", reason=reason, url=shown)
+    return Forbidden(f"{shown!r} was not called. {why}", reason=reason, url=shown)

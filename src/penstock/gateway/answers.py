@@ -89,7 +89,7 @@ class Response:
             return json.loads(self.body.decode("utf-8-sig"), parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise Unparsable(
-                f"{self.url} answered with what is no JSON: {str(error)[:200]}.",
+                f"{self.url} answered with invalid JSON: {str(error)[:200]}.",
                 reason="bad_json",
                 status=self.status,
                 url=self.url,
@@ -108,4 +108,4 @@ def text_of(body: bytes, content_type: str) -> str:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")

@@ -52,7 +52,7 @@ async def read_body(
                             return bytes(body[:bytes_max])
                         raise _too_large(f"more than {bytes_max:,} bytes", url)
                     if len(body) > max(RATIO_FLOOR_BYTES, packed * bounds.ratio):
-                        raise _too_large(f"packed more than {bounds.ratio} times", url)
+                        raise _too_large(f"compressed more than {bounds.ratio} times", url)
             except zlib.error as error:
                 raise Unparsable(f"The body of {url} is damaged: {error}.", reason="bad_coding", url=url) from error
             # Packed bytes that unpack to nothing would otherwise come for ever.
@@ -62,7 +62,7 @@ async def read_body(
                 raise _too_large(f"more than {bytes_max:,} bytes", url)
             limit.reschedule(loop.time() + bounds.progress_seconds)  # there was progress
         if not unpacker.whole and not truncate:
-            raise Unavailable(f"The body of {url} ended in the middle.", reason="cut_off", url=url)
+            raise Unavailable(f"The body of {url} was cut off.", reason="cut_off", url=url)
     return bytes(body)
 
 
@@ -130,7 +130,7 @@ def _unpacker(codings: str, url: str) -> _Plain | _Zipped:
         case _:
             # Packed twice, or in a way that was not asked for.
             shown = codings[:60]
-            raise Unparsable(f"The body of {url} is packed as {shown!r}.", reason="bad_coding", url=url)
+            raise Unparsable(f"The body of {url} has the unsupported encoding {shown!r}.", reason="bad_coding", url=url)
 
 
 def _too_large(why: str, url: str) -> Unparsable:

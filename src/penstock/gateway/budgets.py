@@ -27,7 +27,7 @@ class Budgets:
         for field in fields(self):
             usd = getattr(self, field.name)
             if usd is not None and not is_money(usd):
-                raise BadApp(f"A budget of {usd!r} dollars a {field.name} cannot be kept. Give a number from 0.")
+                raise BadApp(f"The budget of a {field.name} is {usd!r} dollars. Give a number from 0.")
 
 
 def shares(budgets: Budgets, run: str | None, *, now: int) -> list[Share]:
@@ -55,10 +55,10 @@ def refusal(over: OverBudget, at_most: int, *, now: int) -> BudgetSpent:
     until, (share, counted, passes) = max(found, key=lambda each: each[0] or datetime.max.replace(tzinfo=UTC))
     most = share.most or 0
     what = f"the budget of run {share.period}" if share.scope == RUN else f"the budget of the {share.scope}"
-    told = f"A call that may cost {money(at_most)} does not fit {what}: {money(counted)} of {money(most)} is "
-    told += "spent or reserved by calls under way." if passes else "spent."
+    told = f"A call that can cost {money(at_most)} exceeds {what}: {money(counted)} of {money(most)} is "
+    told += "spent or reserved by running calls." if passes else "spent."
     if until is not None and not passes:
-        told += f" It begins anew at {until.isoformat(' ', 'minutes')[:16]} UTC."
+        told += f" It is renewed at {until.isoformat(' ', 'minutes')[:16]} UTC."
     return BudgetSpent(
         told,
         budget=share.scope,

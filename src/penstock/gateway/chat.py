@@ -58,7 +58,7 @@ def usage_of(reply: Any) -> Usage | None:
 def answer_of(reply: Any, *, where: str, model: str, usd: float, usage: Usage | None, json: bool) -> Answer:
     """What a reply with status 200 says, or what is wrong with it."""
     if not isinstance(reply, dict):
-        raise _unreadable(where, "no_answer", "is no object")
+        raise _unreadable(where, "no_answer", "is not an object")
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise _error_in(reply, where)
@@ -110,14 +110,12 @@ def _text(content: Any) -> str | None:
 
 def _value(text: str, where: str, is_cut: bool) -> Any:
     if is_cut:
-        raise _unreadable(
-            where, "cut", "was cut off where the tokens ended, so its JSON is not whole; ask for more tokens"
-        )
+        raise _unreadable(where, "cut", "was cut off at the token limit, so its JSON is incomplete; allow more tokens")
     fenced = _FENCE.fullmatch(text)
     try:
         return json_text.loads(fenced[1] if fenced else text)
     except (ValueError, RecursionError) as error:
-        raise _unreadable(where, "bad_json", f"is no JSON: {str(error)[:200]}", text) from error
+        raise _unreadable(where, "bad_json", f"is not JSON: {str(error)[:200]}", text) from error
 
 
 def _error_in(reply: dict[str, Any], where: str) -> PenstockError:
@@ -131,7 +129,7 @@ def _error_in(reply: dict[str, Any], where: str) -> PenstockError:
     if words & set(QUOTA_SPENT):
         return Refused(f"{where}: the account has no money left: {said}", url=where, excerpt=said)
     if status == 429 or "rate_limit_exceeded" in words:
-        return Throttled(f"{where} says to slow down: {said}", url=where, excerpt=said)
+        return Throttled(f"{where} throttles: {said}", url=where, excerpt=said)
     if status >= 500 or words & {"overloaded_error", "server_error", "api_error"}:
         return Unavailable(f"{where} cannot answer now: {said}", url=where, excerpt=said)
     return Refused(f"{where} refuses this: {said}", url=where, excerpt=said)

@@ -61,14 +61,14 @@ def failed_transfer(error: Exception, url: str) -> PenstockError:
             case PenstockError():
                 return cause
             case ssl.SSLCertVerificationError():
-                why = f"{url} shows a bad certificate: {cause.verify_message}."
+                why = f"{url} has an invalid certificate: {cause.verify_message}."
                 return Forbidden(why, reason="bad_certificate", url=url)
             case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
                 break
             case ssl.SSLError():
-                return Forbidden(f"{url} speaks no TLS that is safe: {cause.reason}.", reason="bad_tls", url=url)
+                return Forbidden(f"{url} offers no secure version of TLS: {cause.reason}.", reason="bad_tls", url=url)
             case socket.gaierror() | UnicodeError():
-                return Unavailable(f"{url} has a host without an address: {cause}.", reason="dns", url=url)
+                return Unavailable(f"{url} has a host name without an address: {cause}.", reason="dns", url=url)
             case h11.RemoteProtocolError(error_status_hint=431):
                 return Unparsable(f"{url} was answered with too many headers.", reason="too_many_headers", url=url)
             case h11.RemoteProtocolError() if not str(cause).startswith("peer closed"):
@@ -105,7 +105,7 @@ def followed(asked: Asked, *, status: int, locations: Sequence[str], rules: Rule
     try:
         joined = asked.url.join(locations[0])
     except (httpx2.InvalidURL, ValueError) as error:
-        raise Forbidden(f"{shown} redirects to what is no URL.", reason="bad_url", status=status, url=shown) from error
+        raise Forbidden(f"{shown} redirects to an invalid URL.", reason="bad_url", status=status, url=shown) from error
     url = rules.target(joined)
     if asked.url.scheme == "https" and url.scheme == "http":
         raise Forbidden(f"{shown} redirects from https to http.", reason="downgrade", status=status, url=shown)
@@ -114,7 +114,10 @@ def followed(asked: Asked, *, status: int, locations: Sequence[str], rules: Rule
     if status in (307, 308) or asked.method in ("GET", "HEAD"):
         if elsewhere and asked.content:
             raise Forbidden(
-                f"{shown} redirects what was sent to another host.", reason="body_elsewhere", status=status, url=shown
+                f"{shown} redirects a request with a body to another host.",
+                reason="body_elsewhere",
+                status=status,
+                url=shown,
             )
         return Asked(asked.method, url, headers, asked.content)
     return Asked("GET", url, {name: value for name, value in headers.items() if name.lower() != "content-type"})
@@ -201,7 +204,7 @@ class Client:
         """Lets a server on this machine stand in for a host: `forward("https://shop.example", "http://127.0.0.1:8788")`.
         It may be no other machine's."""
         if httpx2.URL(url).host not in LOOPBACK:
-            raise BadParameter(f"{url} is not on this machine. A stand-in listens on 127.0.0.1.", value=url)
+            raise BadParameter(f"{url} is not on this machine. A fake server must listen on 127.0.0.1.", value=url)
         self._mounts[origin_of(self.rules.target(origin))] = Forwarded(url)
 
     async def get(self, url: str, **options: Unpack[Options]) -> Response:
@@ -241,9 +244,9 @@ class Client:
         given = dict(headers or {})
         for name, value in given.items():
             if not _NAME.fullmatch(name) or not _VALUE.fullmatch(str(value)):
-                raise BadParameter(f"The header {name!r} holds what no header can: use printable ASCII.", name=name)
+                raise BadParameter(f"The header {name!r} has an invalid value: use printable ASCII.", name=name)
         if wrong := sorted(name for name in given if name.lower() in _OURS):
-            raise BadParameter(f"The client sets {', '.join(wrong)} itself. Leave it out.", value=wrong)
+            raise BadParameter(f"The client sets {', '.join(wrong)} itself. Remove it.", value=wrong)
         if json is not None:
             content = json_text.dumps(json, ensure_ascii=False, allow_nan=False).encode()
             given = {"Content-Type": "application/json"} | given

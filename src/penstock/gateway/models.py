@@ -76,7 +76,7 @@ class Model:
         `Refused` and `Unparsable` do not."""
         config = self._configured()
         if len(system) + len(prompt) > PROMPT_CHARACTERS_MAX:
-            raise BadParameter(f"A question has at most {PROMPT_CHARACTERS_MAX:,} characters. Ask about less at once.")
+            raise BadParameter(f"A prompt has at most {PROMPT_CHARACTERS_MAX:,} characters. Shorten it.")
         tokens = config.max_tokens if max_tokens is None else max_tokens
         if not 0 < tokens <= TOKENS_MAX:
             raise BadParameter(f"max_tokens is {tokens!r}. Give a number from 1 to {TOKENS_MAX:,}.", value=tokens)
@@ -110,14 +110,14 @@ class Model:
         key = os.environ.get(self.config.key_env, "").strip() if self.config and self.config.key_env else ""
         if not key.isascii() or not key.isprintable():
             assert self.config is not None
-            raise BadConfig(f"{self.config.key_env} holds what is no key: it has other characters than ASCII ones.")
+            raise BadConfig(f"{self.config.key_env} is not a key: it contains characters that are not ASCII.")
         return key
 
     def _configured(self) -> ModelConfig:
         if self.config is None or self.is_offline:
             where = f"[models.{self.name}] in penstock.toml"
             missing = where if self.config is None else f"{self.config.key_env}, which {where} names,"
-            raise ModelOffline(f"The model {self.name!r} is offline: {missing} is not there.", model=self.name)
+            raise ModelOffline(f"The model {self.name!r} is offline: {missing} is not set.", model=self.name)
         return self.config
 
     def _usd(self, usage: Usage) -> float:

@@ -158,7 +158,7 @@ class Network(httpx2.AsyncBaseTransport):
         self._lax = _pool(dial, _lax_context())
         for host, port in sorted(self._unverified):
             _log.warning(
-                "The certificate of %s:%d is not checked: whoever is on the way can read and change it.", host, port
+                "The certificate of %s:%d is not verified: an attacker on the network can read the traffic.", host, port
             )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

@@ -92,7 +92,7 @@ class PageCache:
         await self._aside(page, answer.url)
         shown = redacted_url(url)
         raise Unparsable(
-            f"{shown} is not the page it should be; see the blob {self._debug}{key}.",
+            f"{shown} failed its check; see the blob {self._debug}{key}.",
             reason="bad_page",
             status=answer.status,
             url=shown,

@@ -63,7 +63,7 @@ class Gateway:
         `settle` counts at its most, as does one whose process dies."""
         for name, value in (("provider", provider), ("operation", operation), ("run", run)):
             if value is not None and (not value or len(value) > NAME_MAX or not value.isprintable()):
-                raise BadParameter(f"{name} is {value!r}: 1 to {NAME_MAX} characters that can be printed.", value=value)
+                raise BadParameter(f"{name} is {value!r}: 1 to {NAME_MAX} printable characters.", value=value)
         wanted = nanos(at_most, "at_most")
         engine = await self._opened()
         unit = current_unit.get()

@@ -78,7 +78,7 @@ class Robots:
             return RobotRules()
         except (Throttled, Unavailable, Unparsable) as error:
             return Unavailable(
-                f"{url} cannot be had, so nothing of its host is fetched for now: {error}",
+                f"{url} cannot be fetched, so no page of its host is fetched for now: {error}",
                 reason="robots_unreachable",
                 url=url,
                 retry_after=error.facts.get("retry_after"),

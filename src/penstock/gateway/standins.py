@@ -37,7 +37,7 @@ def forward(standins: Sequence[StandIn], urls: Sequence[str]) -> None:
     """To servers that run already."""
     _check(standins)
     if len(urls) != len(standins):
-        raise BadApp(f"{VARIABLE} names {len(urls)} stand-ins, and the app has {len(standins)}.")
+        raise BadApp(f"{VARIABLE} names {len(urls)} fake servers, and the app declares {len(standins)}.")
     for each, url in zip(standins, urls, strict=True):
         for host in each.hosts:
             each.client.forward(host, url)
@@ -45,4 +45,4 @@ def forward(standins: Sequence[StandIn], urls: Sequence[str]) -> None:
 
 def _check(standins: Sequence[StandIn]) -> None:
     if not standins:
-        raise BadApp("The app names no stand-ins. Leave `--standins` out, or declare them with `app.stand_in(...)`.")
+        raise BadApp("The app declares no fake servers. Remove `--standins`, or declare them with `app.stand_in(...)`.")

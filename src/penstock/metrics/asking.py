@@ -83,7 +83,7 @@ def question(names: Names, sql: str, given: Mapping[str, object]) -> tuple[str, 
     statement = readable(sql)
     if statement.verb not in ("select", "values"):
         raise BadStatement(
-            f"`{one_line(sql, 80)}` is no query. Data points are asked with `select`.", verb=statement.verb
+            f"`{one_line(sql, 80)}` is not a query. Query data points with `select`.", verb=statement.verb
         )
     _refuse_what_reaches_further(sql, pieces(sql)[0].tokens)
     bound = bind(statement, None, given)
@@ -94,7 +94,7 @@ def question(names: Names, sql: str, given: Mapping[str, object]) -> tuple[str, 
 def _refuse_what_reaches_further(sql: str, held: tuple[Token, ...]) -> None:
     for token in held:
         if token.name.startswith(ENGINE_PREFIX) or token.text.startswith(f":{ENGINE_PREFIX}"):
-            raise BadStatement(f"`{one_line(sql, 80)}`: ask `points`, `hours` or `days`, not {token.name}.")
+            raise BadStatement(f"`{one_line(sql, 80)}`: query `points`, `hours` or `days`, not {token.name}.")
     for token, following in pairwise(held):
         called = token.name if following.text == "(" and token.kind in ("word", "quoted", "bracketed") else ""
         if called and called not in _FUNCTIONS and called not in _BEFORE_BRACKETS:

@@ -269,7 +269,7 @@ class PointBook:
         most = engine.limits.metric_reads_per_day_max
         if most is not None and self._used.asked > most:
             raise QuotaSpent(
-                f"The data points were asked {most:,} times today, as often as they may be (metric_reads_per_day_max). Ask "
+                f"Data points were queried {most:,} times today, the maximum (metric_reads_per_day_max). Query "
                 "tomorrow, or raise the limit.",
                 most=most,
             )

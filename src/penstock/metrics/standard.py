@@ -79,7 +79,7 @@ class Dataset:
             raise StatementFailed(f"{error.message.rstrip('.')}. It was: {one_line(sql)}", sql=sql) from error
         if len(rows) > ROWS_MAX:
             raise TooManyRows(
-                f"The query gave more than {ROWS_MAX:,} rows: {one_line(sql)}. Group them, or add a LIMIT.",
+                f"The query returned more than {ROWS_MAX:,} rows: {one_line(sql)}. Group them, or add a LIMIT.",
                 sql=sql,
                 rows_max=ROWS_MAX,
             )
@@ -185,7 +185,7 @@ class StandardPoints:
         except PenstockError:
             pass  # there is another time; whoever needs the database more says that it cannot be read
         except Exception:
-            _log.exception("What waits in the database is not told in data points any more.")
+            _log.exception("Data points about waiting work are no longer written.")
             self._leave()
 
     async def _pace(self, controller: str) -> Fact:

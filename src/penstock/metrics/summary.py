@@ -64,7 +64,7 @@ def groups(file: HistoryReader, names: Names, by: Sequence[str], *, since: int, 
         if column not in known:
             shown = ", ".join(sorted(known - set(BLOBS)))
             raise BadParameter(
-                f"{column!r} is no column to group by. There are: {shown}, and blob1 to blob20.", value=column
+                f"{column!r} is not a column to group by. There are: {shown}, and blob1 to blob20.", value=column
             )
     columns = ", ".join(f'"{column}"' for column in by)
     if now - since <= EXACT_DAYS * DAY:

@@ -32,7 +32,7 @@ class Allowance:
         for row in rows:
             if len(found) == self.rows_max:
                 raise TooManyRows(
-                    f"The query gave more than {self.rows_max:,} rows: `{one_line(sql, 80)}`. Add a LIMIT.",
+                    f"The query returned more than {self.rows_max:,} rows: `{one_line(sql, 80)}`. Add a LIMIT.",
                     rows_max=self.rows_max,
                 )
             self.bytes_taken += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)

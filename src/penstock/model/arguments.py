@@ -104,4 +104,4 @@ def check_ranges(what: str, **ranges: tuple[float, float]) -> None:
     """Raise BadApp for a range that ends below its beginning."""
     for name, (low, high) in ranges.items():
         if low > high:
-            raise BadApp(f"{what}: {name} is ({low}, {high}); the larger number stands last.", parameter=name)
+            raise BadApp(f"{what}: {name} is ({low}, {high}); the larger number comes last.", parameter=name)

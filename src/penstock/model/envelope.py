@@ -152,13 +152,13 @@ def encode(payload: object) -> bytes:
         body = _encode(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadMessage(
-            f"A {type(payload).__qualname__} cannot be turned into JSON: {error}. Send plain values.", payload=payload
+            f"A {type(payload).__qualname__} cannot be encoded as JSON: {error}. Send plain values.", payload=payload
         ) from error
     try:
         check(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadMessage(
-            f"This is no {payload_class.__qualname__}: {error}. Nothing was sent; its handler could not have read it.",
+            f"The payload is not a valid {payload_class.__qualname__}: {error}. Nothing was sent.",
             payload=payload,
         ) from error
     return body
@@ -175,7 +175,7 @@ def _refuse_lossy(value: Any, place: str) -> None:
             _refuse_lossy(each, f"{place}[{index}]")
     elif isinstance(value, set | frozenset | bytes | bytearray | memoryview):
         raise BadMessage(
-            f"The field {place.removeprefix('.')} holds a {kind.__name__}, which JSON has no kind for. Send a list or text, "
+            f"The field {place.removeprefix('.')} holds a {kind.__name__}, which JSON cannot represent. Send a list or text, "
             "a class that declares the field, or penstock.Typed(...). Nothing was sent.",
             field=place.removeprefix("."),
         )

@@ -76,7 +76,7 @@ class UnitClosed(PenstockError):
 
 
 class UnitTooLarge(PenstockError):
-    """A unit of work holds at most 1,000 calls and 4 MB. Use `db.write_many`, or save midway with `app.unit`."""
+    """A unit of work has at most 1,000 calls and 4 MB. Use `db.write_many`, or commit earlier with `app.unit`."""
 
 
 class NotYetCommitted(PenstockError):

@@ -41,7 +41,9 @@ def read(file_name: str, text: str) -> Migration:
     """The migration in a file called `0003_prices.sql`, `0003_prices.sqlite.sql` or `0003_prices.postgres.sql`."""
     found = _FILE.fullmatch(file_name)
     if found is None:
-        raise BadMigration(f"{file_name!r} cannot name a migration. Call it like 0003_prices.sql.", name=file_name)
+        raise BadMigration(
+            f"{file_name!r} is not the name of a migration. Write it like 0003_prices.sql.", name=file_name
+        )
     # A byte-order mark or other line ends, as an editor or git may leave them, are not a change.
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
     problems = lint(plain)
@@ -70,7 +72,7 @@ def plan(found: Sequence[Migration], applied: Sequence[tuple[str, str]]) -> list
     """What is still to be applied, in order, if what was applied is unchanged and comes first."""
     by_name = {migration.name: migration for migration in found}
     if len(by_name) != len(found):
-        raise BadMigration("Two migrations have one name. Choose the twins of one database with `for_dialect`.")
+        raise BadMigration("Two migrations have one name. Select the files of one database with `for_dialect`.")
     for name, checksum in applied:
         _check_applied(name, checksum, by_name.get(name))
     done = {name for name, _ in applied}
@@ -96,7 +98,7 @@ def _check_applied(name: str, checksum: str, migration: Migration | None) -> Non
     if migration.checksum != checksum:
         raise BadMigration(
             f"Migration {name} was edited after it was applied (checksum {checksum[:12]} then, "
-            f"{migration.checksum[:12]} now). Put it back as it was, and write the change into a new file.",
+            f"{migration.checksum[:12]} now). Restore it, and write the change into a new file.",
             name=name,
             applied=checksum,
             found=migration.checksum,
@@ -150,7 +152,7 @@ def lint_inserts(sql: str) -> list[Problem]:
         problems += [
             Problem(
                 _line(sql, insert.start),
-                f"`{one_line(piece.text, 80)}` does not say what happens when the row is there already.",
+                f"`{one_line(piece.text, 80)}` does not define what happens if the row exists.",
                 f"Add `on conflict ... do nothing` or `do update`, or a comment `-- penstock: {_PLAIN_INSERT}`.",
             )
             for insert in _bare_inserts(piece)
@@ -199,8 +201,8 @@ def _removal(text: str, piece: Piece) -> Problem | None:
     if removes or (words[0] == "alter" and _alters_away(words)):
         return Problem(
             _line(text, piece.start),
-            f"`{one_line(piece.text, 80)}` removes or renames what other stages may read.",
-            f"Add columns instead, or say `-- penstock: {_ALLOW_DROP}` on a line of its own.",
+            f"`{one_line(piece.text, 80)}` removes or renames something that other code may read.",
+            f"Add columns instead, or write `-- penstock: {_ALLOW_DROP}` on a line of its own.",
         )
     return None
 

@@ -42,7 +42,7 @@ def as_json(value: object) -> str:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as why:
         raise BadParameter(
-            f"A {type(value).__qualname__} cannot be turned into JSON: {why}. Use plain values.", value=value
+            f"A {type(value).__qualname__} cannot be encoded as JSON: {why}. Use plain values.", value=value
         ) from why
 
 
@@ -204,18 +204,18 @@ def _integer(value: int) -> int:
 
 def _float(value: float) -> float:
     if not isfinite(value):
-        raise BadParameter(f"{value} is no number. Store NULL (None) where there is none.")
+        raise BadParameter(f"{value} is not a number. Store NULL (None) instead.")
     return float(value)
 
 
 def _text(value: str) -> str:
     if "\0" in value:
-        raise BadParameter("the text holds a NUL character, which PostgreSQL cannot store. Take it out, or use bytes.")
+        raise BadParameter("the text contains a NUL character, which PostgreSQL cannot store. Remove it, or use bytes.")
     try:
         value.encode()
     except UnicodeEncodeError:
         raise BadParameter(
-            "the text holds half a character (a lone surrogate). Decode it properly, or with errors='replace'."
+            "the text contains a lone surrogate, which is half a character. Decode it correctly, or with errors='replace'."
         ) from None
     return str.__str__(value)
 

@@ -56,7 +56,7 @@ class Nondeterminism(PenstockError):
 
 
 class DuplicateStep(PenstockError):
-    """Two steps of one run have one name. Add what tells them apart, such as f"page-{number}"."""
+    """Two steps of one run have one name. Add a distinguishing part, such as f"page-{number}"."""
 
 
 def queue_of(workflow: str) -> str:
@@ -84,7 +84,7 @@ def is_made(id: str) -> bool:
 
 def check_name(name: Any, what: str) -> str:
     if not isinstance(name, str) or not name or len(name) > NAME_MAX or not name.isprintable():
-        raise BadMessage(f"{name!r} cannot name {what}: 1 to {NAME_MAX} characters that can be printed.", name=name)
+        raise BadMessage(f"{name!r} cannot name {what}: 1 to {NAME_MAX} printable characters.", name=name)
     return name
 
 
@@ -118,7 +118,7 @@ class Script:
     def ask(self, name: str) -> None:
         if name in self._asked:
             raise DuplicateStep(
-                f'This run has two steps called {name!r}. Add what tells them apart, such as f"{name}-{{number}}".',
+                f'This run has two steps called {name!r}. Add a distinguishing part, such as f"{name}-{{number}}".',
                 name=name,
             )
         self._asked.add(name)

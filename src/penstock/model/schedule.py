@@ -126,7 +126,7 @@ class Schedule:
             return next(fires)
         except (StopIteration, OverflowError) as why:  # not within 50 years, or beyond the calendar's end
             raise BadParameter(
-                f"`{self.expression}` names no minute after {after.isoformat(' ')}.", value=after
+                f"`{self.expression}` has no due time after {after.isoformat(' ')}.", value=after
             ) from why
 
     def _next_fixed(self, micros: int) -> int:
@@ -246,7 +246,7 @@ def _refuse_wrong_shape(text: str, fields: list[str]) -> None:
     if text.strip().startswith("@"):
         way_out = f"Of the names with @ there are {', '.join(_ALIASES)}"
     elif len(fields) == 6:
-        way_out = f"A sixth one for seconds or years is not known: a minute is the finest step. {way_out}"
+        way_out = f"Fields for seconds or years are not supported: the smallest step is a minute. {way_out}"
     elif len(fields) == 5:
         way_out = f"Its text is longer than {_TEXT_MAX} characters. Use ranges and steps"
     raise BadConfig(

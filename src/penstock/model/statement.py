@@ -52,7 +52,7 @@ def scan(sql: str, *, bytes_max: int = LOCAL.sql_bytes_max, parameters_max: int 
     if len(statement.names) > parameters_max:
         raise BadStatement(
             f"{_quote(sql)} has {len(statement.names)} parameters, and {parameters_max} are allowed. Write fewer rows "
-            "at a time: `chunk_rows` says how many fit.",
+            "at a time: `chunk_rows` returns how many fit.",
             found=len(statement.names),
             allowed=parameters_max,
         )
@@ -66,7 +66,7 @@ def readable(
     statement = scan(sql, bytes_max=bytes_max, parameters_max=parameters_max)
     if statement.writes:
         raise BadStatement(
-            f"{_quote(sql)} is no query. Change rows with db.write, and tables in a migration.",
+            f"{_quote(sql)} is not a query. Change rows with db.write, and tables in a migration.",
             verb=statement.verb,
         )
     return statement
@@ -242,10 +242,10 @@ def _piece(script: str, start: int, held: Sequence[Token], comments: Sequence[st
 
 def _readable_tokens(script: str) -> Iterator[Token]:
     if "\0" in script:
-        raise BadStatement(f"{_quote(script)} holds a NUL character. Take it out.")
+        raise BadStatement(f"{_quote(script)} contains a NUL character. Remove it.")
     for token in tokens(script):
         if "\ufeff" in token.text and token.kind not in ("string", "comment"):
-            raise BadStatement(f"{_quote(script)} holds U+FEFF, an invisible character, outside strings. Take it out.")
+            raise BadStatement(f"{_quote(script)} contains U+FEFF, an invisible character, outside strings. Remove it.")
         if token.kind == "unclosed":
             line = script.count("\n", 0, token.start) + 1
             raise BadStatement(
@@ -282,21 +282,21 @@ def _scan(sql: str) -> Statement:
     try:
         sql.encode()
     except UnicodeEncodeError as why:
-        raise BadStatement(f"{_quote(sql)} holds half a character (a lone surrogate). Take it out.") from why
+        raise BadStatement(f"{_quote(sql)} contains a lone surrogate, which is half a character. Remove it.") from why
     found = pieces(sql)
     if not found:
         raise BadStatement("The statement is empty. Write one SQL statement.")
     if len(found) > 1:
         raise BadStatement(
-            f"{_quote(sql)} holds {len(found)} statements. Give one at a time: the unit of work keeps them together.",
+            f"{_quote(sql)} contains {len(found)} statements. Pass one at a time: the unit of work commits them together.",
             found=len(found),
         )
     piece = found[0]
     verb, main = _verb(sql, piece.tokens)
     if verb in _CONTROLS:
         raise BadStatement(
-            f"{_quote(sql)}: `{verb}` is the engine's to say, which opens and commits transactions and owns the "
-            "connection. Leave it out.",
+            f"{_quote(sql)}: `{verb}` is not allowed. The engine opens and commits transactions and owns the "
+            "connection. Remove it.",
             verb=verb,
         )
     targets = _targets(piece.tokens, main)
@@ -311,14 +311,14 @@ def _verb(sql: str, held: Sequence[Token]) -> tuple[str, int]:
     first = next((i for i, token in enumerate(held) if token.text != "("), 0)
     verb = held[first].word
     if not verb:
-        raise BadStatement(f"{_quote(sql)} does not begin with a word of SQL.")
+        raise BadStatement(f"{_quote(sql)} does not begin with an SQL keyword.")
     if verb != "with":
         return verb, first
     for i, depth in _depths(held):
         named = held[i - 1].word in ("with", "recursive") or held[i - 1].text == ","  # a name such as `replace`
         if depth == first and not named and held[i].word in _READS | _MODIFIES:
             return held[i].word, i
-    raise BadStatement(f"{_quote(sql)} has a `with` clause and no statement behind it.")
+    raise BadStatement(f"{_quote(sql)} has a `with` clause and no statement after it.")
 
 
 def _depths(held: Sequence[Token]) -> Iterator[tuple[int, int]]:
@@ -359,8 +359,8 @@ def _refuse_engine_tables(sql: str, verb: str, held: Sequence[Token], targets: S
     for name in (*targets, *(token.name for token in held if token.kind in kinds)):
         if name.startswith(ENGINE_PREFIX):
             raise BadStatement(
-                f"{_quote(sql)} writes and names {name}: names that begin with {ENGINE_PREFIX} are the engine's, and "
-                "only it may write its tables. Read them in a query of their own.",
+                f"{_quote(sql)} writes and uses {name}: names that begin with {ENGINE_PREFIX} are reserved for "
+                "the engine. Read its tables in a separate query.",
                 table=name,
             )
 
@@ -371,7 +371,7 @@ def _names(sql: str, held: Sequence[Token]) -> tuple[str, ...]:
         if token.kind == "positional" or not plain:
             raise BadStatement(
                 f"{_quote(sql)}: {token.text} cannot be a parameter. Use :name, with letters, digits and underscores "
-                "(for the operator ? use jsonb_exists, for % leave a space behind it).",
+                "(for the operator ? use jsonb_exists, for % write a space after it).",
                 found=token.text,
             )
     return tuple(dict.fromkeys(token.text[1:] for token in held if token.kind == "parameter"))

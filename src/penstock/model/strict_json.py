@@ -154,7 +154,7 @@ class _Reading:
         if key in container:
             self._at = start
             shown = key if len(key) <= 100 else key[:100] + "..."
-            self._fail(f"the key {json.dumps(shown)} is there twice")
+            self._fail(f"the key {json.dumps(shown)} is repeated")
         if self._next() != ":":
             self._fail("a colon is missing")
         self._at += 1
@@ -170,7 +170,7 @@ class _Reading:
             case "":
                 self._fail("it ends where a value should be" if self._text.strip() else "it is empty")
             case "\ufeff":
-                self._fail("it begins with a byte order mark; leave it out")
+                self._fail("it begins with a byte order mark; remove it")
         found = _NUMBER.match(self._text, self._at)
         return self._word() if found is None else self._number(found)
 
@@ -179,7 +179,7 @@ class _Reading:
         word = found.group() if found else ""
         if word not in _WORDS:
             if word.lstrip("+-").lower() in ("nan", "inf", "infinity"):
-                self._fail(f"{word} is no number in JSON")
+                self._fail(f"{word} is not a number in JSON")
             self._fail("a value is missing")
         self._at += len(word)
         return _WORDS[word]
@@ -191,7 +191,7 @@ class _Reading:
         number = float(text) if found["rest"] else int(text)
         if isinstance(number, float):
             if not isfinite(number):
-                self._fail("the number is larger than any that can be kept")
+                self._fail("the number is too large to be stored")
         elif not INTEGER_LOWEST <= number <= INTEGER_HIGHEST:
             self._fail(f"an integer of {len(text.lstrip('-'))} digits does not fit into 64 bits; send it as a string")
         self._at = found.end()
@@ -206,18 +206,18 @@ class _Reading:
             self._fail(_STRING_FAULTS.get(error.msg.partition(" at")[0], "the string is malformed"))
         if "\0" in value:
             self._at = start + self._text[start : self._at].find("\\u0000")
-            self._fail("the character NUL (\\u0000) cannot be kept; take it out, or send bytes")
+            self._fail("the character NUL (\\u0000) cannot be stored; remove it, or send bytes")
         if not value.isascii():
             try:
                 value.encode()
             except UnicodeEncodeError:
                 self._at = start
-                self._fail("the string holds half a character (a lone surrogate)")
+                self._fail("the string contains a lone surrogate, which is half a character")
         return value
 
     def _end(self) -> None:
         if self._next():
-            self._fail("something follows the value")
+            self._fail("there is text after the value")
 
     def _next(self) -> str:
         """The next character that is no space; nothing at the end."""
@@ -231,7 +231,7 @@ class _Reading:
 
 _STRING_FAULTS = {
     "Unterminated string starting": "the string that begins here does not end",
-    "Invalid control character": "a control character stands in a string; write it as an escape",
+    "Invalid control character": "a string contains a control character; escape it",
     "Invalid \\escape": "there is no such escape",
     "Invalid \\escape: ": "there is no such escape",
     "Invalid \\uXXXX escape": "\\u needs four hexadecimal digits",

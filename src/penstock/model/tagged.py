@@ -36,13 +36,13 @@ def encode(value: object) -> bytes:
     try:
         return MARK + _pack(_tagged(value, DEPTH_MAX))
     except (TypeError, ValueError, OverflowError) as error:
-        raise BadTagged(f"A {type(value).__qualname__} cannot be turned into tagged binary: {error}.") from error
+        raise BadTagged(f"A {type(value).__qualname__} cannot be encoded as tagged binary: {error}.") from error
 
 
 def decode(data: bytes) -> object:
     """The value that `encode` was given. Anything else is refused."""
     if not data.startswith(MARK):
-        raise BadTagged("The bytes are no tagged binary: its mark is missing at the beginning.")
+        raise BadTagged("The bytes are not tagged binary: the mark at the beginning is missing.")
     return _unpacked(data[len(MARK) :], DEPTH_MAX)
 
 
@@ -74,7 +74,7 @@ def _tagged(value: object, depth: int) -> object:
             return _Ext(tag, _pack([_tagged(each, depth - 1) for each in value]))
         case dict():
             return {_key(name): _tagged(each, depth - 1) for name, each in value.items()}
-    raise BadTagged(f"A {type(value).__qualname__} cannot be turned into tagged binary. Send plain values.")
+    raise BadTagged(f"A {type(value).__qualname__} cannot be encoded as tagged binary. Send plain values.")
 
 
 def _key(key: object) -> object:
@@ -115,7 +115,7 @@ def _untagged(tag: int, content: bytes, depth: int) -> object:
     if tag in (SET, FROZEN_SET):
         members = _unpacked(content, depth)
         if not isinstance(members, list):
-            raise BadTagged("A set in tagged binary holds no list of members.")
+            raise BadTagged("A set in tagged binary has no list of members.")
         return set(members) if tag == SET else frozenset(members)
     if tag == UUID_TAG:
         return UUID(bytes=content)
@@ -144,7 +144,7 @@ def _check_shape(data: bytes, depth: int) -> None:
             if len(open_counts) - 1 > depth:
                 _refuse(at, f"it nests deeper than {DEPTH_MAX} levels")
     if at != len(data):
-        _refuse(at, "something follows the value")
+        _refuse(at, "there is text after the value")
 
 
 def _head(data: bytes, at: int) -> tuple[int, int]:

@@ -25,7 +25,7 @@ def to_text(moment: datetime) -> str:
     try:
         return moment.astimezone(UTC).isoformat(" ", "seconds")[:19]
     except OverflowError as why:
-        raise BadParameter(f"The time {moment.isoformat()} has no place in the calendar in UTC.", value=moment) from why
+        raise BadParameter(f"The time {moment.isoformat()} is outside the calendar in UTC.", value=moment) from why
 
 
 def from_text(text: str) -> datetime:
@@ -35,7 +35,7 @@ def from_text(text: str) -> datetime:
             return datetime.fromisoformat(text).replace(tzinfo=UTC)
         except ValueError:
             pass  # a 13th month or the like: refused below with every other wrong text
-    raise BadParameter(f"{text!r} is no stored time. The form is 'YYYY-MM-DD HH:MM:SS', in UTC.", value=text)
+    raise BadParameter(f"{text!r} is not a stored time. The format is 'YYYY-MM-DD HH:MM:SS', in UTC.", value=text)
 
 
 def to_micros(moment: datetime) -> int:
@@ -76,7 +76,7 @@ def parse_span(text: str) -> float:
     found = _SPAN.fullmatch(text.strip())
     if not text.strip() or found is None:
         raise BadConfig(
-            f"{text!r} is no span of time. Write a number and a unit (w, d, h, m, s, ms), larger units first: 2h30m.",
+            f"{text!r} is not a duration. Write a number and a unit (w, d, h, m, s, ms), larger units first: 2h30m.",
             value=text,
         )
     return sum(float(number) * _UNIT_SECONDS[unit] for unit, number in found.groupdict().items() if number)

@@ -42,7 +42,7 @@ def upsert(
     _check_subset(table, "key", keys, columns)
     _check_subset(table, "keep", keep, columns)
     if not keys:
-        raise BadStatement(f"An upsert into {table} needs a key: the columns that tell rows apart.", table=table)
+        raise BadStatement(f"An upsert into {table} needs a key: the columns that identify a row.", table=table)
     owner = quoted(table).rpartition(".")[2]
     filled = [quoted(column) for column in columns if column not in keys and column not in keep]
     changes = ",\n    ".join(f"{column} = coalesce(excluded.{column}, {owner}.{column})" for column in filled)
@@ -85,11 +85,13 @@ def quoted(name: str) -> str:
     for part in name.split("."):
         if not _IDENTIFIER.fullmatch(part):
             raise BadStatement(
-                f"{name!r} cannot be a table or column here. Use up to 63 letters, digits and underscores.", name=name
+                f"{name!r} is not a valid name of a table or column. Use up to 63 letters, digits and underscores.",
+                name=name,
             )
         if part.lower().startswith(ENGINE_PREFIX):
             raise BadStatement(
-                f"{name!r} cannot be written: names that begin with {ENGINE_PREFIX} are the engine's.", name=name
+                f"{name!r} cannot be written: names that begin with {ENGINE_PREFIX} are reserved for the engine.",
+                name=name,
             )
     return ".".join(f'"{part.lower()}"' if part.lower() in _RESERVED else part for part in name.split("."))
 

@@ -35,15 +35,15 @@ def migrations_of(source: Source, destination: str, found: MigrationsFor | None)
     if found is None:
         if users or applied:
             raise CannotMove(
-                f"There are tables of yours ({', '.join(users) or 'none any more'}), which the app's migrations make at the "
-                "other end. Name the app: --app market.py. Nothing was written."
+                f"The app's migrations create your tables ({', '.join(users) or 'none at present'}) at the target. "
+                "Name the app: --app market.py. Nothing was written."
             )
         return ()
     pending = plan(found(source.origin), applied)
     if pending:
         raise CannotMove(
-            f"{len(pending)} migrations are pending here, from {pending[0].name} on, so the tables would not fit. Apply them "
-            "first (`penstock migrate`), or name the app as it was; nothing was written."
+            f"{len(pending)} migrations are pending here, from {pending[0].name} on, so the tables would not match. Apply "
+            "them first (`penstock migrate`), or name the earlier version of the app; nothing was written."
         )
     return found(destination)
 
@@ -68,8 +68,8 @@ def copy(source: Source, destination: Destination, *, kept: bool, told: Told) ->
             again.add(row)
         if (again.rows, again.checksum) != (summed.rows, summed.checksum):
             raise CannotMove(
-                f"What was read back of {table.name} is not what was written: {again.rows:,} rows ({again.checksum}) instead "
-                f"of {summed.rows:,} ({summed.checksum}). Nothing was kept.",
+                f"Table {table.name} differs after the copy: {again.rows:,} rows ({again.checksum}) instead "
+                f"of {summed.rows:,} ({summed.checksum}). The copy was deleted.",
                 table=table.name,
             )
     marks = source.marks()
@@ -84,7 +84,7 @@ def _planned(source: Source, destination: Destination, *, kept: bool) -> list[Ta
     for table in copied(source.tables()):
         other = there.get(table.name)
         if other is None:
-            problems.append(f"Table {table.name} is made by none of the migrations for {destination.dialect}.")
+            problems.append(f"Table {table.name} is created by no migration for {destination.dialect}.")
             continue
         lacking = [name for name in table.names if name not in other.names]
         if lacking:
@@ -95,7 +95,7 @@ def _planned(source: Source, destination: Destination, *, kept: bool) -> list[Ta
         tables.append(Table(table.name, columns))
     if not kept:
         problems += [
-            f"{thing[0].upper()}{thing[1:]} is not there on {destination.dialect}."
+            f"{thing[0].upper()}{thing[1:]} does not exist on {destination.dialect}."
             for thing in sorted(source.things() - destination.things())
         ]
         if source.origin != destination.dialect:
@@ -104,7 +104,7 @@ def _planned(source: Source, destination: Destination, *, kept: bool) -> list[Ta
         problems += source.misfits(table)
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
-        raise CannotMove(f"This cannot be moved as it is, and nothing was written:\n{listed}", problems=problems)
+        raise CannotMove(f"The database cannot be moved, and nothing was written:\n{listed}", problems=problems)
     return tables
 
 

@@ -21,7 +21,7 @@ def copy_file(source: Path, target: Path, *, skip_tokens: bool, told: Told) -> i
     """Gives the size of the copy. With `skip_tokens` it begins with tokens that nobody can hold."""
     for path in (target, history.path_of(target)):
         if path.exists():
-            raise CannotMove(f"There is a {path} already. Move it away, or name another file; nothing was written.")
+            raise CannotMove(f"{path} already exists. Move it away, or name another file; nothing was written.")
     filling = Path(f"{target.absolute()}-filling")
     parts = [(source, filling), (history.path_of(source), history.path_of(filling))]
     try:
@@ -58,4 +58,4 @@ def _copy(source: Path, made: Path, told: Told) -> None:
             read.close(True)
             written.close(True)
     if answer != [("ok",)]:
-        raise StoreCorrupt(f"{source} is damaged: {answer[0][0]}. Nothing was kept of the copy.", path=str(source))
+        raise StoreCorrupt(f"{source} is damaged: {answer[0][0]}. The copy was deleted.", path=str(source))

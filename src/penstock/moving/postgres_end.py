@@ -144,7 +144,7 @@ class PostgresEnd:
         if full:
             raise CannotMove(
                 f"{self._settings.shown} is not empty: there are rows in {', '.join(sorted(full))}. Name an empty database "
-                "(`createdb` makes one); nothing was written."
+                "(`createdb` creates one); nothing was written."
             )
 
     def _any_row(self, name: str) -> sql.Composed:
@@ -157,7 +157,7 @@ class PostgresEnd:
             except psycopg.Error as error:
                 raise CannotMove(
                     f"Migration {migration.name} fails on PostgreSQL: {first_line(error)}. The statement was: "
-                    f"{one_line(statement)}. Write a twin {migration.name}.postgres.sql; nothing was written."
+                    f"{one_line(statement)}. Write {migration.name}.postgres.sql; nothing was written."
                 ) from error
         note = {"name": migration.name, "checksum": migration.checksum, "now": now}
         self._connection.execute(SQL["note_migration"], note)
@@ -179,7 +179,7 @@ class PostgresEnd:
                     copy.write_row(row)
         except psycopg.Error as error:
             raise CannotMove(
-                f"PostgreSQL does not take the rows of {table.name}: {first_line(error)}. {_where(error)}Nothing was written."
+                f"PostgreSQL rejects the rows of {table.name}: {first_line(error)}. {_where(error)}Nothing was written."
             ) from error
 
     def finish(self, marks: Marks) -> None:
@@ -220,8 +220,8 @@ class PostgresEnd:
                 yield
         except psycopg.Error as error:
             raise StoreError(
-                f"{self._settings.shown} refuses: {first_line(error)}. The user of this address has to own its database, or "
-                "may make a schema and tables in it and read all of them."
+                f"{self._settings.shown} refuses: {first_line(error)}. The user of this address must own the database, or "
+                "be allowed to create a schema and tables in it and read all of them."
             ) from error
 
     def _ask(self, statement: str, bound: dict[str, Any] | None = None) -> list[Any]:

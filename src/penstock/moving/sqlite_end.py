@@ -124,7 +124,7 @@ class SqliteEnd:
                 bounds = {"least": column.least, "most": column.most}
                 for (value,) in self._connection.execute(_beyond(table, column), bounds):
                     problems[
-                        f"{table.name}.{column.name} holds {value}, and on PostgreSQL it ends at {column.most}. Make it a "
+                        f"{table.name}.{column.name} holds {value}, and PostgreSQL's maximum is {column.most}. Make it a "
                         "bigint in a migration for PostgreSQL."
                     ] = None
         return list(problems)
@@ -136,7 +136,9 @@ class SqliteEnd:
         try:
             yield from self._connection.execute(SQL["history"] if table.name == HISTORY else _select(table))
         except UnicodeDecodeError as error:
-            raise CannotMove(f"{table.name} holds text that is not UTF-8 ({error}). Mend it, and try again.") from error
+            raise CannotMove(
+                f"{table.name} holds text that is not UTF-8 ({error}). Correct it, and try again."
+            ) from error
 
     @property
     def origin(self) -> str:
@@ -158,7 +160,7 @@ class SqliteEnd:
     def make(self, migrations: Sequence[Migration], *, now: int) -> None:
         for path in (self.path, history.path_of(self.path)):
             if path.exists():
-                raise CannotMove(f"There is a {path} already. Move it away, or name another file; nothing was written.")
+                raise CannotMove(f"{path} already exists. Move it away, or name another file; nothing was written.")
         self._filling = Path(f"{self.path}-filling")
         self._remove_what_was_begun()
         with connection.translated(self.path):
@@ -190,8 +192,8 @@ class SqliteEnd:
                 self._connection.execute(statement).fetchall()
             except apsw.Error as error:
                 raise CannotMove(
-                    f"Migration {migration.name} fails on SQLite: {error}. The statement was: {one_line(statement)}. Write a "
-                    f"twin {migration.name}.sqlite.sql; nothing was written."
+                    f"Migration {migration.name} fails on SQLite: {error}. The statement was: {one_line(statement)}. Write "
+                    f"{migration.name}.sqlite.sql; nothing was written."
                 ) from error
         note = {"name": migration.name, "checksum": migration.checksum, "now": now}
         self._connection.execute(SQL["note_migration"], note)
@@ -204,7 +206,7 @@ class SqliteEnd:
                 else:
                     self._connection.executemany(_insert(table), rows)
         except (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError) as error:
-            raise CannotMove(f"SQLite does not take the rows of {table.name}: {error}. Nothing was written.") from error
+            raise CannotMove(f"SQLite rejects the rows of {table.name}: {error}. Nothing was written.") from error
 
     def _note(self, name: str, value: str) -> None:
         self._connection.execute(SQL["note_fact"], {"name": name, "value": value})

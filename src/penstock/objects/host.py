@@ -185,7 +185,9 @@ class Host:
         inside = _inside.get()
         if key in inside:
             chain = " -> ".join("/".join(each) for each in (*inside, key))
-            raise Reentrant(f"{chain}: this chain of calls came back to an object it is inside. Use `tell`.")
+            raise Reentrant(
+                f"{chain}: this chain of calls returns to an object that is already part of it. Use `tell`."
+            )
         named = named or {}
         once = self._repeats.key_of(key, method, arguments, named)
         if once is not None:
@@ -263,9 +265,7 @@ class Host:
             await unit.settled()
         except LeaseLost as error:
             self._forget(resident)
-            raise Moved(
-                f"{resident.timer} was taken over by another process, and nothing of this was saved."
-            ) from error
+            raise Moved(f"{resident.timer} was taken over by another process, and nothing was saved.") from error
         finally:
             if unit.committed:
                 resident.saves += saved != resident.state
@@ -393,5 +393,5 @@ def queue_of(class_name: str) -> str:
 def _also() -> Also:
     unit = current_unit.get()
     if unit is None or unit.also is None or unit.closed:
-        raise PenstockError("An object's alarm is set inside one of its events.")
+        raise PenstockError("An alarm can only be set inside an event of its object.")
     return unit.also

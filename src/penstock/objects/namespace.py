@@ -76,7 +76,7 @@ class Namespace(Generic[AnyObject]):
         """A handle; nothing happens before one of its methods is called. The first call saves the place that `hint` names, or
         that of the class. It is shown and has no effect."""
         if len(name) > NAME_MAX or not _NAME.fullmatch(name):
-            raise BadMessage(f"{name!r} cannot name an object: 1 to {NAME_MAX} characters without a slash.")
+            raise BadMessage(f"{name!r} is not a valid object name: use 1 to {NAME_MAX} characters without a slash.")
         if self.cls._singleton and name != MAIN:
             raise BadMessage(f"{self.cls.__name__} is a singleton and has one name, {MAIN!r}, not {name!r}.")
         return cast(AnyObject, _Handle(self, name, self._place if hint is None else placed(hint)))
@@ -173,7 +173,7 @@ class _Tell:
 def settings_of(cls: type[Object], limits: Limits, retries: int | Retry | None) -> QueueSettings:
     """The queue through which objects of a class are told and woken: retried after 2, 4, 8 ... s, six times, then parked."""
     if cls is Object:
-        raise BadApp(f"{cls!r} is no class of objects: derive it from penstock.Object.")
+        raise BadApp(f"{cls!r} is not an object class: derive it from penstock.Object.")
     return QueueSettings(
         queue_of(cls.__name__),
         retry=retry_of(limits.alarm_retry, retries),

@@ -54,9 +54,7 @@ class Object:
             if name.startswith("_") or name == "name" or get_origin(hints[name]) is ClassVar:
                 continue
             if not hasattr(cls, name):
-                raise BadApp(
-                    f"{cls.__qualname__}.{name} needs a default: an object begins without being told anything."
-                )
+                raise BadApp(f"{cls.__qualname__}.{name} needs a default: an object is created without arguments.")
             fields.append((name, hints[name], msgspec.field(default_factory=_copier(getattr(cls, name)))))
         cls._fields = tuple(name for name, *_ in fields)
         cls._state = msgspec.defstruct(f"{cls.__name__}State", fields, kw_only=True)
@@ -69,7 +67,7 @@ class Object:
         """Joins the current event: `alarm` is called at that moment, or so many seconds from now. An object has one alarm;
         setting it again moves it."""
         if (at is None) == (after is None):
-            raise BadMessage("Give the alarm a moment, or seconds from now (`after`), one of them.")
+            raise BadMessage("Give the alarm either a time or seconds from now (`after`).")
         due = to_micros(at) if at is not None else self._residence.now() + int(in_seconds(after or 0) * 1_000_000)
         self._residence.set_alarm(due)
 
@@ -118,8 +116,8 @@ class Object:
         for name, value in values.items() if len(body) > KEY_BYTES_MAX else ():
             if (size := len(msgspec.json.encode(value))) > KEY_BYTES_MAX:
                 raise BadMessage(
-                    f"{type(self).__name__}.{name} has {size:,} bytes; a field holds {KEY_BYTES_MAX:,}. Keep "
-                    "what is large in a table."
+                    f"{type(self).__name__}.{name} has {size:,} bytes; the maximum is {KEY_BYTES_MAX:,}. "
+                    "Store large values in a table."
                 )
         msgspec.json.decode(body, type=self._state)  # what could not be loaded again is not saved
         return body

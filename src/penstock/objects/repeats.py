@@ -64,4 +64,6 @@ def encoded(value: object, method: str) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadMessage(f"What {method!r} takes or returns cannot be stored: {error}. Use plain values.") from error
+        raise BadMessage(
+            f"The arguments or the result of {method!r} cannot be stored: {error}. Use plain values."
+        ) from error

@@ -16,7 +16,7 @@ def check_addressees(queues: Mapping[str, Queue[Any]], queue: Queue[Any]) -> Non
     commands = [name for name, each in accepted.items() if issubclass(each, Command)]
     if commands and any(issubclass(each, Event) for each in accepted.values()):
         raise BadApp(
-            f"Queue {queue.name!r} accepts commands and events. A command has one addressee with a queue of its own; events "
+            f"Queue {queue.name!r} accepts commands and events. A command has one receiving queue; events "
             "go to a queue of events. Use two queues."
         )
     for other in queues.values():
@@ -24,5 +24,5 @@ def check_addressees(queues: Mapping[str, Queue[Any]], queue: Queue[Any]) -> Non
             if name in (other.accepts or ()):
                 raise BadApp(
                     f"The command {name!r} is accepted by queues {other.name!r} and {queue.name!r}. A command has one "
-                    "addressee; make it an event if several want to know."
+                    "receiving queue; make it an event if several queues need it."
                 )

@@ -255,7 +255,7 @@ def no_such_queue(name: str, there: Sequence[str]) -> str:
     return told
 
 
-_LAPSED = "this lease has lapsed or was settled before"
+_LAPSED = "this lease has expired or was settled before"
 
 
 def _lease(text: str) -> Lease:

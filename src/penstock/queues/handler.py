@@ -50,7 +50,7 @@ class Handler:
         parameters = positional(function, queue)
         if not 1 <= parameters <= 2:
             raise BadApp(
-                f"{function_place(function)} on queue {queue!r} must take the payload, and the message if it wants to."
+                f"{function_place(function)} on queue {queue!r} must take the payload, and optionally the message."
             )
         self.function = function
         self.payload_class = payload_class

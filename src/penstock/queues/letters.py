@@ -188,7 +188,7 @@ class _Picked(NamedTuple):
 
 
 class CanaryDied(PenstockError):
-    """The first letter died again, so the others were left where they are. See why, mend it, and replay again."""
+    """The first letter died again, so the other letters were not replayed. Fix the cause, then replay again."""
 
 
 class DeadLetters:
@@ -215,7 +215,7 @@ class DeadLetters:
         else:
             rows = await engine.read("", BY_ID, {"id": from_text(letter)}, rows_max=1)
         if not rows.values:
-            raise NoSuchLetter(f"There is no dead letter {letter}. `penstock dead list` shows those there are.")
+            raise NoSuchLetter(f"There is no dead letter {letter}. `penstock dead list` lists all.")
         return letter_of(rows.values[0])
 
     async def groups(self, which: DeadLetterFilter | None = None) -> Sequence[Group]:
@@ -282,7 +282,7 @@ class DeadLetters:
 
     async def _send_canary(self, engine: Engine, letter: _Picked) -> None:
         if not await self._replay(engine, [letter], None):
-            raise NoSuchLetter(f"Dead letter {letter.id} was dealt with meanwhile.")
+            raise NoSuchLetter(f"Dead letter {letter.id} was changed by another operator in the meantime.")
         sent = replay_id(letter.replay_of or letter.event_id, letter.replay_count + 1, letter.id)
         row: dict[str, Bindable] = {"id": sent, "queue": letter.queue, "handler": letter.handler}
         for _ in range(int(CANARY_SECONDS / CANARY_LOOK_SECONDS)):
@@ -293,17 +293,17 @@ class DeadLetters:
         else:
             failed = f" Its last attempt failed: {error_line(*waiting[0])}." if waiting[0][0] else ""
             raise CanaryDied(
-                f"Letter {letter.id} was sent back as {as_text(sent)} and was not handled within {CANARY_SECONDS:.0f} s; "
-                f"the others were left where they are.{failed}",
-                hint=f"`penstock why {as_text(sent)}` says what it waits for.",
+                f"Letter {letter.id} was replayed as {as_text(sent)} and was not processed within {CANARY_SECONDS:.0f} s; "
+                f"the other letters were not replayed.{failed}",
+                hint=f"`penstock why {as_text(sent)}` prints what it waits for.",
                 waits=None if failed else as_text(sent),
             )
         died: list[Any] = (await engine.read("", BY_ID, {"id": sent}, rows_max=1)).values
         if died:
             again = letter_of(died[0])
             raise CanaryDied(
-                f"Letter {letter.id} was sent back and died again ({again.reason}: {again.error_class}: "
-                f"{again.error_message}); the others were left where they are. See why, mend it, and replay again.",
+                f"Letter {letter.id} was replayed and died again ({again.reason}: {again.error_class}: "
+                f"{again.error_message}); the other letters were not replayed. Fix the cause, then replay again.",
                 letter=again.id,
             )
 
@@ -317,7 +317,7 @@ class DeadLetters:
 
     async def _resolve(self, which: Letters, resolution: str, note: str, limit: int) -> int:
         if not note.strip():
-            raise BadMessage("Say why: a dead letter is dealt with for a reason that somebody may want to read.")
+            raise BadMessage("Give a reason: it is stored with the dead letter.")
         wanted = [Resolve(each.id, resolution, note) for each in await self._chosen(which, limit)]
         return await self._carry_out("discard" if resolution == "discarded" else resolution, wanted)
 
@@ -326,14 +326,14 @@ class DeadLetters:
         found = await self.get(letter)
         body = self._checked(await self._opened(), found, payload)
         if not await self._carry_out("edit", [Edit(letter, body)]):
-            raise NoSuchLetter(f"Dead letter {letter} has been dealt with ({found.resolution}) and cannot be edited.")
+            raise NoSuchLetter(f"Dead letter {letter} was already {found.resolution} and cannot be edited.")
 
     def _checked(self, engine: Engine, letter: DeadLetter, payload: object) -> bytes:
         body = payload if isinstance(payload, bytes) else encode(payload)
         most = engine.limits.body_bytes_max - engine.limits.body_overhead_bytes
         if len(body) > most:
             raise TooLarge(
-                f"A body of {len(body):,} bytes is too large: at most {most:,}. The letter was left as it is.",
+                f"A body of {len(body):,} bytes is too large: at most {most:,}. The letter was not changed.",
                 bytes=len(body),
                 bytes_max=most,
             )
@@ -341,7 +341,7 @@ class DeadLetters:
             self.payload(msgspec.structs.replace(letter, body=body))
         except Exception as error:  # whatever a class of the user's raises when it is made: it does not fit
             raise BadMessage(
-                f"This is no {letter.type}: {error}. The letter was left as it is.", letter=letter.id
+                f"The payload is not a valid {letter.type}: {error}. The letter was not changed.", letter=letter.id
             ) from error
         return body
 
@@ -365,7 +365,7 @@ class DeadLetters:
                 raise NoSuchLetter(f"{number!r} is not the number of a dead letter. `penstock dead list` shows them.")
             rows = await engine.read("", PICK_ONE, {"letter": number}, rows_max=1)
             if not rows.values:
-                raise NoSuchLetter(f"There is no dead letter {number}. `penstock dead list` shows those there are.")
+                raise NoSuchLetter(f"There is no dead letter {number}. `penstock dead list` lists all.")
             picked.append(_Picked(*rows.values[0]))
         return [letter for letter in picked if letter.resolution is None and letter.replay_count < replays_under]
 

@@ -131,7 +131,7 @@ class Message(Generic[T_co]):
     async def __aenter__(self) -> Message[T_co]:
         if self._home is None:
             raise PenstockError(
-                "`async with message:` is for batch handlers; here the handler's unit is the message's."
+                "`async with message:` is for batch handlers; other handlers have a unit for each message."
             )
         if self._block is not None:
             raise PenstockError(f"{self!r} is in an `async with` block already; another task may have it.")

@@ -154,7 +154,7 @@ class Queue(Sender[T]):
     def _advice(self) -> list[str]:
         """What a reader of this queue's types would remark on."""
         return [
-            f"{type_}.{field} looks like a thing itself. Store it, and send its id."
+            f"{type_}.{field} looks like a whole record. Store it, and send its id."
             for type_, payload_class in (self.accepts or {}).items()
             for field in bulky_fields(payload_class)
         ]

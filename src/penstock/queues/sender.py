@@ -219,19 +219,19 @@ class Sender(Generic[T]):
             raise BadMessage("Give an `id` or a `unique` key, not both. Nothing was sent.", id=id, unique=unique)
         if unique is not None:
             if not isinstance(unique, str):
-                raise BadMessage(f"unique={unique!r} is no key: give text. Nothing was sent.", field="unique")
+                raise BadMessage(f"unique={unique!r} is not a key: give text. Nothing was sent.", field="unique")
             return derived(NO_PARENT, self.name, unique)
         try:
             return uuid.UUID(id).bytes
         except (ValueError, AttributeError, TypeError) as error:
             raise BadMessage(
-                f"{id!r} is no id: give a UUID, or any text as `unique=`. Nothing was sent.", id=id
+                f"{id!r} is not an id: give a UUID, or any text as `unique=`. Nothing was sent.", id=id
             ) from error
 
     def _named_chain(self, correlation: object) -> bytes:
         if not isinstance(correlation, str) or not correlation.strip():
             raise BadMessage(
-                f"correlation={correlation!r} names no chain: give a UUID or any text. Nothing was sent.",
+                f"correlation={correlation!r} is not a valid name of a chain: give a UUID or any text. Nothing was sent.",
                 field="correlation",
             )
         return correlation_of(correlation)

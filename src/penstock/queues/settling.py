@@ -69,7 +69,7 @@ class Settler:
             settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry, share=self._share())
         except Exception as error:
             # `Later("soon")`, or an exception whose text cannot be read, is a failure of the handler and not of its worker.
-            outcome = BadAnswer(f"The handler answered with {_named(outcome)}, which cannot be used: {error!r}.")
+            outcome = BadAnswer(f"The handler's answer {_named(outcome)} is not valid: {error!r}.")
             settlement = settle(outcome, attempt=delivery.attempt, retry=self._retry)
         if isinstance(outcome, Exception):
             self._worker.tell_failure(delivery, outcome, settlement, task)

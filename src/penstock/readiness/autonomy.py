@@ -34,14 +34,14 @@ class Looked(Protocol):
 def exits(tasks: Iterable[Looked]) -> Iterator[Finding]:
     for task in tasks:
         if task.when is None:
-            told = f"Cron task {task.name!r} works at every fire, whether there is anything to do or not."
+            told = f"Cron task {task.name!r} runs at every due time, also when there is no work."
             yield Finding(*_place(task), told, "Give it `when=`, a cheap query that returns whether there is work.")
 
 
 def ceilings(tasks: Iterable[Looked], *, of_the_app: bool) -> Iterator[Finding]:
     for task in tasks:
         if task.ceiling is None and not of_the_app:
-            told = f"Nothing stops cron task {task.name!r} from using any amount of rows."
+            told = f"Cron task {task.name!r} has no ceiling: it can use any number of rows."
             yield Finding(*_place(task), told, "Give it `ceiling=ps.Ceiling(...)`, or set [ceiling] in penstock.toml.")
 
 
@@ -49,24 +49,24 @@ def reasons(tasks: Iterable[Looked]) -> Iterator[Finding]:
     for task in tasks:
         if len(task.reason.split()) < 3:
             told = f"Cron task {task.name!r} has no reason of three words or more for its schedule: {task.reason!r}."
-            yield Finding(*_place(task), told, "Say in `reason=` what changes how fast, in three words or more.")
+            yield Finding(*_place(task), told, "State in `reason=` what changes how fast, in three words or more.")
 
 
 def trials(stages: int) -> Iterator[Finding]:
     if not stages:
         told = "The app requires a trial and declares none."
-        yield Finding("", 0, told, "Write `@app.trial.stage(...)` above a question for each stage.")
+        yield Finding("", 0, told, "Write `@app.trial.stage(...)` above a function for each stage.")
 
 
 def smoke(routes: int) -> Iterator[Finding]:
     if not routes:
-        told = "The app has no status route, so `penstock smoke` finds out nothing about it."
+        told = "The app has no status route, so `penstock smoke` cannot test it."
         yield Finding("", 0, told, 'Write `@app.get("/v1/.../status")` above a function that returns its state.')
 
 
 def annotation(name: str, given: object, what: str, example: str) -> Iterator[Finding]:
     if given in ("", None):
-        yield Finding("", 0, f"penstock.toml does not say {what}.", f"Write `{name} = {example}` under [readiness].")
+        yield Finding("", 0, f"penstock.toml does not set {what}.", f"Write `{name} = {example}` under [readiness].")
 
 
 def _place(task: Looked) -> tuple[str, int]:
@@ -100,5 +100,5 @@ def slow(queries: Iterable[Hot], explain: Callable[[str], list[str]], lists: Col
             continue
         bad = [line for line in plan if is_bad(line, hot.sql)]
         if bad:
-            told = f"A hot query does not go by an index alone: {'; '.join(bad)}: {' '.join(hot.sql.split())[:120]}"
+            told = f"A hot query uses more than an index: {'; '.join(bad)}: {' '.join(hot.sql.split())[:120]}"
             yield Finding(hot.file, hot.line, told, "Add an index that has its conditions first and its order next.")

@@ -22,13 +22,13 @@ COUNT = re.compile(r"\bselect\b[^()]*\bcount\s*\(", re.IGNORECASE)
 BOUNDED = re.compile(
     r"\bfrom\s*\(.*\blimit\b.*\)", re.IGNORECASE | re.DOTALL
 )  # it counts what an inner limit let through
-COUNT_FIX = "Ask `db.count(table)`, which keeps a counter, `db.exists(...)`, or give the route `cache=`."
+COUNT_FIX = "Use `db.count(table)`, which keeps a counter, `db.exists(...)`, or give the route `cache=`."
 OUTSIDE = {"aiohttp", "ftplib", "http", "httpx", "requests", "smtplib", "urllib", "urllib3", "websockets"}
 OWN_CLIENT = "penstock.gateway"
 MEANT = "penstock: fixed batch"
 DEPTH_MAX = 5  # of functions that call functions; deeper nobody finds it by reading either
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-BATCH_FIX = "Make it a controller, which finds its own pace, or take a permit of `app.pace(...)` around the call."
+BATCH_FIX = "Make it a controller, which adapts its rate, or acquire a permit of `app.pace(...)` around the call."
 
 
 class Finding(NamedTuple):

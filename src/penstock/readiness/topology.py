@@ -36,15 +36,15 @@ def loose_ends(queues: Iterable[Looked], modules: Iterable[ModuleType], *, alert
         place = _place(queue.name, sources)
         for name, cls in (queue.accepts or {}).items():
             if queue.batches is None and name not in queue.handlers:
-                told = f"Queue {queue.name!r} takes {name!r}, and nobody handles it."
+                told = f"Queue {queue.name!r} accepts {name!r}, and has no handler for it."
                 yield Finding(
                     *place, told, f"Write `@queue.handler({cls.__name__})`, or remove it from the queue's types."
                 )
             if cls not in made and name not in CONTENT_TYPES:
-                told = f"Queue {queue.name!r} takes {name!r}, and no code of the app sends one."
+                told = f"Queue {queue.name!r} accepts {name!r}, and no code of the app sends one."
                 yield Finding(*place, told, f"Send a {cls.__name__}, or remove it from the queue's types.")
     for queue in () if alerted else unwatched(queues):
-        told = f"The dead-letter queue {queue.name + '-dlq'!r} has no consumer: no alert follows when a message dies."
+        told = f"The dead-letter queue {queue.name + '-dlq'!r} has no consumer: no alert is sent for a dead letter."
         way_out = "Write `@queue.dead_letter_handler`, or `@app.on_alert` for all queues."
         yield Finding(*_place(queue.name, sources), told, way_out)
 

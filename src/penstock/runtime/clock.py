@@ -137,10 +137,10 @@ class HostClock:
 
     def _tell(self, jump: Jump) -> None:
         if jump.by_seconds > 0:
-            _log.warning("The wall clock jumped forward by %.3f s; it is followed at once.", jump.by_seconds)
+            _log.warning("The wall clock jumped forward by %.3f s; the process follows it at once.", jump.by_seconds)
         else:
             _log.warning(
-                "The wall clock jumped back by %.3f s; time goes on at %d %% of its speed until the wall catches up.",
+                "The wall clock jumped back by %.3f s; the process runs at %d %% of the speed until it catches up.",
                 -jump.by_seconds,
                 SPEED_LEAST * 100,
             )

@@ -40,7 +40,7 @@ _PLANNED = re.compile(r"(?P<point>[a-z._]+)=(?P<action>kill|stop|eio)(@(?P<nth>[
 def parse(text: str) -> Planned:
     found = _PLANNED.fullmatch(text)
     if found is None:
-        raise BadConfig(f"{text!r} is no planned fault. {HOW_TO}", field=VARIABLE, value=text)
+        raise BadConfig(f"{text!r} is not a planned fault. {HOW_TO}", field=VARIABLE, value=text)
     return Planned(known_point(found["point"]), found["action"], int(found["nth"] or 1))
 
 
@@ -66,7 +66,7 @@ def _stop(point: str) -> None:
 
 
 def _fail(point: str) -> None:
-    raise StoreError(f"The disk failed at {point}, as {VARIABLE} asked for.", point=point)
+    raise StoreError(f"The disk failed at {point}, as {VARIABLE} specifies.", point=point)
 
 
 ACTIONS: Mapping[str, Callable[[str], None]] = {"kill": _kill, "stop": _stop, "eio": _fail}

@@ -360,7 +360,7 @@ class Events:
                 subscriber(event)
             except Exception:
                 self._drop(subscriber)
-                _log.exception("%r raised at %s and is not told of anything any more.", subscriber, event.name)
+                _log.exception("%r failed on %s and receives no more events.", subscriber, event.name)
 
     def _drop(self, subscriber: Callable[[Any], None]) -> None:
         for subscribers in (self._everyone, *self._by_class.values()):

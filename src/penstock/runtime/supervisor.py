@@ -227,7 +227,7 @@ class Supervisor:
             culprit = running.on_processor(cells)
         if culprit is not None:
             cells[running.BLAMED] = culprit.row  # before the kill: whoever returns its rows reads it there
-        reason = "its event loop is stuck" if stuck else "a handler did not stop at its wall limit"
+        reason = "its event loop is blocked" if stuck else "a handler did not stop at its timeout"
         worker = child.hello.worker if child.hello else 0
         self._events.emit(WorkerWasKilled(worker, child.process.pid, reason))
         self._signal(child, signal.SIGKILL)

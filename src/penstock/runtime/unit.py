@@ -65,8 +65,8 @@ class Unit(SealedUnit):
         most = self.engine.limits.unit_calls_max
         if len(self.calls) >= most:
             raise UnitTooLarge(
-                f"A unit of work holds at most {most:,} calls (`unit_calls_max`). Use `db.write_many`, which is one call, or "
-                "save midway with `async with app.unit():`.",
+                f"A unit of work has at most {most:,} calls (`unit_calls_max`). Use `db.write_many`, which is one call, or "
+                "commit earlier with `async with app.unit():`.",
                 calls=len(self.calls) + 1,
             )
         self.calls.append(call)
@@ -99,8 +99,8 @@ class Unit(SealedUnit):
         most = self.engine.limits.unit_bytes_max
         if self._bytes > most:
             raise UnitTooLarge(
-                f"A unit of work holds at most {most:,} bytes (`unit_bytes_max`); this call would make it {self._bytes:,}. "
-                "Save midway with `async with app.unit():`.",
+                f"A unit of work has at most {most:,} bytes (`unit_bytes_max`); this call would make it {self._bytes:,}. "
+                "Commit earlier with `async with app.unit():`.",
                 bytes=self._bytes,
             )
 

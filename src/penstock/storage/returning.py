@@ -32,9 +32,9 @@ class Verdict(NamedTuple):
 
 WORKER_DIED = Failure("WorkerDied", "the worker process died while it ran this")
 OVERRAN = Failure(
-    "HandlerTimeout", "the handler ran past its wall limit and could not be stopped, so its process was killed"
+    "HandlerTimeout", "the handler exceeded its timeout and could not be stopped, so its process was killed"
 )
-LAPSED = Failure("LeaseLapsed", "it was pulled, and neither acknowledged nor given back within its visibility time-out")
+LAPSED = Failure("LeaseLapsed", "it was pulled, and neither acknowledged nor released within its visibility timeout")
 FREE = Verdict(0, Again(0.0, charged=False))
 
 

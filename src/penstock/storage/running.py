@@ -128,7 +128,9 @@ def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None
             session.change("running.forgive", change._asdict())
         case NewSignal():
             if not _signal(session, change, tally, now):
-                raise NoSuchRun(f"There is no run {change.key.hex()} to signal {change.name!r} to; nothing was saved.")
+                raise NoSuchRun(
+                    f"There is no run {change.key.hex()} for the signal {change.name!r}; nothing was saved."
+                )
         case TakeSignal():
             session.change("running.take_signal", change._asdict())
 

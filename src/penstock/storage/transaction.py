@@ -18,7 +18,7 @@ Found = tuple[tuple[str, ...], list[tuple[Any, ...]]]  # columns, and the values
 
 def no_clients() -> BadStatement:
     return BadStatement(
-        "SQL over HTTP is for SQLite alone, and this database is on PostgreSQL. Ask PostgreSQL itself.",
+        "SQL over HTTP works only on SQLite, and this database is on PostgreSQL. Query PostgreSQL directly.",
         dialect="postgres",
     )
 

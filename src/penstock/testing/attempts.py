@@ -59,7 +59,7 @@ class Recorder:
         handled = {type_: several[0].payload_class for type_, several in queue.handlers.items()}
         accepted = handled | (queue.accepts or {})
         if not accepted:
-            raise BadApp(f"Queue {queue.name!r} has neither a type nor a handler, so nothing can answer on it.")
+            raise BadApp(f"Queue {queue.name!r} has neither a type nor a handler, so it cannot be tested.")
 
         async def answering(_payload: object) -> object:
             answer = answers.popleft() if answers else None

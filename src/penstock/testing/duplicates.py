@@ -29,7 +29,7 @@ async def deliver_twice(
         await deliver_twice(shop, orders, Order(number=7), effects=lambda: db.value("select count(*) from bills"))
     """
     if not queue.is_served:
-        raise BadApp(f"Nothing serves queue {queue.name!r}, so nothing can be said about its handlers.")
+        raise BadApp(f"No handler serves queue {queue.name!r}, so its handlers cannot be tested.")
     before = await effects()
     runs_before = len(shop.delivered(queue))
     await shop.crash(at="unit.sealed")

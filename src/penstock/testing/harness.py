@@ -229,7 +229,7 @@ class TestApp:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             failure, self._failure = self._failure, None
-            raise WorkerFailed(f"The worker fell over: {type(failure).__qualname__}: {failure}") from failure
+            raise WorkerFailed(f"The worker failed: {type(failure).__qualname__}: {failure}") from failure
 
     # -- messages -----------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class TestApp:
     def answering(self, queue: Queue[Any]) -> None:
         """Handlers of this queue give the next of `answers`: exceptions are raised, values returned, else None."""
         if self._open and not queue.is_served:
-            raise BadApp(f"Nothing serves queue {queue.name!r} yet; call `answering` before the app is entered.")
+            raise BadApp(f"No handler serves queue {queue.name!r} yet; call `answering` before the app is entered.")
         self._answering.append(queue)
         if self._open:
             self._recorder.answer(queue, self.answers)
@@ -310,13 +310,13 @@ class TestApp:
         await self._until(loop.time())
         while busy := await self._busy():
             if loop.time() > ends:
-                raise NotDrained(f"{', '.join(busy)} cannot be drained, whatever time passes.", queues=busy)
+                raise NotDrained(f"{', '.join(busy)} do not end, however much time passes.", queues=busy)
             await self._until(self._next_timer())
 
     def _next_timer(self) -> float:
         upcoming = min((timer._when for timer in self._host.loop._scheduled if not timer.cancelled()), default=None)
         if upcoming is None:
-            raise NotDrained("Nothing happens any more, and there is still something to wait for.")
+            raise NotDrained("Nothing is scheduled, and the condition is not met.")
         return upcoming
 
     async def _busy(self) -> list[str]:

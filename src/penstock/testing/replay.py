@@ -62,7 +62,7 @@ async def replay(workflow: Workflow[..., Any], history: str | Path | Mapping[str
     try:
         given = workflow.inputs.decoded(bytes(recorded.input))
     except msgspec.MsgspecError as error:
-        raise Nondeterminism(f"What the run was started with does not fit any more: {error}") from error
+        raise Nondeterminism(f"The run's input no longer matches the workflow: {error}") from error
     key = key_of(workflow.name, recorded.id)
     script = Script([_record(key, step) for step in recorded.steps])
     run = Replayed(workflow.name, recorded.id, key, _micros(recorded.created_at), script)
@@ -151,7 +151,8 @@ def _read(history: str | Path | Mapping[str, Any]) -> RecordedRun:
         return msgspec.json.decode(text, type=RecordedRun)
     except (OSError, msgspec.MsgspecError) as error:
         raise BadParameter(
-            f"That is no history of a run: {error}. `penstock workflows show ID --json` prints one.", cause=str(error)
+            f"This is not the history of a run: {error}. `penstock workflows show ID --json` prints one.",
+            cause=str(error),
         ) from error
 
 

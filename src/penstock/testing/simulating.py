@@ -41,9 +41,9 @@ class History:
             [
                 f"{self.simulation}, seed {self.seed}: {self.broken or 'every invariant held'}",
                 *([f"  {self.where}"] if self.where else []),
-                "What befell it, and all of it was needed:" if self.broken else "What befell it:",
+                "Injected faults, all of them necessary:" if self.broken else "Injected faults:",
                 *(f"  {what}" for what in self.befallen or ["nothing"]),
-                f"What happened, by virtual seconds{f', after {before} lines that are left out' if before > 0 else ''}:",
+                f"Events, by virtual seconds{f', after {before} lines that are left out' if before > 0 else ''}:",
                 *self.story[-lines:],
             ]
         )

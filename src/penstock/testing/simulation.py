@@ -113,7 +113,7 @@ class Simulation(TestApp):
         self._due: float | None = None  # when the next one comes, if it is its turn
         self._trouble = world.choice(TROUBLE)
         shuffled = world.random() < 0.5 and self._befalls("deliveries in any order")
-        duplicated = world.random() < 0.15 and self._befalls("every message once too often")
+        duplicated = world.random() < 0.15 and self._befalls("every message delivered twice")
         super().__init__(None, seed=seed, shuffled=shuffled, duplicated=duplicated)  # type: ignore[arg-type]
         if (slow := world.choice(LATENCIES_SECONDS)) and self._befalls("a slow store"):
             latencies = self._draws("latency")
@@ -128,7 +128,7 @@ class Simulation(TestApp):
 
     def make(self) -> App:
         """Makes the app, anew for each worker that starts: what it keeps in memory dies with it, as it would."""
-        raise NotImplementedError("A simulation says in `make` how its app is made.")
+        raise NotImplementedError("A simulation defines `make`, which returns its app.")
 
     async def scenario(self) -> None:
         """What happens to the app: messages, runs, hours that pass."""
@@ -264,12 +264,12 @@ class Simulation(TestApp):
             fate = ""
         await asyncio.sleep(chance.uniform(*(SLOW_SECONDS if fate == "slow to begin" else ANSWER_SECONDS)))
         if fate == "fails":
-            raise ConnectionError(f"{call}: nobody answers")
+            raise ConnectionError(f"{call}: no answer")
         answer = await function()
         self.note(f"done: {call}")
         await asyncio.sleep(chance.uniform(*(SLOW_SECONDS if fate == "slow to answer" else ANSWER_SECONDS)))
         if fate == "answer lost":
-            raise TimeoutError(f"{call}: no answer came, and nobody knows whether it was done")
+            raise TimeoutError(f"{call}: no answer, and an unknown result")
         return answer
 
     # -- its workers --------------------------------------------------------------------------------------

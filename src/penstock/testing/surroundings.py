@@ -116,7 +116,7 @@ class InlineLane:
         process.when_resumed.append(self._go_on)
 
     def submit(self, work: Callable[[], Any], answer: Answer) -> None:
-        assert not self._closed, "a closed lane does nothing any more, and nobody would be answered"
+        assert not self._closed, "a closed lane executes nothing"
         if not self._process.dead:
             self._asked.append((work, answer))
             self._go_on()

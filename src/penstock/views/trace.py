@@ -39,7 +39,7 @@ def parsed(text: str, *, names_a_chain: bool = False) -> bytes:
             return correlation_of(text)
         raise BadParameter(
             f"{text!r} is not an id. An id has 32 hexadecimal digits, like 019a8c3e-7f00-7abc-8def-0123456789ab; logs, "
-            "`penstock dead show` and `queue.send` give some.",
+            "`penstock dead show` and `queue.send` print ids.",
             value=text,
         ) from None
 
@@ -78,7 +78,7 @@ async def _chain(reading: Reading, history: Asking, chain: bytes, now: int, run:
     try:
         entries = await history.ask(lambda file: file.chain(chain, CHAIN_MAX))
     except StoreError as error:
-        notes.append(f"Only what waits and dead letters are shown. {error}")
+        notes.append(f"Only waiting messages and dead letters are shown. {error}")
     ids = sorted(entry.id for entry in entries)
     if ids and ids[0][:TIME_BYTES] != chain[:TIME_BYTES]:
         # Its caller has named the chain, so its id holds no time; the ids of its messages do.
@@ -113,7 +113,7 @@ def _cut(unseen: Row, waiting: list[Row], dead: list[Row], entries: list[Entry])
     ):
         if near:
             notes.append(
-                f"More than {SCANNED:,} {name} were sent at the time of this chain; some of its own may be missing."
+                f"More than {SCANNED:,} {name} were sent at the time of this chain; some of its messages may be missing."
             )
         elif anywhere:
             notes.append(

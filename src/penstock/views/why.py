@@ -182,7 +182,7 @@ def obstacles(
         found = list(_by_rule(row, queue, crowd, able, now))
     if crowd.ahead and not found:
         most = "or more " if crowd.ahead >= COUNTED_MAX else ""
-        found.append(Finding("behind", f"{crowd.ahead:,} {most}messages of queue {row.queue} come first."))
+        found.append(Finding("behind", f"{crowd.ahead:,} {most}messages of queue {row.queue} are claimed first."))
     return found or [Finding("ready", "Nothing holds it back: a worker claims it in a moment.", now)]
 
 

@@ -66,7 +66,7 @@ class ControllerRoutes:
         except BadField as error:
             raise BadTune(str(error)) from error
         if not wanted or None in wanted.values():
-            raise BadTune("Say what to tune: rate and parallel, or batch_size and interval_ms.")
+            raise BadTune("Name what to tune: rate and parallel, or batch_size and interval_ms.")
         return await self._operate(request, "tune", wanted)
 
     async def _operate(self, request: Request, verb: str, wanted: dict[str, Any]) -> Result:

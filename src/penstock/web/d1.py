@@ -72,7 +72,7 @@ class D1:
                 raise BadField("params: each statement of a batch has its own.", field="params")
             if not 1 <= len(asked.batch) <= limits.batch_statements_max:
                 raise BadField(
-                    f"batch: it has {len(asked.batch):,} statements; 1 to {limits.batch_statements_max:,} are taken.",
+                    f"batch: it has {len(asked.batch):,} statements; give 1 to {limits.batch_statements_max:,}.",
                     field="batch",
                 )
             return [question(each.sql, each.params, limits) for each in asked.batch]

@@ -28,7 +28,7 @@ class BadField(PenstockError):
 
 
 class BadKind(PenstockError):
-    """The body is of a kind that is not understood here. Send JSON, with `Content-Type: application/json`."""
+    """The body is of a kind that is not supported here. Send JSON, with `Content-Type: application/json`."""
 
 
 class KeyReused(PenstockError):
@@ -87,7 +87,7 @@ def idempotency_key(request: Request) -> str | None:
     key = request.headers.get("idempotency-key")
     if key is not None and (len(key) > KEY_LENGTH_MAX or not _KEY.fullmatch(key)):
         raise BadField(
-            f"Idempotency-Key: 1 to {KEY_LENGTH_MAX} characters of printable ASCII are taken.", field="Idempotency-Key"
+            f"Idempotency-Key: give 1 to {KEY_LENGTH_MAX} characters of printable ASCII.", field="Idempotency-Key"
         )
     return key
 
@@ -110,10 +110,10 @@ def between(value: float, field: str, *, most: float, least: float = 0.0) -> flo
 def _check_kind(request: Request, is_json: bool) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower() if is_json else ""
     if kind and kind not in ("application/json", "text/json") and not kind.endswith("+json"):
-        raise BadKind(f"Content-Type {kind[:100]!r} is not understood here. Send JSON as application/json.", kind=kind)
+        raise BadKind(f"Content-Type {kind[:100]!r} is not supported here. Send JSON as application/json.", kind=kind)
     coding = request.headers.get("content-encoding", "").strip().lower()
     if coding not in ("", "identity"):
-        raise BadKind(f"Content-Encoding {coding[:100]!r} is not understood here. Send the body as it is.", kind=coding)
+        raise BadKind(f"Content-Encoding {coding[:100]!r} is not supported here. Send the body as it is.", kind=coding)
 
 
 def _too_long(size: int, bytes_max: int) -> TooLarge:

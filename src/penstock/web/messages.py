@@ -28,7 +28,7 @@ SMALL_BYTES_MAX = 1_000_000  # of a request that carries no bodies
 
 ContentType = Literal["json", "text", "bytes", "v8"]
 _TEXTUAL = "text"  # the only kind of body that is pulled as it is; all others travel in Base64
-NOT_WAITING = "no such message waits here: it is done, under way, or was never sent"
+NOT_WAITING = "no such message is waiting: it is done, in progress, or was never sent"
 STRINGIFIED = "The body was JSON inside a string and was decoded once. Send the value itself, or say content_type text."
 
 
@@ -96,7 +96,7 @@ class Messages:
             raise BadField("messages: it is empty. Send at least one message.", field="messages")
         if len(asked.messages) > limits.send_messages_max:
             raise TooLarge(
-                f"The batch has {len(asked.messages):,} messages, and at most {limits.send_messages_max:,} are taken.",
+                f"The batch has {len(asked.messages):,} messages; the maximum is {limits.send_messages_max:,}.",
                 found=len(asked.messages),
                 allowed=limits.send_messages_max,
             )
@@ -205,8 +205,7 @@ class Messages:
             return Result({"purged": await desk.purge(queue), "errors": [], "warnings": {}})
         if not 0 < len(asked.refs) <= REFS_MAX:
             raise BadField(
-                f"refs: {len(asked.refs):,} are given, and 1 to {REFS_MAX} are taken at once. Leave it out to purge the "
-                "whole queue.",
+                f"refs: {len(asked.refs):,} are given; send 1 to {REFS_MAX}. Omit `refs` to purge the whole queue.",
                 field="refs",
             )
         ids = {each.ref: _ref(each.ref, number) for number, each in enumerate(asked.refs)}
@@ -231,7 +230,7 @@ def _body(asked: Pushing, field: str, remarks: list[str]) -> object:
             try:
                 raw = base64.b64decode(body, validate=True)
             except (binascii.Error, ValueError) as error:
-                raise BadField(f"{field}: this is no Base64 ({error}).", field=field) from error
+                raise BadField(f"{field}: this is not Base64 ({error}).", field=field) from error
             return tagged.decode(raw) if asked.content_type == "v8" else raw
 
 
@@ -279,7 +278,9 @@ def _ref(ref: str, number: int) -> bytes:
         return from_text(ref)
     except ValueError:
         field = f"refs[{number}].ref"
-        raise BadField(f"{field}: {ref[:100]!r} is no ref. Peek gives one with each message.", field=field) from None
+        raise BadField(
+            f"{field}: {ref[:100]!r} is not a ref. Peek returns one with each message.", field=field
+        ) from None
 
 
 def _outward(body: bytes, content_type: str) -> str:

@@ -30,7 +30,7 @@ class NotFound(PenstockError):
 
 
 class TooSlow(PenstockError):
-    """The answer took longer than a request may take, and was given up."""
+    """The answer took longer than a request may take, and was cancelled."""
 
 
 # The first that fits counts. What is not listed is a request that cannot be fulfilled as it is: 400.

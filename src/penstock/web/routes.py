@@ -105,11 +105,11 @@ class UserRoutes:
             if slot.overdue != "cpu_timeout" or slot.task is None:
                 raise
             slot.task.uncancel()
-            raise TooSlow(f"The answer held the processor for over {cpu_seconds:g} s, and was given up.") from error
+            raise TooSlow(f"The answer held the processor for over {cpu_seconds:g} s, and was cancelled.") from error
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise TooSlow(f"The answer took longer than {seconds:g} s, and was given up.") from error
+            raise TooSlow(f"The answer took longer than {seconds:g} s, and was cancelled.") from error
 
     def _response(self, route: Route, value: object, key: str | None) -> Response:
         if isinstance(value, Redirect):
@@ -156,7 +156,7 @@ class Stream(StreamingResponse):
 async def _next(chunks: AsyncIterator[Any]) -> bytes | None:
     chunk = await anext(chunks, None)
     if not isinstance(chunk, str | bytes | None):
-        raise BadApp(f"A stream gave {type(chunk).__name__}; give bytes or text.")
+        raise BadApp(f"A stream yielded {type(chunk).__name__}; give bytes or text.")
     return chunk.encode() if isinstance(chunk, str) else chunk
 
 
@@ -223,7 +223,7 @@ async def _argument(each: Parameter, request: HttpRequest, query: Mapping[str, l
             raise BadField(f"{each.name}: it is missing from the query.", field=each.name)
         return each.default
     if len(given) > 1 and not each.is_repeated:
-        raise BadField(f"{each.name}: it is there {len(given)} times, and one value is taken.", field=each.name)
+        raise BadField(f"{each.name}: it occurs {len(given)} times, and only one value is allowed.", field=each.name)
     return _converted(each, given if each.is_repeated else given[0])
 
 

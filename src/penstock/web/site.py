@@ -147,6 +147,6 @@ async def _no_route(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     name, message = {
         404: ("no_route", "There is nothing at this path."),
-        405: ("bad_method", "This path does not take this method."),
+        405: ("bad_method", "This path does not support this method."),
     }.get(error.status_code, ("bad_request", str(error.detail)))
     return problem(error.status_code, name, message, headers=error.headers)

@@ -152,7 +152,7 @@ class Executor:
         try:
             given = self._inputs.decoded(bytes(begun.input))
         except msgspec.MsgspecError as error:
-            return self._parked(unit, run, key, "input", f"What it was started with does not fit any more: {error}")
+            return self._parked(unit, run, key, "input", f"The run's input no longer matches the workflow: {error}")
         ending = await self._called(run, here, begun, given)
         if here.done or here.failed:
             engine.events.emit(StepsEnded(self._name, here.done, here.failed))

@@ -32,7 +32,7 @@ class Inputs:
             raise BadApp(f"Workflow {name!r} must take its run first: `async def {name}(run: Run, ...)`.", name=name)
         odd = [each.name for each in rest if each.kind not in _BY_NAME]
         if odd:
-            raise BadApp(f"Workflow {name!r} cannot take {odd[0]!r}: what a run is given is stored by name.", name=name)
+            raise BadApp(f"Workflow {name!r} cannot take {odd[0]!r}: the input of a run is stored by name.", name=name)
         self._name = name
         self._signature = signature.replace(parameters=rest)
         hints = hints_of(function)
@@ -83,7 +83,7 @@ def stored(result: object, name: str, what: str = "Step") -> bytes:
         return _encode(result)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadMessage(
-            f"{what} {name!r} gave a result that cannot be stored: {error}. Return plain values."
+            f"{what} {name!r} returned a result that cannot be stored: {error}. Return plain values."
         ) from error
 
 

@@ -288,7 +288,7 @@ class Run:
                 raise self.stopped
             raise RunIsOver
         if current_step.get() is not None:
-            raise BadMessage("A step is asked for inside a step. Steps stand beside each other in the workflow itself.")
+            raise BadMessage("A step was called inside another step. Call steps from the workflow function.")
 
     def _stop(self) -> NoReturn:
         """The workflow goes on no further here."""

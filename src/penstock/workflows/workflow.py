@@ -156,7 +156,7 @@ class Handle(Generic[P, R]):
         is."""
         if is_made(self.id):
             raise BadMessage(
-                f"{self.id!r} is an id that the engine makes. Start the run without one, or under another."
+                f"{self.id!r} is an id of the form that the engine generates. Start the run without one, or under another."
             )
         return self._workflow._start(self.id, self.key, arguments, named, self._priority)
 
@@ -194,7 +194,7 @@ class Handle(Generic[P, R]):
                 if row.state in ENDED:
                     error_class = (row.error or row.state).partition(": ")[0]
                     raise NotCompleted(
-                        f"Run {self.id!r} of {self._workflow.name!r} was {row.state}: {row.error or 'by somebody'}",
+                        f"Run {self.id!r} of {self._workflow.name!r} was {row.state}: {row.error or 'by an operator'}",
                         name=self.id,
                         error_class=error_class,
                     )

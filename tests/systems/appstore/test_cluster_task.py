@@ -395,14 +395,14 @@ async def test_a_run_that_fails_says_why_and_the_next_one_makes_up_for_it(
             await shared.app.crons.trigger("cluster")
             await it.running.drain()
         [run] = await it.sql("select status, error from pipelines")
-        assert (run.status, run.error) == ("failed", "ConnectionError: nobody answers")
+        assert (run.status, run.error) == ("failed", "ConnectionError: no answer")
         assert told(it) == []
         assert await run_task(it, "cluster") == "done"
         assert len(told(it)) == 1
 
 
 async def failing(*_: Any, **__: Any) -> None:
-    raise ConnectionError("nobody answers")
+    raise ConnectionError("no answer")
 
 
 def test_without_its_libraries_it_names_the_extra() -> None:

@@ -122,7 +122,7 @@ async def test_a_slow_store_ends_the_cycle_in_its_time_and_the_rest_is_there_for
         assert max(at for at, _ in store.asked) - began < 25
         # Groups began at 0, 8, 16 and 24 seconds; the last of them was cut off, and lost nothing.
         assert stats["keywords_searched"] == 30
-        assert (stats["held_back"], stats["error"]) == ("The time of the cycle is over.", None)
+        assert (stats["held_back"], stats["error"]) == ("The time limit of the cycle is reached.", None)
         rows = await it.sql("select status, attempts from crawl_keywords")
         assert sorted({tuple(row) for row in rows}) == [("pending", 0), ("searched", 0)]
         assert sum(row.status == "pending" for row in rows) == 70

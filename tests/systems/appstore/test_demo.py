@@ -70,7 +70,7 @@ def test_a_run_that_was_killed_goes_on_and_lists_the_same(tmp_path: Path) -> Non
     resumed = finished(started(killed))
 
     assert "market opportunities" in said
-    assert "of a run that was broken off" in resumed
+    assert "of an interrupted run" in resumed
     assert listed(once)
     assert listed(killed) == listed(once)
 

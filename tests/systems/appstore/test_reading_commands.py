@@ -206,7 +206,7 @@ def test_a_database_of_something_else_is_told_from_one_of_the_pipeline(terminal:
     said = terminal("appstore", "apps", "--database", str(other))
 
     assert said.code == 2
-    assert "no database of the App Store pipeline" in said.err
+    assert "not a database of the App Store pipeline" in said.err
     assert terminal("appstore", "apps", "--database", str(tmp_path / "none.db")).code == 3
     assert terminal("appstore", "apps").code == 0  # its usual file is meant, though there are two databases here
 

@@ -92,7 +92,7 @@ async def test_half_an_answer_is_none(endpoint: str) -> None:
 async def test_a_genre_that_the_store_does_not_know_has_no_chart() -> None:
     async with opened(standing_in()) as store:
         assert len(await store.chart("topfreeapplications", None)) > 50
-        with pytest.raises(ps.Unparsable, match="the store ignored the genre"):
+        with pytest.raises(ps.Unparsable, match="the store ignored it"):
             await store.chart("topfreeapplications", 9999)
 
 

@@ -188,7 +188,7 @@ def translated(settings: Settings) -> Iterator[None]:
     except (errors.DiskFull, errors.OutOfMemory) as error:
         raise StorageFull(f"The disk of {settings.shown} is full; nothing was saved. Free some space.") from error
     except (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName) as error:
-        raise StoreUnavailable(f"{settings.shown} lets nobody in: {first_line(error)}.") from error
+        raise StoreUnavailable(f"{settings.shown} refuses the login: {first_line(error)}.") from error
     except psycopg.OperationalError as error:
         if isinstance(error, CONFLICTS):
             raise

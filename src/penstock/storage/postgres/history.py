@@ -170,7 +170,7 @@ class PostgresHistory:
                 return tuple(column.name for column in cursor.description or ()), cursor.fetchmany(rows_max + 1)
         except errors.QueryCanceled as error:
             raise StatementFailed(
-                f"A statement took longer than {seconds_max:g} s and was given up: a question to data points"
+                f"A statement took longer than {seconds_max:g} s and was cancelled: a question to data points"
             ) from error
         except psycopg.Error as error:
             if self._connection is None or is_lost(self._connection, error):

@@ -63,7 +63,7 @@ class PostgresLedger:
                 careful = True
             except Conflict:
                 time.sleep(0.001 * tried)
-        raise NotCommitted(f"Others got in the way of a commit {TRIES} times; nothing of it was saved.")
+        raise NotCommitted(f"A commit conflicted with other transactions {TRIES} times; nothing of it was saved.")
 
     def _try(
         self,

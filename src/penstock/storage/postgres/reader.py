@@ -64,7 +64,7 @@ class PostgresReader:
             self._connection.close()
         if isinstance(error, errors.QueryCanceled) and seconds_max is not None:
             return StatementFailed(
-                f"A statement took longer than {seconds_max:g} s and was given up: {one_line(sql)}", sql=sql
+                f"A statement took longer than {seconds_max:g} s and was cancelled: {one_line(sql)}", sql=sql
             )
         return StatementFailed(
             f"The database refused a query: {first_line(error)}. It was: {one_line(sql)}",

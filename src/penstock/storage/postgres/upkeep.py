@@ -50,7 +50,7 @@ class PostgresUpkeep(StoredKeeping):
             session.connection.execute("set constraints all immediate")
         except psycopg.IntegrityError as error:
             raise BadMigration(
-                f"{migration.name}: {first_line(error)}, found when all of it had run. Nothing of this file was applied.",
+                f"{migration.name}: {first_line(error)}, found at the end of the file. Nothing of this file was applied.",
                 name=migration.name,
             ) from error
         return True
@@ -90,8 +90,8 @@ class PostgresUpkeep(StoredKeeping):
                 session.connection.execute(statement)
         except psycopg.ProgrammingError as error:
             raise BadApp(
-                f"The count of {table!r} cannot be kept: {first_line(error)}. Make the table in a migration, or take "
-                f"`db.keep_count({table!r})` out.",
+                f"The count of {table!r} cannot be kept: {first_line(error)}. Create the table in a migration, or remove "
+                f"`db.keep_count({table!r})`.",
                 table=table,
             ) from error
 

@@ -100,7 +100,7 @@ class Guard:
             what = f"{self.denied or 'what it does'} is the engine's, or cannot be used over HTTP"
             raise StatementFailed(f"The database refused it: {error}, since {what}: {one_line(sql)}") from error
         except apsw.TooBigError as error:
-            why = "Name fewer values in a statement, or leave out functions such as instr, replace and trim."
+            why = "Use fewer values in a statement, or avoid functions such as instr, replace and trim."
             raise TooLarge(f"A value or row has more than {length:,} bytes. {why}", bytes_max=length) from error
 
     @contextmanager
@@ -225,7 +225,7 @@ def at_most(connection: apsw.Connection, seconds: float, sql: str, *, memory_max
     try:
         yield
     except apsw.InterruptError as error:
-        raise StatementFailed(f"A statement {reason} and was given up: {one_line(sql)}", sql=sql) from error
+        raise StatementFailed(f"A statement {reason} and was cancelled: {one_line(sql)}", sql=sql) from error
     finally:
         done.set()
         thread.join()  # an interrupt that came later would hit the next statement

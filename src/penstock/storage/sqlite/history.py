@@ -102,7 +102,7 @@ class SqliteHistory:
             except _BEYOND_HELP as error:
                 kept = self._set_aside()
                 self._append(entries)
-                return f"The history {self._path} could not be used ({error}) and was begun anew{kept}."
+                return f"The history {self._path} could not be used ({error}) and was replaced by a new one{kept}."
 
     def _append(self, entries: Sequence[Entry]) -> None:
         with self._transaction() as connection:
@@ -298,8 +298,8 @@ class SqliteHistory:
             raise StorageFull(f"The disk that holds {path} is full; the history waits.", path=str(path)) from error
         except _BEYOND_HELP as error:
             raise StoreCorrupt(
-                f"The history {path} cannot be used ({error}). A worker sets it aside and begins a new one; nothing but the "
-                "past of settled messages is lost with it.",
+                f"The history {path} cannot be used ({error}). A worker renames it and starts a new one; only the "
+                "history of settled messages is lost.",
                 path=str(path),
             ) from error
         except (apsw.Error, OSError) as error:

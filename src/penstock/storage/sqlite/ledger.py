@@ -106,7 +106,7 @@ class SqliteLedger:
         if not session.checkpointer.run():
             path = session.settings.path
             raise StoreError(
-                f"The disk failed under {path} ({error}). The last commit can be read, but nobody can tell whether it would "
-                "survive a power loss. Check the disk, and start again.",
+                f"The disk failed under {path} ({error}). The last commit can be read, but it may not "
+                "survive a power failure. Check the disk, and start again.",
                 path=str(path),
             ) from error

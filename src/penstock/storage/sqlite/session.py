@@ -212,7 +212,7 @@ class SqliteSession:
 
     def note_number(self, number: int, now: int) -> None:
         if self.change("ledger.note_number", {"number": number, "worker": self.worker}) != 1:
-            raise StoreError("This process's own row is gone: somebody took it for dead. Start it again.")
+            raise StoreError("This process's own row is gone: another process declared it dead. Start it again.")
 
     def run_calls(self, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
         run_calls(self, units, measures)
@@ -244,7 +244,7 @@ class SqliteSession:
     def check_file(self) -> None:
         """Raise StoreReplaced if the path no longer leads to the open file."""
         if identity(path := self.settings.path) != self._identity:
-            why = "was deleted or replaced while it was open; nothing more is saved"
+            why = "was deleted or replaced while it was open; nothing more is committed"
             fix = "Put the file back or restore the last backup (`penstock restore`), and start again"
             raise StoreReplaced(f"{path} {why}. {fix}.", path=str(path))
 

@@ -56,7 +56,7 @@ class SqliteUpkeep(StoredKeeping):
             return self._session.transact(apply)
         except apsw.ConstraintError as error:
             raise BadMigration(
-                f"{migration.name}: {error}, found when all of it had run. Nothing of this file was applied.",
+                f"{migration.name}: {error}, found at the end of the file. Nothing of this file was applied.",
                 name=migration.name,
             ) from error
 
@@ -89,8 +89,8 @@ class SqliteUpkeep(StoredKeeping):
                         connection.execute(statement)
                 except apsw.SQLError as error:
                     raise BadApp(
-                        f"The count of {table!r} cannot be kept: {error}. Make the table in a migration, or take "
-                        f"`db.keep_count({table!r})` out.",
+                        f"The count of {table!r} cannot be kept: {error}. Create the table in a migration, or remove "
+                        f"`db.keep_count({table!r})`.",
                         table=table,
                     ) from error
 

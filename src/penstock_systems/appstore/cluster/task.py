@@ -81,7 +81,7 @@ async def rankings_changed() -> bool:
 @app.cron(
     "0 */6 * * *",
     name=NAME,
-    reason="a day's crawl changes a market a little; four times a day is soon enough to see a new one",
+    reason="a day's crawl changes a market a little; four runs a day find a new market early enough",
     when=rankings_changed,
     ceiling=ps.Ceiling(rows_read=READS_A_MONTH),
 )

@@ -43,7 +43,7 @@ _log = logging.getLogger("penstock_systems.appstore")
 @app.cron(
     "*/5 * * * *",
     name="crawl",
-    reason="charts move within hours and the store takes some twenty searches a minute: five minutes leave none of them idle",
+    reason="charts change within hours and the store allows about twenty searches a minute, which five minutes use",
     when=something_to_crawl,
     ceiling=ps.Ceiling(rows_read=READS_A_MONTH),
 )

@@ -88,7 +88,7 @@ class Searches:
             async with self._budget.cut():
                 return Hit(keyword, await self._search(keyword))
         except TimeoutError:
-            self.closed = "The time of the cycle is over."
+            self.closed = "The time limit of the cycle is reached."
         except ps.Throttled as error:
             self.closed = str(error)
         except Exception as error:

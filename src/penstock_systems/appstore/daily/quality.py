@@ -66,7 +66,7 @@ async def check_quality(now: str) -> dict[str, object]:
     assert row is not None
     quality = quality_of({name: value or 0 for name, value in row.asdict().items()})
     if quality.total == 0:
-        text = "No app was scraped yet, or none is kept. Look at `penstock controllers status enrichment`."
+        text = "No scraped app is stored. Check `penstock controllers status enrichment`."
         _log.warning("quality.unknown", extra={"facts": {"reason": text}})
         await app.alert(NOBODY, "[Pipeline] Data quality unknown: no scraped apps", text)
         return {"total": 0}
@@ -84,4 +84,4 @@ def told(quality: Quality) -> str:
     """Worst first, which is where the page has changed."""
     worst = sorted(quality.degraded, key=lambda field: (quality.coverage[field], field))
     lines = [f"{field}: {quality.coverage[field]} % instead of {THRESHOLDS[field]} %" for field in worst]
-    return "\n".join([f"Of the {quality.total:,} apps scraped last so many have each field:", *lines])
+    return "\n".join([f"Of the {quality.total:,} apps scraped last, the share that has each field:", *lines])

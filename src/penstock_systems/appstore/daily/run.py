@@ -65,7 +65,7 @@ async def not_done_today() -> bool:
 @app.cron(
     "0 6 * * *",
     name=NAME,
-    reason="a day's facts are taken once a day, before people look at them in the morning",
+    reason="a snapshot is taken once a day, before users read it in the morning",
     when=not_done_today,
     ceiling=ps.Ceiling(rows_read=READS_A_MONTH),
     timeout=WALL_SECONDS,

@@ -47,7 +47,7 @@ MANNERS = Manners(
         Fault("error", endpoint="page", seconds=(OUTAGE[0].timestamp(), OUTAGE[1].timestamp())),
     ),
 )
-STOOD_IN = "The store was a stand-in: its apps, its markets and its limits are made up from a seed."
+STOOD_IN = "The store was a fake server: its apps, markets and limits are generated from a seed."
 
 assert _staged is app
 
@@ -110,7 +110,7 @@ def main() -> None:
         BUILD.mkdir(parents=True)
         course = Course(settings=settings)
     else:
-        console.print(f"[dim]going on from {course.until:%d %B %H:%M} of a run that was broken off[/]")
+        console.print(f"[dim]continuing at {course.until:%d %B %H:%M} of an interrupted run[/]")
     place = BUILD.resolve()
     os.chdir(place)
     made: list[Report] = []

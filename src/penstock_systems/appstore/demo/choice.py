@@ -49,6 +49,6 @@ def _number(name: str, usual: float, *, least: float, most: float) -> float:
         value = least - 1
     if not least <= value <= most:
         raise SystemExit(
-            f"demo: {name}={given!r} is no number from {least:g} to {most:,.0f}. Left out, it is {usual:,}."
+            f"demo: {name}={given!r} is not a number from {least:g} to {most:,.0f}. The default is {usual:,}."
         )
     return value

@@ -85,7 +85,7 @@ def sketch(points: Sequence[PacePoint]) -> Text:
             filled = pace / most * ROWS >= row - 0.5
             drawn.append("#" if filled else "-" if at_limit else " ", style="cyan" if filled else "red")
         drawn.append("\n")
-    drawn.append("      pages a minute: # answered, - the limit that the store does not tell", style="dim")
+    drawn.append("      pages a minute: # answered, - the hidden limit of the store", style="dim")
     return drawn
 
 

@@ -94,18 +94,20 @@ async def imagined(brief: Brief) -> Concept:
 
 def drafted(brief: Brief) -> Concept:
     """The template: pure, the same facts make the same text."""
-    told = [f"{brief.name} is wanted ({brief.demand} of 100{_beside(brief)}) and belongs to nobody: {_held(brief)}."]
+    told = [f"{brief.name} has a demand of {brief.demand} of 100{_beside(brief)} and no dominant app: {_held(brief)}."]
     if brief.keywords:
-        told.append(f"People look for {', '.join(brief.keywords)}. Build for the first of these and name it so.")
+        told.append(
+            f"Users search for {', '.join(brief.keywords)}. Build for the first of these and use it in the name."
+        )
     if brief.complaints:
         told.append(
-            "Users of those apps complain: " + "; ".join(f"“{each}”" for each in brief.complaints) + ". Begin there."
+            "Users of those apps complain: " + "; ".join(f"“{each}”" for each in brief.complaints) + ". Start there."
         )
     elif brief.stars is not None:
         told.append(f"Those apps have {brief.stars:.1f} stars on average, and their reviews name no common complaint.")
     if brief.ratings_decide is not None:
         told.append(
-            "Ratings decide about ranks here: ask for them from the first day."
+            "Ratings determine ranks here: ask for them from the first day."
             if brief.ratings_decide >= RATINGS_DECIDE
             else "Ratings explain little of the ranks here: a newcomer with the right words can be found."
         )
@@ -121,7 +123,7 @@ def _beside(brief: Brief) -> str:
 
 def _held(brief: Brief) -> str:
     apps = ", ".join(brief.apps[:3]) or "no known app"
-    return f"{apps} share it, and competing with them is {brief.competitiveness} of 100 hard"
+    return f"{apps} share it, and their strength is {brief.competitiveness} of 100"
 
 
 async def _save(note: Note, brief: Brief, concept: Concept) -> None:

@@ -66,7 +66,7 @@ def _of_price(facts: MarketFacts) -> str | None:
     known = [app.price for app in facts.visible if app.price is not None]
     paid = [price for price in known if price > 0]
     if len(paid) >= PRICED_MANY:
-        return f"Asking for money is usual: {len(paid)} of {len(known)} visible apps cost {middle(paid):.2f} at the median."
+        return f"A price is usual: {len(paid)} of {len(known)} visible apps cost {middle(paid):.2f} at the median."
     if len(known) >= PRICED_MANY and not paid:
         return f"All {len(known)} visible apps are free to get, so earn inside the app."
     return None
@@ -75,7 +75,7 @@ def _of_price(facts: MarketFacts) -> str | None:
 def _of_neighbours(facts: MarketFacts) -> str | None:
     if not facts.neighbours:
         return None
-    return f"The same people look for {facts.neighbours[0].lower()}: be found there too."
+    return f"The same users search for {facts.neighbours[0].lower()}: appear in that search too."
 
 
 def playbook(
@@ -95,5 +95,5 @@ def playbook(
         lines.append(f"  Why: {method.reason}")
     lines += ["", "From the first day:"]
     lines += [f"  - {tip}" for tip in told]
-    lines += ["", "If none of these has brought users after a quarter, stop and look again."]
+    lines += ["", "If none of these has brought users after a quarter, stop and reconsider."]
     return "\n".join(lines)

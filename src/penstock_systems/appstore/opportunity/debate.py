@@ -52,12 +52,12 @@ def debate(facts: MarketFacts, said: Sequence[Opinion]) -> Debate:
     verdict = decided(score, len(against))
     ruling = _ruling(score, favour, against, verdict)
     messages = [
-        Message("advocate", _speech(favour, f"Nothing speaks for {facts.name} but its score of {facts.score:.0f}.")),
-        Message("sceptic", _speech(against, "I looked for a reason to stay away, and the figures give none.")),
+        Message("advocate", _speech(favour, f"The only argument for {facts.name} is its score of {facts.score:.0f}.")),
+        Message("sceptic", _speech(against, "The figures give no reason against it.")),
     ]
     if favour and against:
         answer = favour[ARGUMENTS_A_SPEECH] if len(favour) > ARGUMENTS_A_SPEECH else favour[0]
-        messages.append(Message("advocate", f"Against that I hold: {answer.text}"))
+        messages.append(Message("advocate", f"Against that: {answer.text}"))
     messages.append(Message("referee", ruling))
     return Debate(messages, ruling, verdict, score)
 
@@ -74,23 +74,23 @@ def decided(score: float, objections: int) -> Verdict:
 def pros(facts: MarketFacts) -> list[Argument]:
     found = []
     if facts.demand >= WANTED:
-        found.append(Argument(facts.demand, f"People want this: its demand is {facts.demand:.0f} of 100."))
+        found.append(Argument(facts.demand, f"There is demand for this: {facts.demand:.0f} of 100."))
     if len(facts.weak) >= WEAK_MANY:
         weak, seen = len(facts.weak), len(facts.visible)
         found.append(Argument(100 * weak / seen, f"{weak} of the {seen} most visible apps have fewer than 4 stars."))
     if facts.fragmentation >= OPEN:
         text = (
-            f"Nobody owns it: {facts.apps_count:,} apps share the ratings, and the first has {facts.first_share:.0f} %."
+            f"No app leads: {facts.apps_count:,} apps share the ratings, and the first has {facts.first_share:.0f} %."
         )
         found.append(Argument(facts.fragmentation, text))
     if facts.competitiveness <= EASY:
-        text = f"Those who are there can be beaten: they are {facts.competitiveness:.0f} of 100 hard to compete with."
+        text = f"The existing apps can be beaten: their strength is {facts.competitiveness:.0f} of 100."
         found.append(Argument(100 - facts.competitiveness, text))
     if facts.reviews >= REVIEWS_LEAST and facts.unhappy_share >= UNHAPPY_MANY:
         text = f"{facts.unhappy} of {facts.reviews} reviews are unhappy{_about(facts)}."
         found.append(Argument(facts.unhappy_share + 30, text))
     if facts.velocity >= 1:
-        text = f"It is alive: the visible apps gather {facts.velocity:,.0f} new ratings a day."
+        text = f"It is active: the visible apps gain {facts.velocity:,.0f} new ratings a day."
         found.append(Argument(min(80.0, facts.velocity), text))
     if facts.change is not None and facts.change >= 1:
         found.append(
@@ -102,16 +102,18 @@ def pros(facts: MarketFacts) -> list[Argument]:
 def cons(facts: MarketFacts) -> list[Argument]:
     found = []
     if facts.demand < UNWANTED:
-        found.append(Argument(100 - facts.demand, f"Few people look for it: its demand is {facts.demand:.0f} of 100."))
+        found.append(Argument(100 - facts.demand, f"Few users search for it: its demand is {facts.demand:.0f} of 100."))
     if facts.first_share > MONOPOLY:
         found.append(Argument(facts.first_share, f"One app has {facts.first_share:.0f} % of all ratings."))
     elif facts.three_share > OLIGOPOLY:
         found.append(Argument(facts.three_share, f"Three apps have {facts.three_share:.0f} % of all ratings."))
     if facts.competitiveness > HARD:
-        text = f"Those who are there are strong: {facts.competitiveness:.0f} of 100 hard to compete with."
+        text = f"The existing apps are strong: {facts.competitiveness:.0f} of 100."
         found.append(Argument(facts.competitiveness, text))
     if (leader := facts.leader) is not None and leader.ratings > GIANT:
-        found.append(Argument(60.0, f"{leader.name} has {leader.ratings:,} ratings: nobody overtakes that soon."))
+        found.append(
+            Argument(60.0, f"{leader.name} has {leader.ratings:,} ratings: a new app does not reach that soon.")
+        )
     if facts.stars is not None and facts.stars >= LOVED:
         text = f"Its users are content: the visible apps have {facts.stars:.1f} stars on average."
         found.append(Argument(20 * facts.stars, text))
@@ -119,10 +121,10 @@ def cons(facts: MarketFacts) -> list[Argument]:
         text = f"It is getting worse: its score fell by {-facts.change:.1f} in a month."
         found.append(Argument(40 - facts.change, text))
     if facts.stars is None:
-        found.append(Argument(30.0, "Hardly anybody has rated these apps, so nobody knows what people think of them."))
+        found.append(Argument(30.0, "These apps have few ratings, so the opinion of their users is unknown."))
     elif facts.known < HARDLY_KNOWN:
         counts = f"{facts.apps_count:,} apps, {facts.keywords_count:,} keywords and {facts.ratings_total:,} ratings"
-        found.append(Argument(30.0, f"All of this rests on little: {counts}."))
+        found.append(Argument(30.0, f"All of this is based on little data: {counts}."))
     return sorted(found, key=lambda each: (-each.weight, each.text))
 
 
@@ -149,7 +151,7 @@ def _ruling(score: float, favour: Sequence[Argument], against: Sequence[Argument
         case "build":
             return f"{counted} Build."
         case "watch":
-            return f"{counted} Not enough to build, too much to forget: watch it."
+            return f"{counted} Not enough to build, enough to watch."
     return f"{counted} Leave it."
 
 

@@ -48,14 +48,14 @@ def _store_search(facts: MarketFacts) -> Scored:
 
 
 def _search_ads(facts: MarketFacts) -> Scored:
-    why = f"Demand is {facts.demand:.0f}, and those beside whom you would be seen are {facts.competitiveness:.0f} hard."
+    why = f"Demand is {facts.demand:.0f}, and the strength of the apps next to yours is {facts.competitiveness:.0f} of 100."
     return 0.5 * facts.demand + 0.3 * (100 - facts.competitiveness) + 0.2 * _paid(facts), why
 
 
 def _unhappy_users(facts: MarketFacts) -> Scored:
     said = next((each for each in opinions(facts) if each.agent == "users"), None)
     if said is None:
-        return 0.0, "Nobody has rated or reviewed these apps, so nothing is known of what is missing."
+        return 0.0, "These apps have no ratings or reviews, so the complaints of their users are unknown."
     return said.score, said.says
 
 
@@ -79,7 +79,7 @@ def _articles(facts: MarketFacts) -> Scored:
 def _neighbours(facts: MarketFacts) -> Scored:
     near = len(facts.neighbours)
     named = f": {', '.join(facts.neighbours[:2])}" if near else ""
-    return 0.5 * share(near, NEIGHBOURS_MANY), f"{near} markets border on this one{named}."
+    return 0.5 * share(near, NEIGHBOURS_MANY), f"{near} markets are adjacent to this one{named}."
 
 
 def _languages(facts: MarketFacts) -> Scored:
@@ -91,7 +91,7 @@ def _languages(facts: MarketFacts) -> Scored:
 def _early_ratings(facts: MarketFacts) -> Scored:
     typical = middle([app.ratings for app in facts.visible])
     score = 100 * (1 - min(1.0, math.log10(1 + typical) / MANY_RATINGS_LOG))
-    return score, f"A typical visible app has {typical:,.0f} ratings, which is what has to be caught up with."
+    return score, f"A typical visible app has {typical:,.0f} ratings, which a new app has to reach."
 
 
 def _price(facts: MarketFacts) -> Scored:

@@ -39,12 +39,12 @@ def _demand(facts: MarketFacts) -> Opinion:
     strongest = max(known, key=lambda word: (word.demand or 0.0, word.keyword), default=None)
     says = f"The strongest keywords of this market have a demand of {facts.demand:.0f} of 100"
     if strongest is not None:
-        says += f'; most wanted is "{strongest.keyword}" with {strongest.demand:.0f}'
+        says += f'; the strongest is "{strongest.keyword}" with {strongest.demand:.0f}'
     return Opinion("demand", _bounded(facts.demand), says + ".")
 
 
 def _rivals(facts: MarketFacts) -> Opinion:
-    says = f"The apps that people find here are {facts.competitiveness:.0f} of 100 hard to compete with"
+    says = f"The strength of the apps that users find here is {facts.competitiveness:.0f} of 100"
     if (leader := facts.leader) is not None:
         stars = "no stars yet" if leader.stars is None else f"{leader.stars:.1f} stars"
         says += f"; the best known, {leader.name}, has {leader.ratings:,} ratings and {stars}"

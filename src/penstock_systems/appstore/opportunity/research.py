@@ -110,7 +110,7 @@ async def score_methods(facts: MarketFacts) -> list[MethodScore]:
 async def advise(run: str, facts: MarketFacts) -> Written:
     offline = {f"tip {number}": tip for number, tip in enumerate(tips(facts), 1)}
     wanted = dict.fromkeys(offline, "one or two sentences")
-    return await asking.written("Give tips to somebody who would build here.", wanted, facts, offline, run=run)
+    return await asking.written("Give tips to a developer who builds for this market.", wanted, facts, offline, run=run)
 
 
 async def plan_ahead(

@@ -29,8 +29,8 @@ from penstock_systems.appstore.reading.shown import calm, chart_shown, number
 if TYPE_CHECKING:
     from rich.console import Console
 
-NO_APPS = "No app fits. `penstock appstore apps` lists the best known."
-NO_KEYWORDS = "No keyword fits. `penstock appstore keywords --status pending` lists those that wait."
+NO_APPS = "No app matches. `penstock appstore apps` lists the best known."
+NO_KEYWORDS = "No keyword matches. `penstock appstore keywords --status pending` lists the pending ones."
 RANKED_FOR = (
     Column("keyword", "keyword", name),
     Column("rank", "rank", number, right=True),
@@ -57,11 +57,11 @@ IN_MARKETS = (
 
 
 @click.command()
-@click.option("--by", type=click.Choice(answers.ORDERS), help="The order; by ratings if nothing is said.")
+@click.option("--by", type=click.Choice(answers.ORDERS), help="The order. Default: by ratings.")
 @click.option("--genre", metavar="NAME", help="The best known of a category, such as 'Health & Fitness'.")
-@click.option("--market", type=int, metavar="ID", help="Those of a market, the ones that belong to it most first.")
-@click.option("--keyword", metavar="WORDS", help="Those that rank for a keyword.")
-@click.option("--developer", type=int, metavar="ID", help="Those of a developer.")
+@click.option("--market", type=int, metavar="ID", help="Apps of a market, its strongest members first.")
+@click.option("--keyword", metavar="WORDS", help="Apps that rank for a keyword.")
+@click.option("--developer", type=int, metavar="ID", help="Apps of a developer.")
 @listing
 @click.pass_obj
 def apps(output: Output, /, most: int, as_csv: bool, database: str | None, **wanted: Any) -> None:
@@ -77,7 +77,7 @@ def apps(output: Output, /, most: int, as_csv: bool, database: str | None, **wan
     """
     given = {option: value for option, value in wanted.items() if value is not None}
     if len(given) > 1:
-        raise refuse(f"--{' and --'.join(sorted(given))} cannot go together: each of them has an order of its own.")
+        raise refuse(f"--{' and --'.join(sorted(given))} cannot be combined: each has its own order.")
     found = look(database, lambda reading: answers.apps(reading, most=most, **given))
     columns = RANKED if "keyword" in given else APPS
     show_list(output, "apps", found, columns, as_csv=as_csv, none=NO_APPS)
@@ -99,15 +99,15 @@ def app(output: Output, id: int, database: str | None) -> None:
     """
     found = look(database, lambda reading: answers.app(reading, id))
     if found is None:
-        raise NotFound(f"No app {id} is known here.", hint="`penstock appstore apps` lists those that are.")
+        raise NotFound(f"No app {id} is known here.", hint="`penstock appstore apps` lists the known ones.")
     output.show({"app": found}, lambda console: _draw_app(console, found))
 
 
 @click.command()
-@click.option("--status", type=click.Choice(answers.STATUSES), help="In the order in which the crawl takes them.")
-@click.option("--market", type=int, metavar="ID", help="Those of a market.")
-@click.option("--app", type=int, metavar="ID", help="Those that an app ranks for.")
-@click.option("--tracked", is_flag=True, default=None, help="Those that somebody tracks.")
+@click.option("--status", type=click.Choice(answers.STATUSES), help="In the order in which the crawl processes them.")
+@click.option("--market", type=int, metavar="ID", help="Keywords of a market.")
+@click.option("--app", type=int, metavar="ID", help="Keywords that an app ranks for.")
+@click.option("--tracked", is_flag=True, default=None, help="Keywords that a user tracks.")
 @listing
 @click.pass_obj
 def keywords(output: Output, /, most: int, as_csv: bool, database: str | None, **wanted: Any) -> None:
@@ -122,7 +122,7 @@ def keywords(output: Output, /, most: int, as_csv: bool, database: str | None, *
     """
     given = {option: value for option, value in wanted.items() if value is not None}
     if len(given) > 1:
-        raise refuse(f"--{' and --'.join(sorted(given))} cannot go together: each of them has an order of its own.")
+        raise refuse(f"--{' and --'.join(sorted(given))} cannot be combined: each has its own order.")
     found = look(database, lambda reading: answers.keywords(reading, most=most, **given))
     show_list(output, "keywords", found, KEYWORDS, as_csv=as_csv, none=NO_KEYWORDS)
 
@@ -144,7 +144,7 @@ def keyword(output: Output, words: str, database: str | None) -> None:
     )
     if found is None:
         raise NotFound(
-            f"No keyword {calm(words, 100)!r} is known here.", hint="`penstock appstore keywords` lists those that are."
+            f"No keyword {calm(words, 100)!r} is known here.", hint="`penstock appstore keywords` lists the known ones."
         )
     output.show({"keyword": found}, lambda console: _draw_keyword(console, found))
 
@@ -195,9 +195,9 @@ def _draw_keyword(console: Console, found: dict[str, Any]) -> None:
             ("last error", name(found["last_error"])),
         ],
     )
-    draw_part(console, "Who ranks for it", found["ranked"], RANKED)
+    draw_part(console, "Apps that rank for it", found["ranked"], RANKED)
     draw_part(console, "Markets", found["markets"], IN_MARKETS)
-    draw_part(console, "Who ranked for it", found["places"], PLACES)
+    draw_part(console, "Apps that ranked for it", found["places"], PLACES)
     _draw_findings(console, found)
 
 

@@ -54,7 +54,7 @@ days_option = click.option(
     type=click.IntRange(1, 366),
     default=answers.WINDOW_DAYS,
     show_default=True,
-    help="How far back a change is looked for, from the newest moment in the data.",
+    help="How far back to look for changes, from the newest time in the data.",
 )
 
 
@@ -91,7 +91,7 @@ def cluster(output: Output, id: int, database: str | None) -> None:
     """
     found = look(database, lambda reading: answers.cluster(reading, id))
     if found is None:
-        raise NotFound(f"There is no market {id}.", hint="`penstock appstore clusters` lists those that there are.")
+        raise NotFound(f"There is no market {id}.", hint="`penstock appstore clusters` lists all markets.")
     output.show({"cluster": found}, lambda console: _draw_cluster(console, found))
 
 
@@ -154,7 +154,7 @@ def _draw_trends(console: Console, found: dict[str, Any]) -> None:
         {**row, "chart": f"{chart_shown(row['collection'])} {row['category_name'] or row['category']}"}
         for row in found["climbers"]
     ]
-    console.print(f"Since {moment(found['since'])}" if found["since"] else "Nothing has been seen yet.")
+    console.print(f"Since {moment(found['since'])}" if found["since"] else "No data yet.")
     draw_part(console, "Apps that win ratings", found["rising_apps"], RISING_APPS)
     draw_part(console, "Apps that climb the charts", climbers, CLIMBERS)
     draw_part(console, "Markets that rise", found["rising_clusters"], RISING_CLUSTERS)

@@ -25,7 +25,7 @@ from penstock_systems.appstore.reading.shown import calm, number
 if TYPE_CHECKING:
     from rich.console import Console
 
-NONE_YET = "No market has been evaluated yet. The best are, after each clustering."
+NONE_YET = "No market has been evaluated yet. The best markets are evaluated after each clustering."
 REFERENCES = (
     Column("id", "track_id", str),
     Column("app", "track_name", name),
@@ -80,7 +80,7 @@ def opportunity(output: Output, id: str, database: str | None) -> None:
     found = look(database, lambda reading: answers.opportunity(reading, id))
     if found is None:
         raise NotFound(
-            f"Nothing was evaluated under {calm(id, 60)!r}.", hint="`penstock appstore opportunities` lists what was."
+            f"There is no evaluation {calm(id, 60)!r}.", hint="`penstock appstore opportunities` lists all evaluations."
         )
     output.show({"opportunity": found}, lambda console: _draw(console, found))
 
@@ -104,7 +104,7 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
     draw_part(console, "Ways to market it", found["methods"], METHODS)
     for debate in found["debates"]:
         draw_lines(console, "Debate", [debate["summary"]])
-        draw_lines(console, "What was said", (f"{each['agent']}: {each['text']}" for each in debate["messages"]))
+        draw_lines(console, "The debate", (f"{each['agent']}: {each['text']}" for each in debate["messages"]))
     for playbook in found["playbooks"]:
         draw_lines(console, "Playbook", playbook["body"].splitlines())
     draw_lines(console, "What could be built", (f"{each['title']}: {each['body']}" for each in found["concepts"]))

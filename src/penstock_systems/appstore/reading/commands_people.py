@@ -16,7 +16,7 @@ from penstock_systems.appstore.reading.queries import SQL
 from penstock_systems.appstore.reading.shown import calm
 
 ids_argument = click.argument("ids", metavar="ID...", type=int, nargs=-1, required=True)
-publisher_option = click.option("--publisher", is_flag=True, help="The ids are of developers, not of apps.")
+publisher_option = click.option("--publisher", is_flag=True, help="The ids are ids of developers, not of apps.")
 
 
 @click.command()
@@ -57,7 +57,7 @@ def unstar(output: Output, ids: tuple[int, ...], publisher: bool, user: str, dat
       penstock appstore unstar 101002
     """
     change(database, lambda app: people.unstar(app, ids, user=user, publishers=publisher))
-    _say(output, "unstarred", ids, user, "not starred any more")
+    _say(output, "unstarred", ids, user, "no longer starred")
 
 
 @click.command()
@@ -73,7 +73,7 @@ def stars(output: Output, publisher: bool, user: str, most: int, as_csv: bool, d
       penstock appstore stars
       penstock appstore stars --publisher --json
     """
-    none = f"Nothing is starred by {calm(user, 60)}. `penstock appstore star ID` does."
+    none = f"{calm(user, 60)} has no starred apps. `penstock appstore star ID` stars one."
     if publisher:
         found = look(database, lambda reading: people.publishers(reading, user=user, most=most))
         show_list(output, "publishers", found, PUBLISHERS, as_csv=as_csv, none=none)
@@ -131,7 +131,7 @@ def remove(output: Output, name: str, ids: tuple[int, ...], user: str, database:
       penstock appstore list remove rivals 101002
     """
     change(database, lambda app: people.take_off_list(app, name, ids, user=user))
-    _say(output, "removed", ids, user, f"not on the list {name} any more")
+    _say(output, "removed", ids, user, f"no longer on the list {name}")
 
 
 @list_.command()
@@ -192,21 +192,21 @@ def untrack(output: Output, words: tuple[str, ...], database: str | None) -> Non
     """
     said = [_keyword(word) for word in words]
     change(database, lambda app: people.untrack(app, said))
-    output.show({"untracked": said}, lambda console: console.print(plain(f"Not tracked any more: {', '.join(said)}.")))
+    output.show({"untracked": said}, lambda console: console.print(plain(f"No longer tracked: {', '.join(said)}.")))
 
 
 def _keyword(word: str) -> str:
     """As the crawl writes it: one spelling for one keyword."""
     said = keywords.normal(word)
     if said is None:
-        raise refuse(f"{calm(word, 60)!r} is no keyword: it has no word in it, or too many.")
+        raise refuse(f"{calm(word, 60)!r} is not a keyword: it contains no word, or too many.")
     return said
 
 
 async def _known(app: ps.App, ids: Sequence[int]) -> None:
     for id in ids:
         if not await app.db.rows(SQL["app"], id=id):
-            raise NotFound(f"No app {id} is known here.", hint="`penstock appstore apps` lists those that are.")
+            raise NotFound(f"No app {id} is known here.", hint="`penstock appstore apps` lists the known ones.")
 
 
 def _say(output: Output, deed: str, ids: Sequence[int], user: str, sentence: str) -> None:

@@ -15,10 +15,10 @@ from penstock_systems.appstore.reading.drawing import SHARES
 from penstock_systems.appstore.reading.facts import Report
 from penstock_systems.appstore.reading.shown import calm
 
-NONE_SHARED = "Nothing is shared. `penstock appstore share` does."
+NONE_SHARED = "Nothing is shared. `penstock appstore share` shares a report."
 
 out_option = click.option("--out", metavar="FILE", help="Where to write it: report.html, or report.json for programs.")
-title_option = click.option("--title", default=reports.TITLE, show_default=True, help="What stands above it.")
+title_option = click.option("--title", default=reports.TITLE, show_default=True, help="The title of the report.")
 
 
 @click.command()
@@ -39,7 +39,7 @@ def report(output: Output, out: str | None, title: str, database: str | None) ->
       penstock appstore report --json > report.json
     """
     if out is None and not output.json:
-        raise refuse("Say where to write it: --out report.html. Or ask for --json.")
+        raise refuse("Name a file with --out report.html, or use --json.")
     made = look(database, lambda reading: reports.gather(reading, title=title))
     if out is None:
         output.show(made, lambda console: None)
@@ -54,7 +54,7 @@ def report(output: Output, out: str | None, title: str, database: str | None) ->
 @click.command()
 @out_option
 @title_option
-@click.option("--days", type=click.IntRange(1, 3_650), help="For how long; without it until `unshare`.")
+@click.option("--days", type=click.IntRange(1, 3_650), help="How long the report is shared. Default: until `unshare`.")
 @database_option
 @click.pass_obj
 def share(output: Output, out: str | None, title: str, days: int | None, database: str | None) -> None:
@@ -93,11 +93,11 @@ def shared(output: Output, token: str, out: str | None, database: str | None) ->
       penstock appstore shared TOKEN --out report.html
     """
     if out is None and not output.json:
-        raise refuse("Say where to write it: --out report.html. Or ask for --json.")
+        raise refuse("Name a file with --out report.html, or use --json.")
     made = change(database, lambda app: sharing.opened(app, token))
     if made is None:
         raise NotFound(
-            "Nothing is shared under this token, or not any more.", hint="`penstock appstore shares` lists what is."
+            "No report is shared under this token.", hint="`penstock appstore shares` lists all shared reports."
         )
     if out is None:
         output.show(made, lambda console: None)
@@ -133,9 +133,10 @@ def unshare(output: Output, token: str, database: str | None) -> None:
     """
     if not change(database, lambda app: sharing.unshare(app, token)):
         raise NotFound(
-            f"Nothing is shared under {calm(token, 60)!r}.", hint="`penstock appstore shares` lists what is."
+            f"No report is shared under {calm(token, 60)!r}.",
+            hint="`penstock appstore shares` lists all shared reports.",
         )
-    output.show({"unshared": token}, lambda console: console.print("It is not shared any more."))
+    output.show({"unshared": token}, lambda console: console.print("It is no longer shared."))
 
 
 def write(out: str, made: Report) -> None:

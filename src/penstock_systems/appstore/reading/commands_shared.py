@@ -33,10 +33,10 @@ T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 user_option = click.option(
-    "--user", metavar="NAME", default=people.ME, show_default=True, help="Whose stars and lists these are."
+    "--user", metavar="NAME", default=people.ME, show_default=True, help="The owner of the stars and lists."
 )
 most_option = click.option(
-    "--most", type=click.IntRange(1, MOST_MAX), default=MOST, show_default=True, help="How many at most."
+    "--most", type=click.IntRange(1, MOST_MAX), default=MOST, show_default=True, help="The maximum number of rows."
 )
 csv_option = click.option("--csv", "as_csv", is_flag=True, help="As CSV, for a spreadsheet.")
 
@@ -91,7 +91,7 @@ def show_list(
 
 def write_csv(output: Output, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     if output.json:
-        raise refuse("--json and --csv are two answers. Ask for one.")
+        raise refuse("--json and --csv exclude each other. Use one.")
     names = list(dict.fromkeys([*columns, *(key for row in rows for key in row)]))
     output.out.write(csv_text(rows, names))
 
@@ -105,5 +105,5 @@ def _check(found: Target, looked: Observer) -> None:
     try:
         looked.read(A_ROW)
     except StatementFailed as error:
-        message = f"{found.database} is no database of the App Store pipeline."
+        message = f"{found.database} is not a database of the App Store pipeline."
         raise ps.BadConfig(message, hint=NOTHING_YET) from error

@@ -1,4 +1,4 @@
--- How far the apps have come, and what it took. Each count goes through an index, not through the rows; tables whose count
+-- Apps by stage reached, and what it took. Each count goes through an index, not through the rows; tables whose count
 -- the app keeps are not counted here at all.
 
 -- name: enriched

@@ -76,7 +76,7 @@ order by day desc
 limit :most;
 
 -- name: keyword_places
--- Who ranked for it on its last days, if somebody tracks it. Index: the key of ranking_snapshots.
+-- Apps that ranked for it on its last days, if somebody tracks it. Index: the key of ranking_snapshots.
 select place.day, place.rank, place.track_id, app.track_name
 from ranking_snapshots as place
 left join app_registry as app

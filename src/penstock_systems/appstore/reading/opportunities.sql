@@ -73,7 +73,7 @@ order by weighed.score desc, weighed.method_id
 limit :most;
 
 -- name: debates
--- What was said for and against it. Index: debate_reports_evaluation.
+-- The debate for and against it. Index: debate_reports_evaluation.
 select id, summary, created_at
 from debate_reports
 where evaluation_id = :id

@@ -24,8 +24,8 @@ def html(report: Report) -> str:
         ("map", "Market map", page_parts.market_map(report)),
         ("moved", "What moved", page_tables.moved(report)),
         ("pace", "Pace", page_parts.pace(report)),
-        ("funnel", "How far the apps have come", page_parts.funnel(report)),
-        ("cost", "What it took", page_parts.cost(report)),
+        ("funnel", "Apps by stage reached", page_parts.funnel(report)),
+        ("cost", "Resources used", page_parts.cost(report)),
         ("reading", "How to read this", page_parts.how_to_read(report)),
     ]
     shown = [(id, title, inside) for id, title, inside in sections if inside is not None]
@@ -64,8 +64,6 @@ def _head(report: Report) -> Markup:
 
 def _when(report: Report) -> Markup:
     if report.ends is None:
-        return tag("p", "The pipeline has seen nothing yet.", class_="when")
-    told = joined(
-        "What the pipeline saw from ", moment_shown(report.begins), " to ", moment_shown(report.ends), " UTC."
-    )
+        return tag("p", "The pipeline has no data yet.", class_="when")
+    told = joined("Data from ", moment_shown(report.begins), " to ", moment_shown(report.ends), " UTC.")
     return tag("p", told, class_="when")

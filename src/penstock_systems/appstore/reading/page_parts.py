@@ -24,9 +24,9 @@ USED = {
     "rows_written": "rows written",
     "queue_operations": "queue operations",
     "blob_reads": "pages read from the cache",
-    "blob_bytes": "bytes kept as files",
+    "blob_bytes": "bytes stored as files",
     "object_requests": "calls of objects",
-    "object_seconds": "seconds of objects at work",
+    "object_seconds": "execution seconds of objects",
     "metric_writes": "data points",
 }
 HOW = (
@@ -35,8 +35,8 @@ HOW = (
     ("demand", "0 to 100: how well known the apps are that rank for the market's keywords."),
     ("rivals", "0 to 100: how strong its apps are on average, by ratings, stars and ratings won a day."),
     ("spread", "0 to 100: 0 where one app has all ratings, 90 where ten share them evenly."),
-    ("map", "A bubble is a market, as large as its demand; its number is its place by score. Lines join markets that have "
-     "apps or keywords in common. Where a name has no room, the table has it."),
+    ("map", "A bubble is a market. Its size is the demand, its number the rank by score. Lines join markets that have "
+     "apps or keywords in common. Names that do not fit are in the table."),
 )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def market_map(report: Report) -> Markup:
         tag(
             "p",
             told,
-            " The larger a bubble, the more is asked for; the stronger its colour, the better.",
+            " A larger bubble has more demand; a stronger colour is a better score.",
             class_="soft",
         ),
         plots_map.market_map(report.markets, report.relations),
@@ -69,7 +69,7 @@ def pace(report: Report) -> Markup | None:
         return None
     keys = [
         tag("span", tag("i", class_="dash pace"), "pages answered a minute", class_="key"),
-        tag("span", tag("i", class_="dash limit"), "the limit, which the store does not tell", class_="key"),
+        tag("span", tag("i", class_="dash limit"), "the hidden limit of the store", class_="key"),
         tag("span", tag("i", class_="dot"), "the store refused", class_="key"),
     ]
     return joined(
@@ -109,7 +109,7 @@ def cost(report: Report) -> Markup:
         for each in found.paid
     ] or [tag("tr", tag("td", "paid calls"), tag("td", "0", class_="n"), tag("td", _money(0.0), class_="n"))]
     told = (
-        f"{_money(found.usd)} at a cloud platform's prices, nothing of which was charged here, and "
+        f"{_money(found.usd)} at a cloud platform's prices, which was not charged here, and "
         f"{_money(found.paid_usd)} for {number(calls)} paid call{'' if calls == 1 else 's'}."
     )
     return joined(
@@ -121,7 +121,7 @@ def cost(report: Report) -> Markup:
 def how_to_read(report: Report) -> Markup:
     terms = [tag("li", tag("b", term), f": {meaning}") for term, meaning in HOW]
     notes = [tag("li", apart(note)) for note in report.notes]
-    return joined(tag("ul", *terms), tag("h3", "What to keep in mind"), tag("ul", *notes))
+    return joined(tag("ul", *terms), tag("h3", "Notes"), tag("ul", *notes))
 
 
 def _money(usd: float) -> str:

@@ -74,7 +74,7 @@ def _details(each: Opportunity) -> Markup:
         _list("What could be built", [_titled(concept) for concept in each.concepts]),
         _list("Ways to market it", [_titled(method) for method in each.methods]),
         *(joined(tag("h3", "The debate in short"), tag("p", apart(text))) for text in each.debates),
-        _list("What was said", [_titled(message) for message in each.messages]),
+        _list("The debate", [_titled(message) for message in each.messages]),
         *(joined(tag("h3", "Playbook"), tag("p", text, class_="body", dir="auto")) for text in each.playbooks),
         _list("All reference apps", [_reference(app) for app in each.reference_apps]),
     )

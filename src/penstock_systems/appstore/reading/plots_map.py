@@ -59,7 +59,7 @@ def _map(markets: Sequence[Market], relations: Sequence[Relation], width: int, h
         viewBox=f"0 0 {width} {height}",
         class_=f"plot {class_}",
         role="img",
-        aria_label=f"Map of {len(markets)} markets; the table below says the same in figures.",
+        aria_label=f"Map of {len(markets)} markets; the table below lists the figures.",
     )
 
 

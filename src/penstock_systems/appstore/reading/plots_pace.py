@@ -27,7 +27,7 @@ def in_words(points: Sequence[PacePoint]) -> str:
     told = f"{number(pace, 1)} pages a minute on average"
     if allowed := sum(point.limit or 0.0 for point in known):
         share = sum(point.pace for point in known) / allowed
-        told += f", {share:.0%} of what the store would have borne"
+        told += f", {share:.0%} of what the store allowed"
     often = "never refused" if not refused else f"refused {number(refused)} time{'' if refused == 1 else 's'}"
     return f"{told}; it {often}."
 

@@ -18,12 +18,12 @@ MOVED_MOST = 10  # apps and markets in each list of what moved
 POINTS_MOST = 480  # of the pace: two to a column of a wide screen's plot
 OFFLINE = "offline "  # how those that ask no model begin their names
 
-DEMAND = "Demand is reckoned from who ranks and how often they are rated, not from how often people search."
+DEMAND = "Demand is estimated from the ranking apps and their ratings, not from search volumes."
 BY_RULES = (
-    "The evaluations were written by {}: fixed rules over the figures shown here. No language model was asked, so a reason "
-    "says what the figures say and no more."
+    "The evaluations were written by {}: fixed rules over the figures shown here. No language model was used, so a reason "
+    "states only what the figures show."
 )
-BY_MODEL = "Evaluations were written by {}. A model may be wrong; the figures beside its words are not its own."
+BY_MODEL = "Evaluations were written by {}. A model can be wrong; the figures next to its text do not come from it."
 
 
 async def gather(

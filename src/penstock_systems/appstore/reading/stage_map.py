@@ -37,7 +37,7 @@ STAGES = (
         "pipeline-events",
         ("agent_ledger", "app_registry"),
         "scored",
-        "weighed by the competitiveness agent",
+        "scored by the competitiveness agent",
     ),
     Stage(
         "cluster",
@@ -53,6 +53,6 @@ STAGES = (
         "batch-research",
         ("opportunity_evaluations", "debate_reports"),
         "evaluated",
-        "in a market that was evaluated",
+        "in an evaluated market",
     ),
 )

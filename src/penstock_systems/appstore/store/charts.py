@@ -56,7 +56,7 @@ def _check_genre(apps: list[Found], asked: int) -> None:
     others = sum(genre not in (asked, parent_of(asked)) for genre in told)
     if 2 * others > len(told):
         raise ps.Unparsable(
-            f"{others} of {len(told)} apps in the chart of genre {asked} are of another: the store ignored the genre.",
+            f"{others} of {len(told)} apps in the chart of genre {asked} belong to another genre: the store ignored it.",
             reason="wrong_genre",
             genre=asked,
         )

@@ -23,7 +23,7 @@ def parse_hints(body: bytes) -> Read[list[str]]:
     """The terms in their order, each once."""
     root = xml_tree(body, "The hints")
     if root.tag != "plist":
-        raise ps.Unparsable("The hints are no property list.", reason="bad_shape")
+        raise ps.Unparsable("The hints are not a property list.", reason="bad_shape")
     terms: dict[str, None] = {}
     skipped = 0
     for hint in root.iterfind("./dict/array/dict"):

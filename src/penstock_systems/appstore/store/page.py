@@ -35,5 +35,5 @@ def parse_page(body: bytes, track_id: int, *, country: str | None = None) -> Rea
         return parse_shoebox(shoebox, track_id)
     read = parse_markup(body, track_id)
     if read is None:
-        raise ps.Unparsable(f"The page of app {track_id} holds nothing about it.", reason="no_data", track_id=track_id)
+        raise ps.Unparsable(f"The page of app {track_id} has no data about it.", reason="no_data", track_id=track_id)
     return read

@@ -28,7 +28,7 @@ def parse_shoebox(script: bytes, track_id: int) -> Read[PageFacts]:
     app = next((app for app in _apps(script, track_id) if identity(field(app, "id")) == track_id), None)
     if app is None:
         raise ps.Unparsable(
-            f"The shoebox in the page of app {track_id} does not hold it.", reason="wrong_app", track_id=track_id
+            f"The shoebox in the page of app {track_id} does not contain it.", reason="wrong_app", track_id=track_id
         )
     told, ios = field(app, "attributes"), field(app, "attributes", "platformAttributes", "ios")
     average = stars(field(told, "userRating", "value"))

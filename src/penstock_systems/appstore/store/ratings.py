@@ -22,7 +22,7 @@ def parse_ratings(body: bytes) -> Ratings | None:
     told = text_of(page.css_first(".rating-count"))
     totals = [count(text_of(node) or "") for node in page.css(".vote .total")]
     if told is None and not totals:
-        raise ps.Unparsable("The page of ratings holds no ratings.", reason="no_data")
+        raise ps.Unparsable("The page of ratings has no ratings.", reason="no_data")
     total = count(told or "")
     counts = [number for number in totals if number is not None]
     if len(counts) != 5 or len(totals) != 5:

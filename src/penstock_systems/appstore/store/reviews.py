@@ -74,7 +74,7 @@ def _from_json(body: bytes) -> tuple[list[Review], int]:
 def _from_xml(body: bytes) -> tuple[list[Review], int]:
     root = xml_tree(body, "The feed of reviews")
     if root.tag != f"{_ATOM}feed":
-        raise ps.Unparsable("The feed of reviews is no feed.", reason="bad_shape")
+        raise ps.Unparsable("The feed of reviews is not a feed.", reason="bad_shape")
     reviews: list[Review] = []
     skipped = 0
     for entry in root.iterfind(f"{_ATOM}entry"):

@@ -23,20 +23,18 @@ GRACE_SECONDS = 2  # what requests get to finish in after Ctrl-C
 @click.command()
 @click.option("--apps", default=3_000, show_default=True, type=click.IntRange(1, APPS_MAX))
 @click.option("--markets", default=20, show_default=True, type=click.IntRange(0, MARKETS_MAX))
-@click.option("--seed", default=1, show_default=True, help="The same seed, the same store.")
-@click.option("--without", multiple=True, help="A planted market to leave out, by its name. Can be given again.")
-@click.option(
-    "--port", default=8788, show_default=True, type=click.IntRange(0, 65_535), help="0 takes any that is free."
-)
+@click.option("--seed", default=1, show_default=True, help="The seed. The same seed generates the same store.")
+@click.option("--without", multiple=True, help="The name of a planted market to leave out. Repeatable.")
+@click.option("--port", default=8788, show_default=True, type=click.IntRange(0, 65_535), help="0 selects a free port.")
 @click.option(
     "--day", default=0, show_default=True, help="The day the store's calendar starts on; 0 is 1 January 2026."
 )
-@click.option("--whole-pages", is_flag=True, help="Product pages of half a megabyte, as the real ones.")
-@click.option("--strict", is_flag=True, help="Refuses as the real one does, and shuts out who goes on regardless.")
+@click.option("--whole-pages", is_flag=True, help="Product pages of half a megabyte, like the real ones.")
+@click.option("--strict", is_flag=True, help="Refuses requests like the real store, and bans clients that continue.")
 @click.option(
     "--truth",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Writes what is planted to this file first, to judge by.",
+    help="Writes the planted markets to this file first, for the evaluation.",
 )
 def main(
     apps: int,
@@ -58,9 +56,7 @@ def main(
         write_truth(catalogue, truth)
     manners = dataclasses.replace(Manners.apple() if strict else Manners(), whole_pages=whole_pages)
     with socket.create_server(("127.0.0.1", port)) as listening:
-        click.echo(
-            f"The stand-in App Store, {apps:,} apps from seed {seed}: http://127.0.0.1:{listening.getsockname()[1]}"
-        )
+        click.echo(f"Fake App Store, {apps:,} apps from seed {seed}: http://127.0.0.1:{listening.getsockname()[1]}")
         asyncio.run(_serve(catalogue, listening, day, manners))
 
 
