@@ -183,7 +183,7 @@ def obstacles(
     if crowd.ahead and not found:
         most = "or more " if crowd.ahead >= COUNTED_MAX else ""
         found.append(Finding("behind", f"{crowd.ahead:,} {most}messages of queue {row.queue} are claimed first."))
-    return found or [Finding("ready", "Nothing holds it back: a worker claims it in a moment.", now)]
+    return found or [Finding("ready", "Nothing blocks it: a worker claims it in a moment.", now)]
 
 
 def _not_yet(row: Row, queue: QueueRow | None) -> Finding:
@@ -230,4 +230,4 @@ def _by_rule(row: Row, queue: QueueRow, crowd: Crowd, able: LiveWorkers, now: in
 
 
 def _after(crowd: Crowd) -> str:
-    return f", and {crowd.ahead:,} messages come first" if crowd.ahead else ""
+    return f", and {crowd.ahead:,} messages are claimed first" if crowd.ahead else ""
