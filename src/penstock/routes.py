@@ -157,9 +157,7 @@ class Routes:
                 path=path,
             )
         if any(path == each or path.startswith(f"{each}/") for each in RESERVED):
-            raise BadApp(
-                f"{path!r} cannot be a route: {', '.join(RESERVED)} and their subpaths are reserved.", path=path
-            )
+            raise BadApp(f"{path!r} cannot be a route: {', '.join(RESERVED)} and subpaths are reserved.", path=path)
         if isinstance(auth, str) and not _SCOPE.fullmatch(auth):
             raise BadApp(f"{method} {path}: auth is {auth!r}; write a scope such as app:read, or None for anyone.")
         if not 200 <= status <= 299:

@@ -155,7 +155,7 @@ def test_a_queue_that_takes_commands_and_events_or_a_command_with_two_addressees
     app.queue("brand-events", Researched | Published)
     with pytest.raises(BadApp, match="commands and events"):
         app.queue("mixed", Publish | Published)
-    with pytest.raises(BadApp, match="one addressee"):
+    with pytest.raises(BadApp, match="one receiving queue"):
         app.queue("other-commands", Research)
     app.queue("publish-commands", Publish | Post)
     with pytest.raises(BadApp, match="does not accept"):

@@ -288,7 +288,7 @@ async def test_a_canary_that_nobody_handles_is_given_up_after_a_minute() -> None
     async with TestApp(app) as shop:
         await patient.bury(shop, *names(5))
         await (await app.desk()).pause("listings")
-        with pytest.raises(CanaryDied, match="was not handled within 60 s"):
+        with pytest.raises(CanaryDied, match="was not processed within 60 s"):
             await app.dead.replay(DeadLetterFilter(), canary=True)
 
         assert (await shop.counts(patient.listings)).dead == 4
@@ -301,7 +301,7 @@ async def test_a_canary_that_fails_and_backs_off_names_its_error() -> None:
     async with TestApp(app) as shop:
         await patient.bury(shop, *names(2))
         patient.refuse = lambda said: ps.Unavailable(said, retry_after=3_600)
-        with pytest.raises(CanaryDied, match=r"not handled within 60 s.* Its last attempt failed: .* at \S+\.py:\d+"):
+        with pytest.raises(CanaryDied, match=r"not processed within 60 s.* Its last attempt failed: .* at \S+\.py:\d+"):
             await app.dead.replay(DeadLetterFilter(), canary=True)
 
 

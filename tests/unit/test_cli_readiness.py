@@ -136,7 +136,7 @@ SIZE = "select count(id) from items where rank > 0"
             "select count(id) from items",
         ),
         ('@app.get("/v1/shop/status", cache=60)', "", "smoke", "no status route"),
-        ("@found.handler", "", "topology", "nobody handles it"),
+        ("@found.handler", "", "topology", "has no handler for it"),
         ("found.send(Found(id=id))", "pass", "topology", "no code of the app sends one"),
         ("@app.trial.stage", "@(lambda *_, **__: lambda f: f)", "trial", "declares none"),
     ],

@@ -265,7 +265,7 @@ def test_a_start_needs_the_app_and_takes_no_id_of_the_engines(lab: Path, termina
     assert (said.code, "Name the app" in said.words) == (2, True)
     assert terminal("workflows", "start", "sleepy").code == 2
     made = terminal("workflows", "start", "sleepy", "shop.py", "--id", "r" + "0" * 32)
-    assert (made.code, "an id that the engine makes" in made.words) == (2, True)
+    assert (made.code, "an id of the form that the engine generates" in made.words) == (2, True)
 
 
 # -- steering ---------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def test_a_count_of_no_table_is_refused_by_name_when_the_app_opens(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["apps; --", "penstock_messages", "'"])
 def test_a_name_that_is_none_is_refused_where_it_is_said(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadStatement, match="not a valid name of a table|reserved for the engine"):
+    with pytest.raises(BadStatement, match=r"not a table or column name|reserved for the engine"):
         market(tmp_path).db.keep_count(name)
 
 

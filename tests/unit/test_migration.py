@@ -78,7 +78,7 @@ def test_line_ends_and_a_byte_order_mark_are_no_edit() -> None:
 
 @pytest.mark.parametrize("name", ["1_a.txt", ".sql", "1_a", "a/1_a.sql", ""])
 def test_a_file_that_is_no_migration_is_refused(name: str) -> None:
-    with pytest.raises(BadMigration, match="is not the name of a migration"):
+    with pytest.raises(BadMigration, match="is not a migration name"):
         read(name, "select 1")
 
 

@@ -97,9 +97,7 @@ class Permits:
         service is down nothing queues up before its door."""
         me = asyncio.Event()  # set when the first in the row has something to look at
         if len(self._waiting) >= WAITING_MAX:
-            raise Throttled(
-                f"{WAITING_MAX:,} callers already wait for {self.name}, the maximum.", retry_after=self._max_wait
-            )
+            raise Throttled(f"{WAITING_MAX:,} callers already wait for {self.name}.", retry_after=self._max_wait)
         self._waiting.append(me)
         until = engine.clock.now() / 1_000_000 + max_wait
         try:

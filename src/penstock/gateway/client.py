@@ -114,10 +114,7 @@ def followed(asked: Asked, *, status: int, locations: Sequence[str], rules: Rule
     if status in (307, 308) or asked.method in ("GET", "HEAD"):
         if elsewhere and asked.content:
             raise Forbidden(
-                f"{shown} redirects a request with a body to another host.",
-                reason="body_elsewhere",
-                status=status,
-                url=shown,
+                f"{shown} redirects a body to another host.", reason="body_elsewhere", status=status, url=shown
             )
         return Asked(asked.method, url, headers, asked.content)
     return Asked("GET", url, {name: value for name, value in headers.items() if name.lower() != "content-type"})

@@ -41,9 +41,7 @@ def read(file_name: str, text: str) -> Migration:
     """The migration in a file called `0003_prices.sql`, `0003_prices.sqlite.sql` or `0003_prices.postgres.sql`."""
     found = _FILE.fullmatch(file_name)
     if found is None:
-        raise BadMigration(
-            f"{file_name!r} is not the name of a migration. Write it like 0003_prices.sql.", name=file_name
-        )
+        raise BadMigration(f"{file_name!r} is not a migration name. Write it like 0003_prices.sql.", name=file_name)
     # A byte-order mark or other line ends, as an editor or git may leave them, are not a change.
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
     problems = lint(plain)

@@ -51,8 +51,7 @@ class QueueSettings:
     def __post_init__(self) -> None:
         if not _is_name(self.name):
             raise BadApp(
-                f"{self.name!r} is not a valid queue name. Use 1 to 100 letters, digits, '-', '_' or '.'.",
-                name=self.name,
+                f"{self.name!r} is not a queue name. Use 1 to 100 letters, digits, '-', '_' or '.'.", name=self.name
             )
         for field_name, value, least in (
             ("parallel", self.parallel, 1),

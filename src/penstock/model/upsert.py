@@ -85,13 +85,11 @@ def quoted(name: str) -> str:
     for part in name.split("."):
         if not _IDENTIFIER.fullmatch(part):
             raise BadStatement(
-                f"{name!r} is not a valid name of a table or column. Use up to 63 letters, digits and underscores.",
-                name=name,
+                f"{name!r} is not a table or column name. Use up to 63 letters, digits and underscores.", name=name
             )
         if part.lower().startswith(ENGINE_PREFIX):
             raise BadStatement(
-                f"{name!r} cannot be written: names that begin with {ENGINE_PREFIX} are reserved for the engine.",
-                name=name,
+                f"{name!r} cannot be written: {ENGINE_PREFIX} names are reserved for the engine.", name=name
             )
     return ".".join(f'"{part.lower()}"' if part.lower() in _RESERVED else part for part in name.split("."))
 

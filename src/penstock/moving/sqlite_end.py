@@ -136,9 +136,7 @@ class SqliteEnd:
         try:
             yield from self._connection.execute(SQL["history"] if table.name == HISTORY else _select(table))
         except UnicodeDecodeError as error:
-            raise CannotMove(
-                f"{table.name} holds text that is not UTF-8 ({error}). Correct it, and try again."
-            ) from error
+            raise CannotMove(f"{table.name} has text that is not UTF-8 ({error}). Correct it and retry.") from error
 
     @property
     def origin(self) -> str:

@@ -64,6 +64,4 @@ def encoded(value: object, method: str) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadMessage(
-            f"The arguments or the result of {method!r} cannot be stored: {error}. Use plain values."
-        ) from error
+        raise BadMessage(f"A value of the call {method!r} cannot be stored: {error}. Use plain values.") from error

@@ -179,9 +179,7 @@ def end_process(reason: str) -> NoReturn:
 
 def leave_child() -> NoReturn:
     """End a forked child that returned from user code: the database and the event loop are its parent's."""
-    end_process(
-        "A handler forked and its child process returned; the child exits. Use subprocess, or os._exit in the child."
-    )
+    end_process("A handler forked and its child returned; the child exits. Use subprocess, or os._exit in the child.")
 
 
 def contain(error: BaseException) -> Exception:

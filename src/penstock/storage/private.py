@@ -55,8 +55,7 @@ def tighten(path: str | Path) -> None:
 
 def is_a_link(path: str | Path) -> StoreUnavailable:
     return StoreUnavailable(
-        f"{path} is a symbolic link, and Penstock does not follow links. Remove it, or name the file itself.",
-        path=str(path),
+        f"{path} is a symbolic link, which is not followed. Remove it, or name the file itself.", path=str(path)
     )
 
 

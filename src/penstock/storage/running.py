@@ -128,9 +128,7 @@ def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None
             session.change("running.forgive", change._asdict())
         case NewSignal():
             if not _signal(session, change, tally, now):
-                raise NoSuchRun(
-                    f"There is no run {change.key.hex()} for the signal {change.name!r}; nothing was saved."
-                )
+                raise NoSuchRun(f"No run {change.key.hex()} exists for signal {change.name!r}; nothing was saved.")
         case TakeSignal():
             session.change("running.take_signal", change._asdict())
 

@@ -151,8 +151,7 @@ def _read(history: str | Path | Mapping[str, Any]) -> RecordedRun:
         return msgspec.json.decode(text, type=RecordedRun)
     except (OSError, msgspec.MsgspecError) as error:
         raise BadParameter(
-            f"This is not the history of a run: {error}. `penstock workflows show ID --json` prints one.",
-            cause=str(error),
+            f"This is no run history: {error}. `penstock workflows show ID --json` prints one.", cause=str(error)
         ) from error
 
 

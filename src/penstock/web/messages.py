@@ -278,9 +278,7 @@ def _ref(ref: str, number: int) -> bytes:
         return from_text(ref)
     except ValueError:
         field = f"refs[{number}].ref"
-        raise BadField(
-            f"{field}: {ref[:100]!r} is not a ref. Peek returns one with each message.", field=field
-        ) from None
+        raise BadField(f"{field}: {ref[:100]!r} is not a ref. Peek returns refs.", field=field) from None
 
 
 def _outward(body: bytes, content_type: str) -> str:

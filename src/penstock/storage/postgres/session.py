@@ -119,7 +119,7 @@ class PostgresSession:
                         raise
                     raise failed(self.settings, error) from error
                 self.reopen()
-        raise StoreUnavailable(f"{self.settings.shown}: conflicts with other transactions {TRIES} times.")
+        raise StoreUnavailable(f"{self.settings.shown}: {TRIES} conflicts with other transactions in a row.")
 
     def change_many(self, statement: str, bounds: Sequence[Bound]) -> None:
         if bounds:
@@ -284,9 +284,7 @@ class PostgresSession:
                 return self._transact(work)
             except Conflict:
                 time.sleep(0.001 * tried)
-        raise StoreUnavailable(
-            f"{self.settings.shown}: conflicts with other transactions {TRIES} times; nothing was saved."
-        )
+        raise StoreUnavailable(f"{self.settings.shown}: {TRIES} conflicts in a row; nothing was saved.")
 
     def _transact(self, work: Callable[[], T]) -> T:
         self.ensure()
@@ -363,9 +361,7 @@ class PostgresSession:
         ends = time.perf_counter() + LOCK_SECONDS
         while not self._ask("workers.try_lock", me):
             if time.perf_counter() > ends:
-                raise StoreUnavailable(
-                    f"{self.settings.shown}: another connection holds the lock of worker {self.worker}."
-                )
+                raise StoreUnavailable(f"{self.settings.shown}: another connection locks worker {self.worker}.")
             self._ask("workers.end_old_connection", me | {"old": self._backends[:-1]})
             time.sleep(AGAIN_SECONDS / 10)
         self._backends = self._backends[-1:]
