@@ -188,7 +188,7 @@ def test_entries_are_found_by_object_and_by_verb_and_drawn(full: Path, terminal:
     assert [each["name"] for each in audit(terminal, "--verb", "cron pause")] == ["sweep"]
     assert len(audit(terminal, "--limit", "2")) == 2
     words = terminal("audit", "shop.db").words
-    assert "paused: 0 to 1" in words
+    assert "paused: false to true" in words
     assert "queues pause" in words
 
 

@@ -21,7 +21,7 @@ from penstock.cli import target as targets
 from penstock.cli.output import Answer, Output, Verbatim
 from penstock.runtime.audit import operated_by
 from penstock.stores import checked_address
-from penstock.views.observer import Observer, Target
+from penstock.views.observer import Observer, Target, observe
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
 all_option = click.option("--all", "internals", is_flag=True, help="Show what is internal too; --json has all.")
@@ -127,6 +127,11 @@ async def opened_app(found: Target) -> AsyncIterator[App]:
             yield app
         finally:
             await app.close()
+
+
+def beside(app: App) -> AbstractContextManager[Observer]:
+    """Read what a command needs to know beside an open app: what is not the app's own work is not metered."""
+    return observe(Target(app.database, app.config, app))
 
 
 looking = opening(_observing)

@@ -137,6 +137,5 @@ async def tune(app: App, name: str, **given: float | None) -> Answer:
     if not wanted:
         raise refuse("Nothing to tune. Give --rate and --parallel, or --batch-size and --interval-ms.")
     row = await app.controllers.operate(name, "tune", **wanted)
-    params = row["params"]
-    done = f"Tuned controller {name}: {params['batch_size']:,} at once, every {params['interval_human']}."
-    return Answer(row, f"{done} Undo with: penstock controllers reset {name} APP")
+    set_to = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in wanted.items())
+    return Answer(row, f"Tuned controller {name}: {set_to}. See it with: penstock controllers status {name} APP")

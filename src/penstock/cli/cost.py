@@ -28,6 +28,7 @@ async def cost(observer: Observer, month: str | None) -> Answer:
     facts = await view.cost(observer, month)
     bill, statements, api = facts.pop("bill"), facts.pop("statements"), facts["api"]
     queues = [{"name": name, "used": used} for name, used in list(facts["queues"].items())[: view.SHOWN]]
+    statements = [each for each in statements if each["task"]]  # others are those of commands and of the engine
     parts: list[object] = [Title(f"{facts['month']}  {usd_text(facts['usd'])}"), "", Listed(view.BILL, bill)]
     lists = (view.QUEUES, queues), (view.STATEMENTS, statements), (view.CLASSES, facts["objects"])
     for shown, rows in (*lists, (view.CEILINGS, facts["ceilings"])) if bill else ():

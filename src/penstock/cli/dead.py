@@ -14,6 +14,7 @@ import click
 from penstock.app import App
 from penstock.cli.command import (
     Noun,
+    beside,
     confirm,
     limit_option,
     looking,
@@ -366,7 +367,8 @@ async def _chosen(
             "Name letters by their numbers in `penstock dead list`, or choose them by an option such as --queue."
         )
     pick, bound = picking(wanted, LISTED_MAX)
-    return [(row.seq, row.replay_count) for row in await app.db.rows(pick, bound)]
+    with beside(app) as observer:
+        return [(row.seq, row.replay_count) for row in await observer.rows(pick, **bound)]
 
 
 async def _in_portions(

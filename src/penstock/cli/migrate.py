@@ -79,7 +79,7 @@ def migrate(app: str, check: bool) -> Answer:
         Title(f"{database}, from {loaded.migrations}"),
         "",
         Listed(MIGRATIONS, rows),
-        *([next_step] if next_step else []),
+        *(["", next_step] if next_step else []),
     ]
     return Answer(facts, *parts, code=BAD_ANSWER if left else FINE)
 

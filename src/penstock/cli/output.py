@@ -28,7 +28,7 @@ from penstock.model.errors import (
     TooLarge,
 )
 from penstock.model.redaction import redacted
-from penstock.views.view import NONE, Column, Row, View, printable, tone_of
+from penstock.views.view import NONE, Column, Row, View, counted, printable, tone_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -115,7 +115,7 @@ def listed(view: View, rows: Sequence[Row], *more: object, internals: bool = Tru
     """Answer with the rows of a view. Internal rows are in the JSON, and in the table only if they are asked for."""
     shown = view.visible(rows, internals=internals)
     hidden = len(rows) - len(shown)
-    note = ["", f"{hidden:,} internal {view.name} not shown: --all shows them."] if hidden else []
+    note = ["", f"{counted(hidden, f'internal {view.name[:-1]}')} not shown: --all shows them."] if hidden else []
     return Answer({view.name: list(rows)}, Listed(view, shown), *more, *note)
 
 

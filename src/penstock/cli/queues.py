@@ -9,7 +9,7 @@ import sys
 import click
 
 from penstock.app import App
-from penstock.cli.command import Noun, all_option, confirm, looking, operating, refuse, this_output, yes_option
+from penstock.cli.command import Noun, all_option, beside, confirm, looking, operating, refuse, this_output, yes_option
 from penstock.cli.output import Answer, Facts, Title, listed, progress
 from penstock.model.errors import BadConfig, BadMessage, BadParameter, TooLarge
 from penstock.model.strict_json import BadJson, parse
@@ -149,7 +149,9 @@ async def tune(app: App, name: str, parallel: str | None, rate: str | None) -> A
     """
     if parallel is None and rate is None:
         raise refuse("Nothing to tune. Give --parallel, --rate or both.")
-    desk, row = await app.desk(), await view.queue_row(app.db, name)
+    desk = await app.desk()
+    with beside(app) as observer:
+        row = await view.queue_row(observer, name)
     most = row.parallel_tuned if row and parallel is None else _parallel(parallel)
     starts = row.rate_tuned if row and rate is None else _per_second(rate)
     await desk.tune(name, parallel=most, rate=starts)
@@ -206,7 +208,8 @@ async def send(
     """
     seconds = None if delay is None else _seconds(delay)
     given = _given(body, app.limits.body_bytes_max)
-    row = await view.queue_row(app.db, name)
+    with beside(app) as observer:
+        row = await view.queue_row(observer, name)
     declared = app.queues.get(name)
     accepted = list(declared.accepts) if declared and declared.accepts else row.accepted() if row else None
     content_type, payload = _payload(name, given, type_, accepted)
@@ -229,8 +232,8 @@ async def send(
         return Answer(facts, f"Message {pushed.ids[0]} was sent to queue {name} before; nothing was added.")
     why = "the app declares no types for this queue" if declared else "no app was named"
     unchecked = [] if checked else [f"Its payload was not checked, because {why}."]
-    sent = f"Sent message {pushed.ids[0]} to queue {name}. Follow it with: penstock why {pushed.ids[0]}"
-    return Answer(facts, sent, *unchecked)
+    sent = f"Sent message {pushed.ids[0]} to queue {name}."
+    return Answer(facts, sent, *unchecked, f"Follow it with: penstock why {pushed.ids[0]}")
 
 
 def _seconds(text: str) -> float:

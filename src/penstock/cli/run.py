@@ -117,6 +117,8 @@ def run(
             config=config,
             events=events,
         )
+    if until_idle and code == FINE and not output.json:
+        output.err.write(f"{found.name}: no message is due. See the result with: penstock status {app}\n")
     if output.json and code == FINE:
         return Answer({"app": found.name, "database": found.database, "workers": count})
     return code

@@ -70,7 +70,10 @@ def _only_one_here() -> str | None:
     found = [path for path in sorted(Path().glob("*.db")) if is_ours(path)]
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
-        raise BadConfig(f"There are several databases here: {names}. Name one: `--database {found[0].name}`.")
+        raise BadConfig(
+            f"There are several databases here: {names}. Name one: `--database {found[0].name}`.",
+            hint="Or name the app, or set PENSTOCK_DATABASE.",
+        )
     return found[0].name if found else None
 
 

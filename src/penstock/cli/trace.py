@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.app import App
-from penstock.cli.command import Command, looking
+from penstock.cli.command import Command, beside, looking
 from penstock.cli.output import COLOURS, Answer, Facts, NotFound, Title
 from penstock.contracts import running
 from penstock.model.errors import BadParameter
@@ -21,7 +21,7 @@ from penstock.views import runs
 from penstock.views import trace as tracing
 from penstock.views.chain import RUN, Trace, Traced
 from penstock.views.ended import ended
-from penstock.views.observer import Observer, Target, observe
+from penstock.views.observer import Observer, Target
 from penstock.views.runs import PRIORITY_NAMES
 from penstock.views.view import Column, Row, counted, printable, short, span_text, tone_of, took_text
 from penstock.views.why import NOT_BEGUN, ended_run, waiting
@@ -216,7 +216,10 @@ async def why(observer: Observer, id: str) -> Answer:
     parts: list[object] = []
     for row in rows:
         handler = f", handler {row['handler']}" if row.get("handler") else ""
-        parts += ["", Title(f"{row['type']} {row['id']} in queue {row['queue']}{handler}", row["state"]), row["reason"]]
+        what = (
+            f"run {id}" if row["type"] == runs.TYPE else f"{row['type']} {row['id']} in queue {row['queue']}{handler}"
+        )
+        parts += ["", Title(what, row["state"]), row["reason"]]
         parts += [f"Also {each['state'].replace('_', ' ')}: {each['reason']}" for each in row["besides"]]
         parts += ["", Facts(WHY, row)]
     return Answer(rows[0] | {"others": rows[1:]}, *parts[1:])
@@ -241,7 +244,7 @@ async def look(observer: Observer, text: str) -> list[Why]:
 
 async def waits_for(app: App, id: str) -> str:
     """Return what a message waits for, as a sentence."""
-    with observe(Target(app.database, app.config, app)) as observer:
+    with beside(app) as observer:
         return (await look(observer, id))[0].finding.reason
 
 

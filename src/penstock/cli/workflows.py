@@ -15,6 +15,7 @@ import click
 from penstock.app import App
 from penstock.cli.command import (
     Noun,
+    beside,
     limit_option,
     looking,
     looking_at,
@@ -270,7 +271,8 @@ async def resume(app: App, names: list[str], workflow: str | None, parked: bool)
     if not parked and not names:
         raise refuse("Name runs by their ids in `penstock workflows list --state paused`, or add --parked.")
     if parked:
-        rows = await view.parked(app.db, names[0] if names else workflow)
+        with beside(app) as observer:
+            rows = await view.parked(observer, names[0] if names else workflow)
         handles = [_handle(app, row) for row in rows]
     else:
         handles = await _handles(app, names, workflow)
@@ -347,8 +349,8 @@ async def _each(
 
 async def _handles(app: App, ids: Sequence[str], workflow: str | None) -> list[AnyHandle]:
     """Return each run once. All are found before anything is changed."""
-    now = (await app._opened()).clock.now()
-    rows = [await view.the_run(app.db, id, now=now, workflow=workflow) for id in ids]
+    with beside(app) as observer:
+        rows = [await view.the_run(observer, id, now=observer.now(), workflow=workflow) for id in ids]
     return [_handle(app, row) for row in {bytes(row.key): row for row in rows}.values()]
 
 

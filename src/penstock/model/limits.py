@@ -214,7 +214,7 @@ def check_dedup(limits: Limits, *, retention_seconds: float | None) -> None:
 def near(word: str, known: Iterable[str]) -> str:
     """Return the known names that resemble a misspelt one, or else all of them, as a sentence."""
     names = sorted(known)
-    alike = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
+    alike = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
     if alike:
         return f"Did you mean {', '.join(alike)}?"
     more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""

@@ -8,11 +8,11 @@ import msgspec
 
 from penstock.storage.statements import load
 from penstock.views.observer import Observer
-from penstock.views.view import Column, Row, View, shaped, short
+from penstock.views.view import FLAGS, Column, Row, View, shaped, short
 
 SQL = load("penstock.views", "nouns.sql")
 LISTED_MAX = 10_000
-VALUE_SHOWN = 40  # characters of a value before and after
+VALUE_SHOWN, VALUES_SHOWN = 24, 3  # characters of a value before and after; values
 
 
 async def rows(observer: Observer, name: str | None, verb: str | None, *, limit: int = 50) -> list[Row]:
@@ -29,14 +29,22 @@ def _decoded(text: str | None) -> dict[str, Any]:
 def _changed(row: Row) -> str:
     before, after = row["before"], row["after"]
     parts = [
-        f"{name}: {_value(before[name])} to {_value(after.get(name))}" if name in before else f"{name}: {_value(value)}"
+        f"{name}: {_value(name, before[name])} to {_value(name, after.get(name))}"
+        if name in before
+        else f"{name}: {_value(name, value)}"
         for name, value in (dict.fromkeys(before) | after).items()
     ]
-    return ", ".join(parts) + (f" ({row['count']:,})" if row["count"] > 1 else "")
+    more = f" and {len(parts) - VALUES_SHOWN} more" if len(parts) > VALUES_SHOWN else ""
+    return ", ".join(parts[:VALUES_SHOWN]) + more + (f" ({row['count']:,})" if row["count"] > 1 else "")
 
 
-def _value(value: object) -> str:
-    return short(msgspec.json.encode(value).decode(), VALUE_SHOWN)
+def _value(name: str, value: object) -> str:
+    value = bool(value) if name in FLAGS else value
+    return (
+        value
+        if isinstance(value, str) and len(value) <= VALUE_SHOWN
+        else short(msgspec.json.encode(value).decode(), VALUE_SHOWN)
+    )
 
 
 AUDIT = View(
