@@ -40,11 +40,8 @@ def _changed(row: Row) -> str:
 
 def _value(name: str, value: object) -> str:
     value = bool(value) if name in FLAGS else value
-    return (
-        value
-        if isinstance(value, str) and len(value) <= VALUE_SHOWN
-        else short(msgspec.json.encode(value).decode(), VALUE_SHOWN)
-    )
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return short(text, VALUE_SHOWN)
 
 
 AUDIT = View(
