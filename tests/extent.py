@@ -11,6 +11,14 @@ import pytest
 EVERYTHING = "PENSTOCK_EVERYTHING" in os.environ
 
 
+def patient(seconds: float) -> float:
+    """Return a bound on real time: `seconds` on a quiet machine, more where others ask for its processors too.
+
+    The tests and the type checker beside them ask for twice as many as there are; that counts as quiet.
+    """
+    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1) - 1.0)
+
+
 def sampled(
     names: str, cases: Iterable[Any], *, every: int, ids: Callable[[Any], str] | None = None
 ) -> pytest.MarkDecorator:

@@ -20,6 +20,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from tests.extent import patient
+
 BINARIES_VARIABLE = "PENSTOCK_POSTGRES_BIN"
 INSTALLED = "/usr/lib/postgresql/*/bin"
 NOBODY = 65_534  # PostgreSQL refuses to run as root
@@ -79,7 +81,7 @@ class PostgresServer:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self.folder, preexec_fn=_die_with_parent, **_as_nobody()
             )
-        ends = time.perf_counter() + START_SECONDS
+        ends = time.perf_counter() + patient(START_SECONDS)
         while not self._accepts():
             if self._process.poll() is not None or time.perf_counter() > ends:
                 raise RuntimeError(f"PostgreSQL did not start: {(self.folder / 'server.log').read_text()[-2000:]}")
@@ -89,7 +91,7 @@ class PostgresServer:
         """SIGINT ends it at once and cleanly; SIGQUIT as a crash would."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(30)
+            self._process.wait(patient(30))
             self._process = None
 
     def restart(self, how: int = signal.SIGINT) -> None:

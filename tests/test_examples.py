@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.extent import patient
 from tests.postgres import server
 
 EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
@@ -41,7 +42,7 @@ def test_an_example_does_what_it_says(example: Path, store: str, tmp_path: Path)
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patient(120),
     )
 
     assert ran.returncode == 0, ran.stderr

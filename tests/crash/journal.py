@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from tests.extent import patient
+
 JOURNAL_VARIABLE = "VICTIM_JOURNAL"
 
 
@@ -95,8 +97,8 @@ def _is_whole(line: bytes) -> bool:
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 20.0, *, every: float = 0.003) -> None:
-    """Looks every few milliseconds. The deadline is there to fail, never to make a test pass."""
-    ends = time.monotonic() + seconds
+    """Looks every few milliseconds. The deadline is there to fail, never to make a test pass, and later on a busy machine."""
+    ends = time.monotonic() + patient(seconds)
     while not condition():
         if time.monotonic() > ends:
             raise TimeoutError(f"after {seconds:g} s there is still no {what}")

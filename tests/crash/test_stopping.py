@@ -13,6 +13,7 @@ from penstock.cli.output import INTERRUPTED
 from tests.crash.harness import Site, Victim, gone
 from tests.crash.journal import Entry, wait_until
 from tests.crash.oracle import Oracle
+from tests.extent import patient
 
 GRACE_SECONDS = 1.0
 LEAVING_SECONDS = 1.0  # on top of the grace: to hand back, commit and close
@@ -37,9 +38,9 @@ def test_a_stopped_worker_hands_a_long_message_back_uncharged_within_its_grace(
 
     again = site.journal.wait("began", count=2, number=1)
     handed_back = site.journal.wait("cancelled", pid=worker.pid).at
-    assert GRACE_SECONDS <= left - told <= GRACE_SECONDS + LEAVING_SECONDS
+    assert GRACE_SECONDS <= left - told <= GRACE_SECONDS + patient(LEAVING_SECONDS)
     assert again.pid == neighbour.pid
-    assert again.at - handed_back <= REDELIVERED_SECONDS
+    assert again.at - handed_back <= patient(REDELIVERED_SECONDS)
     assert (again.attempt, again.crashes) == (began.attempt, began.crashes) == (1, 0)
     assert site.journal.wait("worker.stopped", pid=worker.pid).handed_back == 1
     wait_until(lambda: oracle.left("patient") == 1, "other messages to be done")
@@ -77,7 +78,7 @@ def test_a_second_signal_cuts_the_grace_short(site: Site, oracle: Oracle) -> Non
     # A signal that is still pending swallows the next one, so it is said until it is heard.
     while not worker.ended():
         os.kill(worker.pid, signal.SIGTERM)
-        assert time.monotonic() - told <= LEAVING_SECONDS
+        assert time.monotonic() - told <= patient(LEAVING_SECONDS)
         time.sleep(0.05)
 
     assert worker.code == 0, site.said()
@@ -134,9 +135,9 @@ def test_a_supervisor_that_waits_to_replace_a_worker_leaves_at_once(site: Site, 
 
     told = time.monotonic()
     supervisor.terminate()
-    assert supervisor.wait(timeout=20) == 0, site.said()
+    assert supervisor.wait(timeout=patient(20)) == 0, site.said()
 
-    assert time.monotonic() - told <= LEAVING_SECONDS
+    assert time.monotonic() - told <= patient(LEAVING_SECONDS)
     assert oracle.left() == 1
     assert site.lock_files() == []
 
@@ -150,9 +151,9 @@ def test_ctrl_c_reaches_the_group_and_everybody_leaves_well(site: Site, oracle: 
 
     told = time.monotonic()
     os.killpg(run.pid, signal.SIGINT)
-    assert run.wait(timeout=20) == INTERRUPTED, site.said()
+    assert run.wait(timeout=patient(20)) == INTERRUPTED, site.said()
 
-    assert GRACE_SECONDS <= time.monotonic() - told <= GRACE_SECONDS + LEAVING_SECONDS + 1
+    assert GRACE_SECONDS <= time.monotonic() - told <= GRACE_SECONDS + patient(LEAVING_SECONDS + 1)
     assert len(site.journal.all("worker.stopped")) == 2
     assert "worker.died" not in site.said()
     assert oracle.left() == 2

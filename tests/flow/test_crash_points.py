@@ -12,6 +12,7 @@ import pytest
 from penstock.contracts.faults import CRASH_POINTS, NoFaults
 from penstock.model.errors import BadConfig, StoreError
 from penstock.runtime.crashpoints import VARIABLE, Planned, faults_from_environment, parse
+from tests.extent import patient
 
 REACH = """
 import os, sys
@@ -72,7 +73,7 @@ def test_a_process_stops_and_goes_on_when_it_is_told_to() -> None:
     _, status = os.waitpid(process.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
     os.kill(process.pid, signal.SIGCONT)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=patient(30))
     assert said.split() == [b"1", b"2", b"3", b"4", b"5"]
 
 
@@ -82,5 +83,5 @@ def reached(planned: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | {VARIABLE: planned},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=patient(30),
     )

@@ -14,6 +14,7 @@ from penstock.contracts.store import Store
 from penstock.model.outcome import DONE
 from penstock.runtime.events import EngineEvent, MessageSettled
 from tests.disk import Disk
+from tests.extent import patient
 
 EFFECT = "insert into effects (what) values (:what)"
 PATIENCE_SECONDS = 20.0  # a test that waits longer than this waits for something that will not happen
@@ -56,7 +57,7 @@ class Shop(ps.App):
 
     async def until(self, reached: Callable[[], bool]) -> None:
         """Waits, from event to event, until something is true."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(patient(PATIENCE_SECONDS)):
             while not reached():
                 self._changed.clear()
                 await self._changed.wait()
@@ -87,5 +88,5 @@ async def running(shop: Shop) -> AsyncIterator[None]:
         yield
     finally:
         shop.stop()
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(patient(PATIENCE_SECONDS)):
             await run

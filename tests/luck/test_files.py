@@ -23,6 +23,7 @@ from penstock.runtime.events import EngineEvent, WakeUpsFailed, WorkerStarted
 from penstock.storage.sqlite.reserve import Reserve
 from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.material import Desk
+from tests.extent import patient
 from tests.real_time import in_real_time
 
 BESIDE = ("-turn", "-worker-1", "-history", "-wal", "-shm")
@@ -346,7 +347,7 @@ async def test_an_idle_worker_stops_when_the_file_is_gone(path: Path, take_away:
     take_away(path)
 
     with pytest.raises(StoreReplaced, match="start again"):
-        await asyncio.wait_for(running, 60)
+        await asyncio.wait_for(running, patient(60))
 
 
 async def _nothing(_: dict[str, int]) -> None: ...
@@ -367,7 +368,7 @@ def test_penstock_run_ends_with_the_reason_and_makes_no_new_database(tmp_path: P
                 while len([*tmp_path.glob("shop.db-worker-*")]) < 2:  # the supervisor's is there too
                     time.sleep(0.01)
                 (tmp_path / "shop.db").unlink()
-        code = run.wait(60)
+        code = run.wait(patient(60))
 
     assert code == 3, lines
     assert "deleted or replaced" in "".join(lines)

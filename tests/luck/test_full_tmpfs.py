@@ -17,6 +17,7 @@ from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.conftest import at_a_desk
 from tests.contract.inspection import SqliteInspect, check_conservation
 from tests.contract.material import ORDERS, Desk, message
+from tests.extent import patient
 from tests.luck.shop import EFFECT, Order, Shop, running
 
 pytestmark = pytest.mark.fault("F14")
@@ -157,7 +158,7 @@ def test_a_full_disk_does_not_kill_whoever_notes_a_running_handler(folder: Path)
     assert child.stdout.readline() == "open\n"
     fill_up(folder)
 
-    answer, _ = child.communicate("go on\n", timeout=30)
+    answer, _ = child.communicate("go on\n", timeout=patient(30))
 
     assert (answer, child.returncode) == ("alive\n", 0)
 

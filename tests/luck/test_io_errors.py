@@ -34,6 +34,7 @@ from tests.contract.material import (
     want,
 )
 from tests.disk import Disk, Operation
+from tests.extent import patient
 from tests.luck.shop import EFFECT, Order, Shop, running
 
 pytestmark = pytest.mark.fault("F15")
@@ -288,7 +289,7 @@ def test_an_app_whose_disk_stays_broken_stops_with_a_clear_error(
         with pytest.raises(StoreError, match="failed"):
             await shop.place("lost or not, nobody can tell")
         with pytest.raises(StoreError, match="failed"):
-            await asyncio.wait_for(run, 20)
+            await asyncio.wait_for(run, patient(20))
         assert shop.saw(StoreFailed) >= 1
 
     asyncio.run(scenario())

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock.cli.main import main
+from tests.extent import patient
 
 PROGRAM = Path(sys.executable).with_name("penstock")
 
@@ -105,7 +106,7 @@ def penstock(*arguments: str, folder: Path, **more: str) -> Said:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=patient(60),
     )
     return Said(done.returncode, done.stdout, done.stderr)
 

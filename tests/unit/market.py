@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import penstock as ps
 from penstock.config import Config
+from tests.extent import patient
 
 T = TypeVar("T")
 
@@ -74,5 +75,5 @@ def python(script: str, folder: Path, *, check: bool = True, **environ: str) -> 
         capture_output=True,
         text=True,
         check=check,
-        timeout=60,
+        timeout=patient(60),
     )

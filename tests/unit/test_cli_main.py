@@ -15,6 +15,7 @@ from penstock.cli.main import COMMANDS, GROUPS, penstock
 from penstock.cli.output import Output, exit_code
 from penstock.model.errors import BadApp, BadConfig, PenstockError, SchemaTooNew, StorageFull
 from penstock.views.view import ago_text, bytes_text, span_text, usd_text
+from tests.extent import patient
 from tests.unit.cli import PROGRAM, Terminal, environ
 from tests.unit.cli import penstock as run_penstock
 
@@ -154,13 +155,13 @@ def test_ctrl_c_ends_with_130_and_says_nothing(terminal: Terminal, monkeypatch: 
 def test_a_real_ctrl_c_ends_a_real_process_with_130(empty_folder: Path) -> None:
     (empty_folder / "slow.py").write_text("import time\nopen('began', 'w').close()\ntime.sleep(60)")
     process = subprocess.Popen([PROGRAM, "migrate", "slow.py"], cwd=empty_folder, env=environ())
-    until = time.monotonic() + 30
+    until = time.monotonic() + patient(30)
     while not (empty_folder / "began").exists() and time.monotonic() < until:
         time.sleep(0.01)
 
     process.send_signal(signal.SIGINT)
 
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=patient(30)) == 130
 
 
 def test_a_reader_that_leaves_early_is_no_error(empty_folder: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from penstock.cli.reference import load
 from penstock.data.query import answers, question
 from penstock.model.errors import BadStatement
+from tests.extent import patient
 from tests.postgres import server
 from tests.unit.cli import PROGRAM, SHOP, Terminal, environ, kept_elsewhere, shop_in
 from tests.unit.test_cli_doctor import checks, made
@@ -109,7 +110,7 @@ def test_workers_run_with_a_password_that_nobody_reads(
         env=environ(**kept_elsewhere()),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patient(60),
     )
 
     assert ran.returncode == 0, ran.stderr

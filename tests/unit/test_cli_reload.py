@@ -18,6 +18,7 @@ import pytest
 
 from penstock.cli.reference import load
 from penstock.cli.reload import folder_of, snapshot
+from tests.extent import patient
 from tests.unit.cli import PROGRAM, SHOP, Terminal, environ, shop_in
 
 VERSIONED = "import asyncio\n" + SHOP.replace(
@@ -41,7 +42,7 @@ def reloading(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 
 
 def until(happened: Callable[[], bool], log: Path) -> None:
-    ends = time.monotonic() + 60
+    ends = time.monotonic() + patient(60)
     while not happened():
         assert time.monotonic() < ends, log.read_text()
         time.sleep(0.05)
@@ -82,7 +83,7 @@ def test_messages_flow_while_the_code_changes_and_none_is_lost_or_doubled(empty_
         until(lambda: len(sold(empty_folder)) >= len(sent), log)
         process.send_signal(signal.SIGINT)
 
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=patient(60)) == 130
     counts = Counter(item.partition(" ")[0] for item in sold(empty_folder))
     assert counts == Counter(sent)
     assert log.read_text().count("Restarting: shop.py changed.") == 2
@@ -107,7 +108,7 @@ def test_code_that_does_not_compile_leaves_the_workers_as_they_are_and_a_correct
         until(lambda: log.read_text().count("worker.started") == 3, log)
 
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=patient(60)) == 0
 
 
 def test_the_apps_files_are_watched_and_not_those_of_a_virtual_environment(empty_folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from penstock.cli import run
 from penstock.cli.reference import load
-from tests.extent import sampled
+from tests.extent import patient, sampled
 from tests.unit.cli import PROGRAM, SHOP, Said, Terminal, environ, here, kept_elsewhere, penstock, shop_in
 
 BOTH_STORES = True
@@ -56,6 +57,15 @@ def test_an_app_that_declares_a_queue_otherwise_than_another_did_is_reported_onc
 
     (line,) = [json.loads(line) for line in said.err.splitlines() if "queues.redeclared" in line]
     assert line["changed"] == ["sales: retries was 0, is now 7"]
+
+
+@pytest.mark.only_on("sqlite")
+def test_a_run_leaves_the_log_of_its_process_as_it_was(terminal: Terminal, shop: Path) -> None:
+    before = [*logging.getLogger().handlers]
+
+    assert terminal("run", "shop.py", "--until-idle").code == 0
+
+    assert logging.getLogger().handlers == before
 
 
 def test_two_workers_share_the_work_and_json_is_all_there_is_on_stdout(shop: Path) -> None:
@@ -133,7 +143,7 @@ def test_the_exit_code_is_that_of_the_supervisor(
 
 
 def until(happened: Callable[[], bool], seconds: float = 30.0) -> None:
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + patient(seconds)
     while not happened():
         assert time.monotonic() < ends, "it never happened"
         time.sleep(0.02)
@@ -163,7 +173,7 @@ def test_a_signal_lets_handlers_finish_and_leaves_nothing_behind(shop: Path, num
     until((shop / "began").exists)
 
     process.send_signal(number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=patient(30))
 
     assert process.returncode == code, said
     assert sold(shop) == [1, 0, 0]
@@ -179,7 +189,7 @@ def test_six_days_pass_in_moments_on_a_database_of_their_own(terminal: Terminal,
     said = terminal("run", "shop.py", "--virtual", "6d", "--seed", "7", "--json")
 
     assert said.code == 0
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < patient(20)
     assert (said.told["virtual_seconds"], said.told["seed"]) == (518_400.0, 7)
     assert said.told["queues"][0]["name"] == "sales"
     assert not (shop / "shop.db").exists()
@@ -222,7 +232,7 @@ def test_an_interrupt_while_another_process_starts_ends_without_a_traceback(empt
         time.sleep(0.01)
 
     os.killpg(run.pid, signal.SIGINT)
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=patient(60))
 
     assert run.returncode == 130, said
     assert "Traceback" not in said

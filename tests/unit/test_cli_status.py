@@ -18,7 +18,7 @@ import apsw
 import pytest
 
 from penstock.cli.reference import load
-from tests.extent import sampled
+from tests.extent import patient, sampled
 from tests.unit.cli import PROGRAM, SHOP, Terminal, environ, here, kept_elsewhere, penstock, shop_in
 
 BOTH_STORES = True
@@ -208,7 +208,7 @@ def test_a_supervisor_is_not_counted_as_a_worker(terminal: Terminal, shop: Path)
         assert "1 worker, no process died" in terminal("doctor", "shop.db").words
     finally:
         running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=60)
+        running.communicate(timeout=patient(60))
 
 
 INTERNALS = """

@@ -17,6 +17,7 @@ import pytest
 
 from penstock.cli import output as outputs
 from penstock.cli.output import Output, progress
+from tests.extent import patient
 from tests.unit.cli import PROGRAM, Terminal, environ, kept_elsewhere
 from tests.unit.test_cli_queues import sent, worked
 
@@ -26,7 +27,7 @@ CLEAR_SCREEN, LEAVE_SCREEN, SHOW_CURSOR = "\x1b[H", "\x1b[?1049l", "\x1b[?25h"
 
 def read(terminal: int, until: str, seconds: float = 60.0) -> str:
     """What comes until a text has come."""
-    text, ends = "", time.monotonic() + seconds
+    text, ends = "", time.monotonic() + patient(seconds)
     while until not in text:
         assert time.monotonic() < ends, text
         try:
@@ -58,7 +59,7 @@ def test_a_watch_refreshes_in_place_and_ctrl_c_leaves_the_screen_as_it_was(shop:
         drawn += read(here, "\x1b[H", 10)
         watching.send_signal(signal.SIGINT)
         rest = read(here, "\x00", 30)
-        code = watching.wait(timeout=30)
+        code = watching.wait(timeout=patient(30))
     finally:
         watching.kill()
         os.close(here)

@@ -18,6 +18,7 @@ from penstock.model.pacing import interval_micros
 from penstock.model.row import Row, row_type
 from penstock.views.queues import LiveWorkers, QueueRow
 from penstock.views.why import COUNTED_MAX, NOT_BEGUN, PULLED, Crowd, Finding, held, obstacles
+from tests.extent import patient
 from tests.unit.cli import Terminal, shop_in
 from tests.unit.test_cli_dead import a_worker, listed
 from tests.unit.test_cli_queues import worked
@@ -130,7 +131,7 @@ def test_a_message_that_runs_and_the_one_behind_it_are_told_apart(terminal: Term
     slow = sent("slow")
     behind = sent("lamp")
     with a_worker():
-        until = time.monotonic() + 30
+        until = time.monotonic() + patient(30)
         while not Path("began").exists() and time.monotonic() < until:
             time.sleep(0.01)
 

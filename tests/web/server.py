@@ -14,6 +14,7 @@ import penstock as ps
 from penstock.web.connection import AddressLimit, limited
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
+from tests.extent import patient
 
 TOKEN = "secret"
 START_SECONDS_MAX = 30.0
@@ -44,12 +45,12 @@ def served(app: ps.App, limit: AddressLimit = AddressLimit()) -> Iterator[str]: 
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert opened.wait(START_SECONDS_MAX)
+    assert opened.wait(patient(START_SECONDS_MAX))
     try:
         # Whoever connects now waits in the backlog until the server accepts.
         yield "http://{}:{}".format(*listening.getsockname())
     finally:
         server.should_exit = True
-        thread.join(START_SECONDS_MAX)
+        thread.join(patient(START_SECONDS_MAX))
         listening.close()
     assert not failure, failure

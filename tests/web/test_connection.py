@@ -13,6 +13,7 @@ import pytest
 
 from penstock.web import connection
 from penstock.web.connection import AddressLimit
+from tests.extent import patient
 from tests.web.outside import ACCOUNT, shop_app
 from tests.web.server import TOKEN, served
 
@@ -32,7 +33,7 @@ def url(tmp_path: Path) -> Iterator[str]:
 def client(url: str) -> Iterator[httpx2.Client]:
     """Keeps one connection and uses it for everything."""
     limits = httpx2.Limits(max_connections=1, max_keepalive_connections=1)
-    with httpx2.Client(base_url=url, headers=HEADERS, limits=limits, trust_env=False, timeout=30) as client:
+    with httpx2.Client(base_url=url, headers=HEADERS, limits=limits, trust_env=False, timeout=patient(30)) as client:
         yield client
 
 

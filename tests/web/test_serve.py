@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.extent import patient
 from tests.unit.cli import environ
 
 PROGRAM = Path(sys.executable).with_name("penstock")
@@ -54,7 +55,7 @@ def serving(
         assert "failed" not in told, told
         yield told
         process.send_signal(ends)
-        told["err"] = process.communicate(timeout=30)[1]
+        told["err"] = process.communicate(timeout=patient(30))[1]
         told["code"] = process.returncode
     finally:
         process.kill()
@@ -65,7 +66,7 @@ def ended(folder: Path, *arguments: str, **settings: str) -> tuple[int, dict[str
     """How a server that cannot start ends, and what it says about it."""
     command = [str(PROGRAM), "serve", *arguments, "--json"]
     done = subprocess.run(
-        command, cwd=folder, env=environ() | settings, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, env=environ() | settings, capture_output=True, text=True, timeout=patient(60), check=False
     )
     assert done.stdout == ""
     return done.returncode, json.loads(done.stderr)["error"]
@@ -132,7 +133,7 @@ def test_a_database_that_cannot_be_opened_ends_it_with_3(folder: Path) -> None:
 
 def post(told: dict[str, Any], path: str, body: dict[str, Any], **headers: str) -> httpx2.Response:
     authorized = {"Authorization": f"Bearer {told['token']}", **headers}
-    return httpx2.post(f"{told['url']}{path}", json=body, headers=authorized, timeout=30)
+    return httpx2.post(f"{told['url']}{path}", json=body, headers=authorized, timeout=patient(30))
 
 
 @pytest.mark.fault("F02")

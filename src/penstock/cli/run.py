@@ -91,11 +91,11 @@ def run(
     config = Config.load()
     found = try_out(app)
     events = Events()
-    logs.attach(events, config.log)
     count = workers or config.workers
     if not output.json:
         output.err.write(f"{found.name}: {counted(count, 'worker')} on {found.database}. Ctrl-C stops.\n")
     with ExitStack() as stack:
+        stack.callback(logs.attach(events, config.log))
         if standins:
             if not found.standins:
                 raise BadApp(f"{app} declares no fake servers. Leave `--standins` out.", app=app)

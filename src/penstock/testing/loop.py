@@ -44,7 +44,7 @@ class SocketsForbidden(PenstockError, RuntimeError):
 
 class Options(TypedDict, total=False):
     start: datetime  # what the wall shows at first: the year 2026
-    patience: float  # real seconds without a leap after which a task must be spinning: 60
+    patience: float  # seconds of processor time without a leap after which a task must be spinning: 60
     horizon: timedelta  # where a test ends that waits for what never comes beside a task that ticks: 366 days
 
 
@@ -132,7 +132,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._horizon = options.get("horizon", timedelta(days=366))
         self._horizon_seconds = self._horizon.total_seconds()
         self._patience = options.get("patience", 60.0)
-        self._impatient_at = math.inf
+        self._leapt_at = (math.inf, math.inf)  # in real and in processor seconds
         self._numbers = itertools.count(1)
         self._timer_numbers = itertools.count()
         self._settling: deque[asyncio.Future[None]] = deque()
@@ -213,7 +213,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return _Task(coro, number, loop=self, **options)
 
     def run_forever(self) -> None:
-        self._impatient_at = time.monotonic() + self._patience
+        self._leapt_at = time.monotonic(), time.thread_time()
         super().run_forever()
 
     def _nothing_ready(self) -> None:
@@ -231,12 +231,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._time = float(self._scheduled[0]._when)
         # The loop fires what is due before `time + resolution`: with one step of a float, exactly what is due now.
         self._clock_resolution = math.ulp(self._time)
-        self._impatient_at = time.monotonic() + self._patience
+        self._leapt_at = time.monotonic(), time.thread_time()
         self.leaps += 1
 
     def _hear_threads(self) -> None:
         with self._news:
-            left = self._impatient_at - time.monotonic()
+            left = self._leapt_at[0] + self._patience - time.monotonic()
             if not self._news.wait_for(lambda: self._arrivals or self._ready or not self._holds, left):
                 why = f"Virtual time was held for {self._patience:g} real seconds and no thread reported. "
                 raise OutOfPatience(why + "Release the hold when the thread has done its work.", holds=self._holds)
@@ -250,7 +250,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return Stuck("\n  ".join([why + hint, *tasks]), tasks=tasks)
 
     def _spinning(self) -> OutOfPatience:
-        why = f"No time has passed in {self._patience:g} real seconds, since these tasks are ready over and over. "
+        why = f"No time has passed in {self._patience:g} s of processor time: these tasks are ready over and over. "
         hint = "Let them sleep or wait for an event."
         owners = [getattr(handle._callback, "__self__", None) for handle in self._ready]  # type: ignore[attr-defined]
         tasks = [_place(owner) for owner in owners if isinstance(owner, asyncio.Task)]
@@ -288,7 +288,7 @@ class _Leaper(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout > 0:
             self._loop._nothing_ready()
-        elif time.monotonic() > self._loop._impatient_at:
+        elif time.thread_time() > self._loop._leapt_at[1] + self._loop._patience:
             raise self._loop._spinning()
         return []
 

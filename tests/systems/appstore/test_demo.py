@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock_systems.appstore.demo.choice import chosen
-from tests.extent import sampled
+from tests.extent import patient, sampled
 
 SMALL = {"APPS": "100", "DAYS": "0.52", "COLUMNS": "100", "PYTHONHASHSEED": "random"}
 COMMAND = [sys.executable, "-m", "penstock_systems.appstore.demo"]
@@ -28,7 +28,7 @@ def started(folder: Path, **more: str) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    said, _ = process.communicate(timeout=300)
+    said, _ = process.communicate(timeout=patient(300))
     assert process.returncode == 0, said
     return said
 
@@ -58,7 +58,7 @@ def test_a_run_that_was_killed_goes_on_and_lists_the_same(tmp_path: Path) -> Non
     once, killed = tmp_path / "once", tmp_path / "killed"
     unharmed, victim = started(once), started(killed)
     at = killed / "build" / "demo" / "run.json"
-    until = time.monotonic() + 200
+    until = time.monotonic() + patient(200)
     while not (at.exists() and "2026-01-01T08" in at.read_text()):
         assert victim.poll() is None, victim.communicate()[0]
         assert time.monotonic() < until, "it never came to eight o'clock"
@@ -78,7 +78,7 @@ def test_a_run_that_was_killed_goes_on_and_lists_the_same(tmp_path: Path) -> Non
 @pytest.mark.only_on("sqlite")
 def test_what_cannot_be_demonstrated_ends_before_it_begins(tmp_path: Path) -> None:
     process = started(tmp_path, APPS="abc")
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=patient(60))
 
     assert process.returncode == 1
     assert "APPS='abc'" in said
@@ -100,7 +100,7 @@ def test_what_cannot_be_demonstrated_is_refused_in_a_sentence(
 def test_a_library_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "scipy.py").write_text("raise ImportError('there is none')")
     process = started(tmp_path, PYTHONPATH=str(tmp_path))
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=patient(60))
 
     assert process.returncode == 1
     assert said == "demo: Markets cannot be computed without scipy: pip install 'penstock[cluster]'.\n"
