@@ -12,7 +12,7 @@ from penstock.testing import CRASH_POINTS, TestApp, virtual
 from tests.extent import EVERYTHING, sampled
 from tests.flow.crew import Crew
 from tests.flow.crons import START, counting_app, statuses
-from tests.flow.shop import effects
+from tests.flow.shop import EFFECT, effects
 
 
 @pytest.mark.spec("A4-02")
@@ -30,6 +30,27 @@ async def test_a_task_runs_at_each_due_time_and_is_told_which_one_it_is() -> Non
 
     base = START.replace(second=0)
     assert seen == [(base + timedelta(minutes=5), "*/5 * * * *", 0), (base + timedelta(minutes=10), "*/5 * * * *", 0)]
+
+
+@pytest.mark.spec("A4-12")
+@virtual
+async def test_the_run_log_counts_the_rows_of_each_task_although_they_end_in_one_commit() -> None:
+    app = ps.App("shop")
+    rows = {"alpha": 1, "beta": 4, "gamma": 2}
+
+    def declare(name: str, count: int) -> None:
+        @app.cron("*/5 * * * *", name=name, reason="charts move slowly")
+        async def task() -> None:
+            for _ in range(count):
+                app.db.write(EFFECT, what=name)
+
+    for name, count in rows.items():
+        declare(name, count)
+    async with TestApp(app, start=START) as shop:
+        await shop.advance(minutes=5)
+
+        found = await app.db.rows("select task, rows_written from pipeline_log order by task")
+        assert {row["task"]: row["rows_written"] for row in found} == rows
 
 
 # Where a process ends by itself, or other processes come in: see the tests of those.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -344,3 +345,84 @@ def test_a_workflow_with_more_runs_at_once_than_the_profile_allows_is_refused() 
 
         @app.workflow(parallel=1_000_000)
         async def wide(run: ps.Run) -> None: ...
+
+
+@virtual
+async def test_a_run_whose_input_no_longer_fits_its_workflow_is_parked_with_the_reason(tmp_path: Path) -> None:
+    def app_with(kind: type) -> tuple[ps.App, ps.Workflow[..., Any]]:
+        app = ps.App("lab")
+
+        async def research(run: ps.Run, topic: object) -> object:
+            await run.sleep(hours=1)
+            return topic
+
+        research.__annotations__["topic"] = kind
+        return app, app.workflow(research)
+
+    app, old = app_with(str)
+    async with TestApp(app, folder=tmp_path) as test:
+        async with test.unit():
+            old["r"].start(topic="lamps")
+        await test.advance(minutes=30)
+    app, new = app_with(int)
+    async with TestApp(app, folder=tmp_path) as test:
+        await test.advance(hours=2)
+
+        status = await new["r"].status()
+        assert (status.state, status.reason) == ("paused", "input")
+        assert "Expected `int`, got `str`" in (status.error or "")
+
+
+@virtual
+async def test_what_a_step_left_running_can_write_nothing_once_the_step_has_ended() -> None:
+    lab, late, refused = Lab(), list[asyncio.Task[None]](), list[type[Exception]]()
+
+    async def write_later() -> None:
+        await asyncio.sleep(60)
+        try:
+            lab.app.db.write(EFFECT, what="late")
+        except Exception as error:
+            refused.append(type(error))
+
+    async def careless() -> None:
+        late.append(asyncio.create_task(write_later()))
+
+    @lab.app.workflow
+    async def research(run: ps.Run) -> None:
+        await run.step("careless", careless)
+        await run.sleep(minutes=10)
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            research.start()
+        await test.advance(hours=1)
+
+        assert refused == [ps.UnitClosed]
+        assert await lab.effects() == []
+
+
+@virtual
+async def test_branches_that_a_workflow_leaves_behind_are_cancelled_with_it() -> None:
+    lab, ended, left = Lab(), list[str](), list[asyncio.Task[None]]()
+
+    async def endless() -> None:
+        try:
+            await asyncio.sleep(3_600)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    @lab.app.workflow
+    async def research(run: ps.Run) -> None:
+        left.append(asyncio.create_task(run.step("endless", endless)))
+        await run.step("quick", lab.write, "quick")
+        raise ValueError("enough")
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = research.start()
+        await test.advance(seconds=10)
+
+        assert (await handle.status()).state == "errored"
+        assert ended == ["cancelled"]
+        assert await lab.effects() == ["quick"]
