@@ -43,3 +43,33 @@ async def test_every_line_about_a_message_has_the_agreed_fields_and_only_the_las
     failed = [line for line in lines if line["name"] == "message.failed"]
     assert [(line["attempt"], line["will_retry"]) for line in failed] == [(1, True), (2, True), (3, True), (4, False)]
     assert [line["processing_delay_ms"] for line in failed] == pytest.approx([0, 30_000, 90_000, 210_000], abs=1)
+
+
+@pytest.mark.spec("A12-01")
+@virtual
+async def test_each_message_of_a_batch_has_lines_of_its_own() -> None:
+    app = ps.App("shop")
+    listings = app.queue("listings", Listing, batch=3, retries=0)
+    lines: list[tuple[str, str, bool | None]] = []
+
+    @listings.batch_handler
+    async def handle(batch: ps.Batch[Listing]) -> None:
+        for message in batch:
+            async with message:
+                if message.body.name == "b":
+                    raise OSError("sold out")
+
+    def note(event: EngineEvent) -> None:
+        if event.name in ("message.received", "message.settled"):
+            facts = event.facts()
+            lines.append((event.name, facts["event_id"], facts.get("will_retry")))
+
+    app.events.subscribe(note)
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            ids = listings.send_batch([Listing(name=name) for name in "abc"])
+        await shop.drain()
+
+    assert sorted(lines) == sorted(
+        [("message.received", id, None) for id in ids] + [("message.settled", id, False) for id in ids]
+    )

@@ -107,9 +107,9 @@ def _row(run: NewRun) -> _Row:
 def _note(session: Session, steps: list[StepRecord], *, careful: bool) -> None:
     """Nearly all are done at the first try, and noted for the first time. The others come first: one that waited for its
     turn and was done in the same commit is in both, and stays done."""
+    others = [step for step in steps if careful or step.attempts != 1 or step.state != DONE]
     new = [] if careful else [step for step in steps if step.attempts == 1 and step.state == DONE]
-    if len(new) < len(steps):
-        others = steps if careful else [step for step in steps if step.attempts != 1 or step.state != DONE]
+    if others:
         session.change_many("running.note_step", [step._asdict() for step in others])
     if new and session.insert("running.add_step", new) != len(new):
         session.rollback()
@@ -169,9 +169,8 @@ def _signal(session: Session, signal: NewSignal, tally: Tally, now: int) -> bool
 
 def _check(session: Session, signal: NewSignal) -> None:
     """Refuse a payload that no wait for this signal takes. Where none waits yet, the run checks it."""
-    waits = [
-        msgspec.json.decode(row[0], type=Expectation) for row in session.rows("running.waits", {"key": signal.key})
-    ]
+    rows: list[Any] = session.rows("running.waits", {"key": signal.key})
+    waits = [msgspec.json.decode(wait, type=Expectation) for (wait,) in rows]
     waited = [each for each in waits if each.signal == signal.name]
     reasons = [each.schema and misfit(signal.payload, each.schema) for each in waited]
     if reasons and all(reasons):
