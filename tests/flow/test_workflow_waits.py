@@ -192,7 +192,7 @@ async def test_a_signal_to_no_run_is_refused_and_takes_its_unit_with_it() -> Non
     lab = Lab()
     approval = approving(lab)
     async with TestApp(lab.app) as test:
-        with pytest.raises(ps.PenstockError, match="There is no run"):
+        with pytest.raises(ps.PenstockError, match="exists for signal 'word'"):
             async with test.unit():
                 approval["nobody"].signal("word")
                 approval["somebody"].start()
