@@ -24,7 +24,7 @@ from penstock.cli.output import BAD_ANSWER, FINE, Answer, Marked
 from penstock.cli.reference import load
 from penstock.model.errors import BadStatement, PenstockError
 from penstock.readiness import autonomy
-from penstock.readiness.autonomy import Hot, slow
+from penstock.readiness.autonomy import Hot, annotated, slow
 from penstock.readiness.lints import Finding, counts, fixed_batches, singletons
 from penstock.readiness.topology import loose_ends
 from penstock.views.observer import Target
@@ -53,52 +53,9 @@ def _undeclared(app: App) -> Iterator[Finding]:
         return  # `penstock doctor` reports what is wrong with a database
 
 
-def _exits(app: App) -> Iterator[Finding]:
-    return autonomy.exits(app.crons.tasks.values())
-
-
-def _ceilings(app: App) -> Iterator[Finding]:
-    return autonomy.ceilings(app.crons.tasks.values(), of_the_app=app.config.ceiling is not None)
-
-
-def _reasons(app: App) -> Iterator[Finding]:
-    return autonomy.reasons(app.crons.tasks.values())
-
-
-def _trial(app: App) -> Iterator[Finding]:
-    return autonomy.trials(len(app.trial.stages))
-
-
 def _counts(app: App) -> Iterator[Finding]:
     tasks = ((each.function, each.when) for each in app.crons.tasks.values())
     return counts(chain(*tasks, (each.function for each in app.routes.ordered() if each.is_status and not each.cache)))
-
-
-def _smoke(app: App) -> Iterator[Finding]:
-    return autonomy.smoke(sum(route.is_status for route in app.routes.ordered()))
-
-
-def _open_routes(app: App) -> Iterator[Finding]:
-    for route in app.routes.ordered():
-        if route.auth is None:
-            code = route.function.__code__
-            message = f"{route.method} {route.path} answers anyone: its auth is None."
-            fix = "Give it a scope or a ps.ServiceKey, or leave it open."
-            yield Finding(code.co_filename, code.co_firstlineno, message, fix)
-
-
-def _owner(app: App) -> Iterator[Finding]:
-    return autonomy.annotation("owner", app.config.readiness.owner, "who is responsible for the app", '"market team"')
-
-
-def _audience(app: App) -> Iterator[Finding]:
-    given = app.config.readiness.audience
-    return autonomy.annotation("audience", given, "who reads the app's alerts and figures", '"two analysts, weekly"')
-
-
-def _expected(app: App) -> Iterator[Finding]:
-    given = app.config.readiness.usd_expected
-    return autonomy.annotation("usd_expected", given, "what a month is expected to cost", "1.5")
 
 
 def _plans(app: App) -> Iterator[Finding]:
@@ -149,22 +106,26 @@ PARTIAL = """
 select indexes.name from sqlite_schema as tables, pragma_index_list(tables.name) as indexes
 where tables.type = 'table' and indexes.partial
 """
+RESPONSIBLE, EXPECTED = "who is responsible for the app", "what a month is expected to cost"
+READERS = "who reads the app's alerts and figures"
 CHECKS: dict[str, Check] = {
     "fixed-batch": Check("No cron task calls a service for each of a batch", _tasks),
     "singleton-name": Check("Singletons are addressed by their one name", _names),
     "hot-queries": Check("Hot queries go by an index, without scan or sort", _plans),
     "undeclared-queues": Check("Every queue that holds messages is declared", _undeclared),
-    "rationale": Check("Every cron task has a reason for its schedule", _reasons),
-    "open-routes": Check("Every route asks for a scope or a service key", _open_routes, note=True),
+    "rationale": Check("Every cron task has a reason for its schedule", autonomy.reasons),
+    "open-routes": Check("Every route asks for a scope or a service key", autonomy.open_routes, note=True),
     "topology": Check("Every message has a sender, a handler, and a handler of its dead letters", _queues, loose=True),
-    "exit-condition": Check("Every cron task looks before it works", _exits, loose=True),
-    "ceiling": Check("Every cron task has a ceiling", _ceilings, loose=True),
-    "trial": Check("A trial is declared: output comes before input", _trial, loose=True),
+    "exit-condition": Check("Every cron task looks before it works", autonomy.exits, loose=True),
+    "ceiling": Check("Every cron task has a ceiling", autonomy.ceilings, loose=True),
+    "trial": Check("A trial is declared: output comes before input", autonomy.trials, loose=True),
     "counting": Check("No cron task and no status route counts a whole table", _counts, loose=True),
-    "smoke": Check("The app has a status route that `penstock smoke` can ask", _smoke, loose=True),
-    "owner": Check("The deployment names its owner", _owner, loose=True),
-    "expected-cost": Check("The deployment says what a month is expected to cost", _expected, loose=True),
-    "audience": Check("The deployment says who reads its alerts and figures", _audience, loose=True),
+    "smoke": Check("The app has a status route that `penstock smoke` can ask", autonomy.smoke, loose=True),
+    "owner": Check("The deployment names its owner", annotated("owner", RESPONSIBLE, '"market team"'), loose=True),
+    "expected-cost": Check(f"The deployment says {EXPECTED}", annotated("usd_expected", EXPECTED, "1.5"), loose=True),
+    "audience": Check(
+        f"The deployment says {READERS}", annotated("audience", READERS, '"two analysts, weekly"'), loose=True
+    ),
 }
 
 

@@ -28,6 +28,7 @@ from penstock.runtime.clock import BELIEVED_MICROS
 from penstock.runtime.worker import LOG_BYTES_WARNED
 from penstock.storage.presence import is_locked
 from penstock.storage.sqlite.bell import folder_for
+from penstock.storage.statements import load
 from penstock.views import queues
 from penstock.views.observer import Observer, Target
 from penstock.views.view import bytes_text, counted, span_text
@@ -42,47 +43,9 @@ SOCKET_PATH_MAX = 100
 DECLARE = "Declare the queue again until it is empty, or delete its messages: penstock queues purge NAME"
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "fuse.s3fs", "afs", "ceph", "glusterfs"}
 
+SQL = load("penstock.cli", "doctor.sql")
 QUICK = "select quick_check as answer from pragma_quick_check limit 5"
 DEEP = "select integrity_check as answer from pragma_integrity_check limit 5"
-NEWEST = """
-select max(at) as at
-from (
-  select max(started_at) as at from penstock_workers
-  union all
-  select max(at) from penstock_sizes
-  union all
-  select cast(value as bigint) from penstock_facts where name = 'seen_at'
-  union all
-  select sent_at from (select sent_at from penstock_messages order by seq desc limit 1) as newest
-) as times
-"""
-SERVER = """
-select
-  current_setting('server_version') as version,
-  current_setting('fsync') as fsync,
-  cast(current_setting('max_connections') as bigint) as most,
-  (select count(*) from pg_stat_activity where backend_type = 'client backend') as used,
-  (
-    select cast(max(extract(epoch from clock_timestamp() - xact_start)) as double precision)
-    from pg_stat_activity
-    where pid <> pg_backend_pid()
-    and backend_type = 'client backend'
-  ) as oldest
-"""
-# No message vanishes: what the counters say is waiting or dead is what there is.
-UNBALANCED = """
-select queue
-from (
-  select queue, sent - acked - dead - purged - expired as waiting, dead from penstock_counters
-  union all
-  select queue, -1, 0 from penstock_messages
-  union all
-  select queue, 0, -1 from penstock_dead where resolution is null
-) as entries
-group by queue
-having sum(waiting) <> 0 or sum(dead) <> 0
-limit 100
-"""
 
 
 class Check(NamedTuple):
@@ -256,7 +219,7 @@ def _file(path: Path, reading: Observer, deep: bool) -> Iterator[Check]:
 
 
 def _server(reading: Observer) -> Iterator[Check]:
-    (row,) = reading.read(SERVER)
+    (row,) = reading.read(SQL["server"])
     yield Check("server", "ok", f"PostgreSQL {row.version}.")
     if row.fsync == "off":
         fix = "Turn `fsync` on, unless the data may be lost in a power failure."
@@ -270,7 +233,7 @@ def _server(reading: Observer) -> Iterator[Check]:
 
 
 def _balance(reading: Observer) -> Iterator[Check]:
-    unbalanced = [row.queue for row in reading.read(UNBALANCED)]
+    unbalanced = [row.queue for row in reading.read(SQL["unbalanced"])]
     if unbalanced:
         fix = "This is a bug. Keep the database, and report it."
         yield Check("balance", "fail", f"Counters and rows differ: {', '.join(unbalanced)}.", fix)
@@ -290,7 +253,7 @@ def _size_and_time(target: Target, reading: Observer) -> Iterator[Check]:
     if abs(off) > AHEAD_SECONDS_MOST:
         fix = "Due times follow the server's clock. Correct this one: its logs have other times."
         yield Check("clock", "warn", f"This clock and the server's differ by {span_text(abs(off))}.", fix)
-    (newest,) = reading.read(NEWEST)
+    (newest,) = reading.read(SQL["newest"])
     ahead = ((newest.at or 0) - now) / 1_000_000
     if ahead > AHEAD_SECONDS_MOST:
         fix = "Correct the clock if it is wrong. " + (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from types import FunctionType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from penstock.model.errors import BadStatement
 from penstock.readiness.lints import Finding
@@ -16,62 +16,69 @@ _SORT = re.compile(r"TEMP B-TREE", re.IGNORECASE)
 _CHOOSES = re.compile(r"\bwhere\b", re.IGNORECASE)
 
 
-class Looked(Protocol):
-    """A cron task, as far as it is looked at."""
+class Inspected(Protocol):
+    """The parts of an app that are checked."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def function(self) -> object: ...
-    @property
-    def when(self) -> object | None: ...
-    @property
-    def ceiling(self) -> object | None: ...
+    crons: Any
+    config: Any
+    routes: Any
+    trial: Any
 
 
-def exits(tasks: Iterable[Looked]) -> Iterator[Finding]:
-    for task in tasks:
+def exits(app: Inspected) -> Iterator[Finding]:
+    for task in app.crons.tasks.values():
         if task.when is None:
             told = f"Cron task {task.name!r} runs at every due time, also when there is no work."
             yield Finding(*_place(task), told, "Give it `when=`, a cheap query that returns whether there is work.")
 
 
-def ceilings(tasks: Iterable[Looked], *, of_the_app: bool) -> Iterator[Finding]:
-    for task in tasks:
-        if task.ceiling is None and not of_the_app:
+def ceilings(app: Inspected) -> Iterator[Finding]:
+    for task in app.crons.tasks.values():
+        if task.ceiling is None and app.config.ceiling is None:
             told = f"Cron task {task.name!r} has no ceiling: it can use any number of rows."
             yield Finding(*_place(task), told, "Give it `ceiling=ps.Ceiling(...)`, or set [ceiling] in penstock.toml.")
 
 
-def reasons(tasks: Iterable[Looked]) -> Iterator[Finding]:
-    for task in tasks:
+def reasons(app: Inspected) -> Iterator[Finding]:
+    for task in app.crons.tasks.values():
         if len(task.reason.split()) < 3:
             told = f"Cron task {task.name!r} has no reason of three words or more for its schedule: {task.reason!r}."
             yield Finding(*_place(task), told, "State in `reason=` what changes how fast, in three words or more.")
 
 
-def trials(stages: int) -> Iterator[Finding]:
-    if not stages:
+def trials(app: Inspected) -> Iterator[Finding]:
+    if not app.trial:
         told = "The app requires a trial and declares none."
         yield Finding("", 0, told, "Write `@app.trial.stage(...)` above a function for each stage.")
 
 
-def smoke(routes: int) -> Iterator[Finding]:
-    if not routes:
+def smoke(app: Inspected) -> Iterator[Finding]:
+    if not any(route.is_status for route in app.routes.ordered()):
         told = "The app has no status route, so `penstock smoke` cannot test it."
         yield Finding("", 0, told, 'Write `@app.get("/v1/.../status")` above a function that returns its state.')
 
 
-def annotation(name: str, given: object, what: str, example: str) -> Iterator[Finding]:
-    if given in ("", None):
-        yield Finding("", 0, f"penstock.toml does not set {what}.", f"Write `{name} = {example}` under [readiness].")
+def open_routes(app: Inspected) -> Iterator[Finding]:
+    for route in app.routes.ordered():
+        if route.auth is None:
+            told = f"{route.method} {route.path} answers anyone: its auth is None."
+            yield Finding(*_place(route), told, "Give it a scope or a ps.ServiceKey, or leave it open.")
 
 
-def _place(task: Looked) -> tuple[str, int]:
-    if isinstance(task.function, FunctionType):
-        return task.function.__code__.co_filename, task.function.__code__.co_firstlineno
+def annotated(name: str, what: str, example: str) -> Callable[[Inspected], Iterator[Finding]]:
+    """Return a check of one setting of the deployment."""
+
+    def look(app: Inspected) -> Iterator[Finding]:
+        if getattr(app.config.readiness, name) in ("", None):
+            fix = f"Write `{name} = {example}` under [readiness]."
+            yield Finding("", 0, f"penstock.toml does not set {what}.", fix)
+
+    return look
+
+
+def _place(declared: Any) -> tuple[str, int]:
+    if isinstance(declared.function, FunctionType):
+        return declared.function.__code__.co_filename, declared.function.__code__.co_firstlineno
     return "", 0
 
 
