@@ -31,10 +31,10 @@ GROUPS = {
         "trace": "trace:trace",
         "paces": "controllers:paces",
         "objects": "objects:objects",
-        "cost": "cost:cost",
-        "metrics": "metrics:metrics",
+        "cost": "reports:cost",
+        "metrics": "reports:metrics",
         "graph": "graph:graph",
-        "audit": "audit:audit",
+        "audit": "reports:audit",
     },
     ("Act", "penstock dead replay --queue found --canary"): {
         "queues": "queues:queues",
@@ -51,7 +51,7 @@ GROUPS = {
         "doctor": "doctor:doctor",
     },
     ("Prove", "penstock check market.py"): {
-        "check": "check:check",
+        "check": "readiness:check",
         "trial": "readiness:trial",
         "smoke": "readiness:smoke",
         "simulate": "simulate:simulate",

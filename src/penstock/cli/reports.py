@@ -1,4 +1,4 @@
-"""`penstock metrics`: the datasets of data points, and their sums."""
+"""`penstock cost`, `metrics` and `audit`: what a month has cost, sums of data points, and what operators changed."""
 
 from __future__ import annotations
 
@@ -6,15 +6,49 @@ from collections.abc import Callable
 
 import click
 
-from penstock.cli.command import Command, looking
-from penstock.cli.output import Answer, Listed, NotFound, Title
+from penstock.cli.command import Command, limit_option, looking
+from penstock.cli.output import Answer, Listed, NotFound, Title, listed
 from penstock.metrics import summary
 from penstock.metrics.asking import DOUBLES, PLATFORM, Names, named
 from penstock.metrics.summary import Group, Held
 from penstock.model.limits import near
 from penstock.model.times import MICROS, parse_span, text_of_micros
+from penstock.views import audit as audits
+from penstock.views import cost as costs
 from penstock.views.observer import Observer
-from penstock.views.view import Column, Row, View
+from penstock.views.view import Column, Row, View, small_usd_text, usd_text
+
+
+@click.command(cls=Command)
+@looking
+@click.option("--month", metavar="YYYY-MM", help="Another month than this one.")
+async def cost(observer: Observer, month: str | None) -> Answer:
+    """Show what a month has used and cost, by task, queue and statement.
+
+    Penstock charges nothing: the prices are those of a cloud platform, to compare with and to find a statement that reads too
+    much. Rows read are an estimate that is never too low. Paid calls are real money: those that the app made through its
+    gateway, with what is left of their budgets.
+
+    Example:
+      penstock cost market.py
+      penstock cost --database market.db --month 2026-10 --json
+    """
+    facts = await costs.cost(observer, month)
+    bill, statements, api = facts.pop("bill"), facts.pop("statements"), facts["api"]
+    queues = [{"name": name, "used": used} for name, used in list(facts["queues"].items())[: costs.SHOWN]]
+    statements = [each for each in statements if each["task"]]  # others are those of commands and of the engine
+    parts: list[object] = [Title(f"{facts['month']}  {usd_text(facts['usd'])}"), "", Listed(costs.BILL, bill)]
+    lists = (costs.QUEUES, queues), (costs.STATEMENTS, statements), (costs.CLASSES, facts["objects"])
+    for shown, rows in (*lists, (costs.CEILINGS, facts["ceilings"])) if bill else ():
+        parts += ["", Listed(shown, rows)] if rows else []
+    if api["calls"] or api["budgets"]:
+        parts += ["", Title(f"Paid calls  {small_usd_text(api['usd'])}"), ""]
+        parts += [Listed(shown, api[shown.name]) for shown in (costs.KINDS, costs.BUDGETS) if api[shown.name]]
+    return Answer(facts, *parts)
+
+
+# -- metrics -----------------------------------------------------------------------------------------------
+
 
 GROUPS_SHOWN = 50
 
@@ -95,3 +129,25 @@ def _row(group: Group, by: tuple[str, ...], titles: list[str]) -> Row:
 
 def _sum(title: str) -> Callable[[Row], float | None]:
     return lambda row: row["sums"].get(title)
+
+
+# -- audit -------------------------------------------------------------------------------------------------
+
+
+@click.command(cls=Command)
+@looking
+@click.option("--object", "name", metavar="NAME", help="Of this queue, cron task, run, controller or dead letter.")
+@click.option("--verb", metavar="VERB", help='Of this command, such as "queues pause", or this noun, such as dead.')
+@limit_option(audits.LISTED_MAX, 50)
+async def audit(observer: Observer, name: str | None, verb: str | None, limit: int) -> Answer:
+    """List what operators changed, newest first.
+
+    Each administrative command and HTTP call writes one entry in the commit of its effect: who (user and host, or the name of
+    the token), from where, what, and the values before and after. A command that changes nothing writes none.
+
+    Example:
+      penstock audit market.py
+      penstock audit market.py --object orders
+      penstock audit market.db --verb "dead replay" --json
+    """
+    return listed(audits.AUDIT, await audits.rows(observer, name, verb, limit=limit))
