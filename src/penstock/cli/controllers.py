@@ -28,7 +28,7 @@ async def paces(observer: Observer) -> Answer:
       penstock paces
       penstock paces market.db --json
     """
-    return listed(view.PACES, await view.rows(observer))
+    return listed(view.PACES, await view.PACES.read(observer))
 
 
 @click.group(cls=Noun)
@@ -52,7 +52,7 @@ async def list_controllers(app: App) -> Answer:
     Example:
       penstock controllers list market.py
     """
-    return listed(view.CONTROLLERS, await view.controllers(app))
+    return listed(view.CONTROLLERS, await view.CONTROLLERS.read(app))
 
 
 @controllers.command()

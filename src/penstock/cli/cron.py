@@ -37,7 +37,7 @@ async def list_crons(observer: Observer) -> Answer:
       penstock cron list
       penstock cron list market.py --json
     """
-    return listed(view.CRONS, await view.rows(observer))
+    return listed(view.CRONS, await view.CRONS.read(observer))
 
 
 @cron.command()

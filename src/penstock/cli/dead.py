@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any
 
 import click
@@ -65,9 +66,7 @@ def filters(*reason_names: str) -> Callable[[Any], Any]:
     ]
 
     def apply(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
+        return reduce(lambda made, option: option(made), reversed(options), command)
 
     return apply
 
@@ -129,7 +128,7 @@ async def list_letters(observer: Observer, limit: int, resolved: bool, **given: 
       penstock dead list --reason permanent --text 'no such page' --json
     """
     wanted = which(given)
-    rows = await view.rows(observer, wanted, limit=limit, resolved=resolved)
+    rows = await view.DEAD.read(observer, wanted, limit=limit, resolved=resolved)
     more = f"The oldest {limit:,} are shown; --limit shows more. Count all with: penstock dead groups"
     if len(rows) < limit:
         more = f"{counted(len(rows), 'dead letter')}. See one with: penstock dead show ID"
@@ -147,7 +146,7 @@ async def groups(observer: Observer, **given: Any) -> Answer:
       penstock dead groups --since 1d --json
     """
     wanted = which(given)
-    rows = await view.groups(observer, wanted)
+    rows = await view.GROUPS.read(observer, wanted)
     next_step = f"List them with: penstock dead list --queue {rows[0]['queue']}" if rows else ""
     return _found(view.GROUPS, rows, wanted, next_step)
 

@@ -38,7 +38,7 @@ async def list_objects(observer: Observer, class_name: str | None, internals: bo
       penstock objects list
       penstock objects list Counter market.db --json
     """
-    rows = await view.rows(observer, class_name, limit=limit)
+    rows = await view.OBJECTS.read(observer, class_name, limit=limit)
     return listed(view.OBJECTS, rows, internals=internals or class_name is not None)
 
 

@@ -54,7 +54,7 @@ async def list_queues(observer: Observer, internals: bool) -> Answer:
       penstock queues list
       penstock queues list market.db --json
     """
-    return listed(view.QUEUES, await view.listed(observer), internals=internals)
+    return listed(view.QUEUES, await view.QUEUES.read(observer), internals=internals)
 
 
 @queues.command()

@@ -150,4 +150,4 @@ async def audit(observer: Observer, name: str | None, verb: str | None, limit: i
       penstock audit market.py --object orders
       penstock audit market.db --verb "dead replay" --json
     """
-    return listed(audits.AUDIT, await audits.rows(observer, name, verb, limit=limit))
+    return listed(audits.AUDIT, await audits.AUDIT.read(observer, name, verb, limit=limit))

@@ -108,7 +108,7 @@ async def _drawing(observer: Observer, samples: deque[Sample], internals: bool) 
     rows = [{**each, "sent_rate": rates[each["name"]][0], "acked_rate": rates[each["name"]][1]} for each in found]
     shown = WATCHED.visible(rows, internals=internals)
     parts = [*_head(row), f"{totals[0]} sent/s, {totals[1]} done/s" if seconds else "", "", Listed(WATCHED, shown)]
-    saved = await paces.rows(observer)
+    saved = await paces.PACES.read(observer)
     return [*parts, "", Listed(paces.PACES, saved)] if saved else parts
 
 

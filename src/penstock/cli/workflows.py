@@ -86,7 +86,7 @@ async def list_runs(observer: Observer, workflow: str | None, state: str | None,
       penstock workflows list research --state paused
       penstock workflows list market.db --limit 1000 --json
     """
-    rows = await view.rows(observer, workflow, state, limit=limit)
+    rows = await view.RUNS.read(observer, workflow, state, limit=limit)
     parked = any(row["state"] == PAUSED and row["reason"] != view.ASKED for row in rows)
     note = (
         ["", "The code of some differs from what they have recorded. See how: penstock workflows show ID"]

@@ -48,6 +48,11 @@ class View:
     empty: str = ""
     is_internal: Callable[[Row], bool] = lambda row: False
 
+    async def read(self, source: Any, *given: Any, **filters: Any) -> list[Row]:
+        """Read the rows from an Observer, or from what else the view is of."""
+        assert self.rows is not None, f"the rows of {self.name} are a part of another view's row"
+        return await self.rows(source, *given, **filters)
+
     def visible(self, rows: Sequence[Row], *, internals: bool) -> list[Row]:
         return [row for row in rows if internals or not self.is_internal(row)]
 
