@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import time
@@ -9,12 +10,13 @@ from pathlib import Path
 
 import click
 import pytest
+from rich.console import Console
 
 from penstock.cli import main as cli
 from penstock.cli.main import COMMANDS, GROUPS, penstock
-from penstock.cli.output import Output, exit_code
+from penstock.cli.output import Listed, Output, draw, exit_code
 from penstock.model.errors import BadApp, BadConfig, PenstockError, SchemaTooNew, StorageFull
-from penstock.views.view import ago_text, bytes_text, span_text, usd_text
+from penstock.views.view import Column, View, ago_text, bytes_text, span_text, usd_text
 from tests.extent import patient
 from tests.unit.cli import PROGRAM, Terminal, environ
 from tests.unit.cli import penstock as run_penstock
@@ -227,3 +229,44 @@ def test_numbers_are_written_for_people() -> None:
     second = 1_000_000
     assert [ago_text(at * second, 100 * second) for at in (100, 90, 128)] == ["now", "10 s ago", "in 28 s"]
     assert [usd_text(usd) for usd in (0, 0.001, 0.01, 1_234.5)] == ["$0.00", "<$0.01", "$0.01", "$1,234.50"]
+
+
+VIEW = View(
+    "things",
+    (
+        Column("name", "name"),
+        Column("state", "state", "state"),
+        Column("left", "left", "count", rank=1),
+        Column("note", "note", "prose", rank=2),
+    ),
+)
+ROWS = [{"name": "a name of thirty-two characters!", "state": "timed_out", "left": 1_234_567, "note": "a note " * 9}]
+
+
+def drawn(width: int) -> str:
+    written = io.StringIO()
+    draw(Console(file=written, width=width, force_terminal=True), [Listed(VIEW, ROWS)])
+    return written.getvalue()
+
+
+def test_a_state_has_a_colour_on_a_terminal_unless_it_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    yellow = "\x1b[33mtimed out"
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert yellow in drawn(80)
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert yellow not in drawn(80)
+    assert "timed out" in drawn(80)
+
+
+@pytest.mark.parametrize(
+    "width, shown", [(200, ["left", "note"]), (90, ["left", "note"]), (70, ["left"]), (50, []), (20, [])]
+)
+def test_a_narrow_table_leaves_out_the_least_important_columns_and_cuts_nothing(width: int, shown: list[str]) -> None:
+    text = drawn(width)
+
+    assert [column for column in ("left", "note") if f"{column}" in text] == shown
+    assert ("1,234,567" in text) == ("left" in shown)
+    assert "timed out" in text.replace("\n", "") or width == 20
+    assert "…" not in text

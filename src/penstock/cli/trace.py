@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
 MESSAGES_DRAWN = 500
-LEVELS_DRAWN = 20  # a longer chain goes on at this level, with its depth as a number
+LEVELS_DRAWN = 20  # a longer chain continues at this level, with its depth as a number
 ERROR_SHOWN = 160  # characters
 WAITS = ("delayed", "waiting", "retrying")
 OVER = ("done", "dead", "gone", *ENDED)

@@ -15,7 +15,7 @@ from penstock.views.observer import Observer, Target
 from penstock.views.view import Column, Row, View, short, small_usd_text
 
 SQL = load("penstock.views", "nouns.sql")
-KINDS_MAX = 1_000  # providers and operations that are told apart
+KINDS_MAX = 1_000  # providers and operations
 STATEMENT_SHOWN = 300  # characters
 SHOWN = 10  # queues and statements
 USED = ("rows_read", "rows_written", "queue_operations", "blob_reads", "object_seconds", "requests")

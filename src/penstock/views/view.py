@@ -186,5 +186,7 @@ TONES = {
 }
 
 
-def tone_of(value: object) -> str:
-    return TONES.get(str(value).split(" ")[0].strip(",:"), "")
+def tone_of(state: str) -> str:
+    """Return the tone of a state, which may be followed by details: `cooling down, 40 s left`."""
+    whole = state.replace(" ", "_")
+    return TONES.get(whole) or TONES.get(whole.partition("_")[0].strip(",:"), "")
