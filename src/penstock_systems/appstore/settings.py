@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -68,6 +68,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     robots: bool = True  # pages are read as far as the robots.txt of their host allows
     blobs: str = "."  # the folder that holds the page cache and the archive
     refresh: Refresh = Refresh()
+    # While some apps were never enriched, one place in so many goes to an app that is due again; with 0 none does.
+    due_every: Annotated[int, msgspec.Meta(ge=0)] = 4
     location: Literal["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"] = (
         "enam"  # where the enrichment is placed: the store was seen to refuse less there
     )

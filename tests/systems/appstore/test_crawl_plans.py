@@ -30,7 +30,7 @@ NUMBERS = re.compile(
 
 # What walks over something small by nature, and why that is enough.
 SMALL = (
-    "scraped",  # the ten thousand rows that the query inside gave
+    "scraped_apps",  # the ten thousand rows that the query inside gave
     "oldest",  # a thousand
     "tracked_keywords",  # as many as a person named
     "penstock_seen",  # a thousand of them, from its beginning

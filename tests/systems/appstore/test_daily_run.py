@@ -167,6 +167,17 @@ async def test_all_seven_fields_are_counted_and_a_healthy_set_alarms_nobody(
         assert [title for _, title in alerts] == ["recovered", "recovered"]
 
 
+@pytest.mark.spec("B7-05")
+async def test_every_scraped_app_counts_however_many_queries_it_takes(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quality, "PAGE_APPS", 10)
+    async with crawling(pipeline) as it:
+        await scraped(it, good=55, empty=4)  # 60 apps, one of which was not scraped: six pages and an empty one
+        counts = await quality.check_quality(await shared.db.now())
+        assert (counts["total"], counts["languages"]) == (59, 93.2)
+
+
 @pytest.mark.spec("B7-05", "G2-30", "G2-31")
 @sampled(
     "empty, degraded",
@@ -272,14 +283,3 @@ async def test_nothing_scraped_at_all_is_worth_an_alert(pipeline: Opened, monkey
         await scraped(it, good=10, empty=0)
         await quality.check_quality(await shared.db.now())
         assert alerts[1:] == [("data-quality-empty", "recovered"), ("data-quality", "recovered")]
-
-
-@pytest.mark.spec("B7-05")
-async def test_only_the_apps_scraped_last_are_looked_at(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quality, "LOOKED_AT", 10)
-    async with crawling(pipeline) as it:
-        told(monkeypatch)
-        await scraped(it, good=50, empty=10)
-        await write(it, "update app_registry set enriched_at = '2025-12-02 00:00:00' where track_id > 1000")
-        counts = await quality.check_quality(await shared.db.now())
-        assert (counts["total"], counts["description"]) == (10, 0.0)

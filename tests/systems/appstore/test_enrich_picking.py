@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import penstock as ps
 from penstock.contracts.store import PROBE
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore.enrich import picking
 from penstock_systems.appstore.enrich.parts import Known
 from penstock_systems.appstore.enrich.verdict import WISHED
+from penstock_systems.appstore.settings import Settings
 from tests.systems.appstore.conftest import Opened
 from tests.systems.appstore.crawling import crawling, insert, insert_apps
 
@@ -23,20 +25,36 @@ def ids(merged: object) -> list[int]:
     return [each.track_id for each in merged]  # type: ignore[attr-defined]
 
 
-@pytest.mark.slow("postgres")
 @pytest.mark.spec("B3-02", "G2-22")
-def test_never_enriched_ones_come_first_and_every_fourth_place_is_one_that_is_due() -> None:
-    merged = ids(picking.merged(apps(*range(1, 9)), apps(101, 102, 103, 104)))
-    assert merged == [1, 2, 3, 101, 4, 5, 6, 102, 7, 8, 103, 104]
-    assert ids(picking.merged([], apps(101, 102))) == [101, 102]
-    assert ids(picking.merged(apps(1, 2), [])) == [1, 2]
+@pytest.mark.parametrize(
+    "due_every, order",
+    [
+        (0, [1, 2, 3, 4, 5, 101, 102, 103]),
+        (1, [101, 102, 103, 1, 2, 3, 4, 5]),
+        (2, [1, 101, 2, 102, 3, 103, 4, 5]),
+        (4, [1, 2, 3, 101, 4, 5, 102, 103]),
+    ],
+)
+def test_never_enriched_ones_come_first_but_for_the_places_that_are_kept_for_those_due_again(
+    due_every: int, order: list[int]
+) -> None:
+    assert ids(picking.merged(apps(1, 2, 3, 4, 5), apps(101, 102, 103), due_every=due_every)) == order
+    assert ids(picking.merged([], apps(101, 102), due_every=due_every)) == [101, 102]
+    assert ids(picking.merged(apps(1, 2), [], due_every=due_every)) == [1, 2]
+
+
+def test_the_places_that_are_kept_are_a_setting() -> None:
+    assert Settings.of({}).due_every == 4
+    assert Settings.of({"appstore": {"due_every": 0}}).due_every == 0
+    with pytest.raises(ps.BadConfig, match="due_every"):
+        Settings.of({"appstore": {"due_every": -1}})
 
 
 @pytest.mark.slow("postgres")
 def test_what_somebody_asked_for_comes_before_all_others() -> None:
     fresh = [*apps(1, priority=WISHED + 5), *apps(2, 3)]
     due = [*apps(101, priority=WISHED), *apps(102)]
-    assert ids(picking.merged(fresh, due)) == [101, 1, 2, 3, 102]
+    assert ids(picking.merged(fresh, due, due_every=4)) == [101, 1, 2, 3, 102]
 
 
 @pytest.mark.spec("B3-02", "A6-07")

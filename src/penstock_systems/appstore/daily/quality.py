@@ -1,15 +1,16 @@
-"""Data quality: what share of the apps that were scraped last has each field, and an alert where it is too little."""
+"""Data quality: the share of the scraped apps that has each field, and an alert where it is too small."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping
 
 import msgspec
 
 from penstock_systems.appstore.app import app, db
 
-LOOKED_AT = 10_000  # apps, those scraped last: a page that changed shows there first
+PAGE_APPS = 10_000  # counted in one query: a daily count of all apps holds up no other reader
 CONDITION, NOBODY = "data-quality", "data-quality-empty"
 
 # The field, and of how many per cent of the apps it must be known.
@@ -23,21 +24,23 @@ THRESHOLDS = {
     "histogram": 60,
 }
 COVERAGE = """
-select count(*) as total,
-  sum(case when content_rating is not null then 1 else 0 end) as content_rating,
-  sum(case when length(description) > 10 then 1 else 0 end) as description,
-  sum(case when developer_id is not null then 1 else 0 end) as developer,
-  sum(case when languages is not null and languages <> '[]' then 1 else 0 end) as languages,
-  sum(case when screenshots is not null and screenshots <> '[]' then 1 else 0 end) as screenshots,
-  sum(case when similar_apps is not null and similar_apps <> '[]' then 1 else 0 end) as similar,
-  sum(case when rating_histogram is not null then 1 else 0 end) as histogram
+select max(track_id) as last, count(*) as apps,
+  count(scraped) as total,
+  count(case when content_rating is not null then scraped end) as content_rating,
+  count(case when length(description) > 10 then scraped end) as description,
+  count(case when developer_id is not null then scraped end) as developer,
+  count(case when languages is not null and languages <> '[]' then scraped end) as languages,
+  count(case when screenshots is not null and screenshots <> '[]' then scraped end) as screenshots,
+  count(case when similar_apps is not null and similar_apps <> '[]' then scraped end) as similar,
+  count(case when rating_histogram is not null then scraped end) as histogram
 from (
-  select content_rating, description, developer_id, languages, screenshots, similar_apps, rating_histogram
+  select track_id, case when enrichment_source = 'scraper' then 1 end as scraped,
+    content_rating, description, developer_id, languages, screenshots, similar_apps, rating_histogram
   from app_registry
-  where enrichment_source = 'scraper'
-  order by enriched_at desc, track_id
+  where track_id > :after
+  order by track_id
   limit :most
-) as scraped
+) as scraped_apps
 """
 
 _log = logging.getLogger("penstock_systems.appstore")
@@ -54,7 +57,7 @@ class Quality(msgspec.Struct, frozen=True):
         return [field for field, least in THRESHOLDS.items() if self.total and self.coverage[field] < least]
 
 
-def quality_of(counted: dict[str, Any]) -> Quality:
+def quality_of(counted: Mapping[str, int]) -> Quality:
     """A threshold without a count is a mistake in here, and is not taken for a field that is missing."""
     total = counted["total"]
     return Quality(total, {field: round(100 * counted[field] / total, 1) if total else 0.0 for field in THRESHOLDS})
@@ -62,9 +65,7 @@ def quality_of(counted: dict[str, Any]) -> Quality:
 
 async def check_quality(now: str) -> dict[str, object]:
     """The percentages. The same fields on the next day are the same trouble, whatever their numbers of that day."""
-    row = await db.first(COVERAGE, most=LOOKED_AT)
-    assert row is not None
-    quality = quality_of({name: value or 0 for name, value in row.asdict().items()})
+    quality = quality_of(await _counted())
     if quality.total == 0:
         text = "No scraped app is stored. Check `penstock controllers status enrichment`."
         _log.warning("quality.unknown", extra={"facts": {"reason": text}})
@@ -80,8 +81,20 @@ async def check_quality(now: str) -> dict[str, object]:
     return {"total": quality.total, "degraded": degraded, **quality.coverage}
 
 
+async def _counted() -> Counter[str]:
+    """Return how many scraped apps there are, and how many of them have each field."""
+    counted, after, apps = Counter[str](), 0, PAGE_APPS
+    while apps == PAGE_APPS:
+        page = await db.first(COVERAGE, after=after, most=PAGE_APPS)
+        assert page is not None
+        counts = page.asdict()
+        after, apps = counts.pop("last"), counts.pop("apps")
+        counted.update(counts)
+    return counted
+
+
 def told(quality: Quality) -> str:
     """Worst first, which is where the page has changed."""
     worst = sorted(quality.degraded, key=lambda field: (quality.coverage[field], field))
     lines = [f"{field}: {quality.coverage[field]} % instead of {THRESHOLDS[field]} %" for field in worst]
-    return "\n".join([f"Of the {quality.total:,} apps scraped last, the share that has each field:", *lines])
+    return "\n".join([f"Of the {quality.total:,} scraped apps, the share that has each field:", *lines])

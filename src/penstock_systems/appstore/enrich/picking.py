@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from penstock_systems.appstore.app import db
+from penstock_systems.appstore.app import db, settings
 from penstock_systems.appstore.enrich.mentions import Mention
 from penstock_systems.appstore.enrich.parts import Known
 from penstock_systems.appstore.enrich.verdict import is_wished
-
-DUE_EVERY = 4  # one place in so many is kept for an app that is due again, however many were never enriched
 
 FRESH = """
 select track_id, enriched_at, enrich_attempts, enrich_priority, portfolio_at
@@ -44,7 +43,7 @@ async def waiting(most: int) -> list[Known]:
     """At most so many apps, the most important first."""
     fresh = [Known(*row) for row in await db.rows(FRESH, most=most)]
     due = [Known(*row) for row in await db.rows(DUE, most=most, now=await db.now())]
-    return list(merged(fresh, due))[:most]
+    return list(merged(fresh, due, due_every=settings.due_every))[:most]
 
 
 async def known(track_id: int) -> Known:
@@ -60,12 +59,11 @@ async def with_mentions(known: Known) -> Known:
     return msgspec.structs.replace(known, mentions=tuple(Mention(*row) for row in rows))
 
 
-def merged(fresh: Sequence[Known], due: Sequence[Known]) -> Iterator[Known]:
-    """Those that somebody asked for, then the never enriched ones with a due one at every fourth place."""
+def merged(fresh: Sequence[Known], due: Sequence[Known], *, due_every: int) -> Iterator[Known]:
+    """Yield the apps that a user asked for, then the never enriched ones with a due one at each place that `due_every`
+    divides. With 0 the due ones come last."""
     yield from (each for each in (*due, *fresh) if is_wished(each))
-    rest = [each for each in due if not is_wished(each)][::-1]
-    for number, each in enumerate((each for each in fresh if not is_wished(each)), 1):
-        yield each
-        if number % (DUE_EVERY - 1) == 0 and rest:
-            yield rest.pop()
-    yield from reversed(rest)
+    new, again = (deque(each for each in part if not is_wished(each)) for part in (fresh, due))
+    for place in range(1, len(new) + len(again) + 1):
+        is_kept = due_every > 0 and place % due_every == 0
+        yield again.popleft() if again and (is_kept or not new) else new.popleft()
