@@ -1,6 +1,6 @@
-"""A person in the middle: a draft waits three days for an editor, who is reminded after one. Silence rejects it.
+"""An approval: a draft waits three days for an editor, and a reminder is sent after one. Without an answer it is rejected.
 
-The days pass in virtual time. In real time, `penstock run examples/approval.py` works, and this is the editor:
+The days pass in virtual time. To try it in real time, start `penstock run examples/approval.py` and answer as the editor:
 
     penstock workflows start article examples/approval.py --id hats --input '{"title": "Hats"}'
     penstock workflows signal hats decided '{"by": "Ada", "publish": true}'
@@ -26,29 +26,29 @@ class Decision:
 
 
 async def write(title: str) -> str:
-    await asyncio.sleep(60)  # whoever writes takes a minute; this step is done once, whatever happens later
+    await asyncio.sleep(60)  # a slow service; the step is executed once, also after a crash or a deployment
     return f"All about {title.lower()}"
 
 
-async def tell(text: str) -> None:
-    print(text)  # a mail, in real life: give the mail service `ps.step().key`, so that it sends a repeat only once
+async def notify(text: str) -> None:
+    print(text)  # in production a mail: pass `ps.step().key` to the service as the idempotency key
 
 
 @app.workflow
 async def article(run: ps.Run, title: str) -> str:
     draft = await run.step("write", write, title)
-    await run.step("ask", tell, f"to the editors: please read {draft!r}")
+    await run.step("ask", notify, f"to the editors: please read {draft!r}")
     try:
         decision = await run.wait_for("decided", Decision, timeout=1 * DAY)
     except ps.TimedOut:
-        await run.step("remind", tell, f"to the editors: {draft!r} still waits for you")
+        await run.step("remind", notify, f"to the editors: {draft!r} still waits for your decision")
         try:
             decision = await run.wait_for("decided", Decision, timeout=2 * DAY, name="decided late")
         except ps.TimedOut:
-            return "rejected, because nobody read it"
+            return "rejected without an answer"
     if not decision.publish:
         return f"rejected by {decision.by}"
-    await run.step("publish", tell, f"to everybody: {draft}")
+    await run.step("publish", notify, f"to all readers: {draft}")
     return f"published by {decision.by}"
 
 
@@ -61,7 +61,7 @@ async def main() -> None:
         async with world.unit():
             hats.signal("decided", Decision(by="Ada", publish=True))
         await world.advance(days=1)
-        await world.restart()  # a deploy, while two of them wait: nothing is written or asked for again
+        await world.restart()  # a deployment while two runs wait: no step is repeated
         async with world.unit():
             socks.signal("decided", Decision(by="Bob", publish=False))
         await world.advance(days=2)

@@ -1,4 +1,4 @@
-"""Dead letters: a service changes its mind about dates, messages die, and one after the other they are brought back."""
+"""Dead letters: a service changes its date format. One dead letter is repaired by code, another is edited and replayed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ kept: list[str] = []
 @visits.handler
 async def keep(visit: Booked) -> None:
     if "/" in visit.day:
-        raise ps.Unparsable(
-            f"{visit.day!r} is no day", day=visit.day
-        )  # trying again cannot help: a dead letter at once
+        raise ps.Unparsable(f"{visit.day!r} is not a date", day=visit.day)  # permanent: a dead letter without a retry
     kept.append(visit.day)
 
 
-@visits.repair  # gets each dead letter once, and may mend it
-async def turn_round(letter: ps.DeadLetter) -> Booked | None:
+@visits.repair  # called once for each dead letter; the returned payload is replayed
+async def reverse_date(letter: ps.DeadLetter) -> Booked | None:
     visit: Booked = app.dead.payload(letter)
     parts = visit.day.split("/")
     return Booked(day="-".join(reversed(parts))) if len(parts) == 3 else None
 
 
 @app.on_alert
-async def page_somebody(alert: ps.Alert) -> None:
+async def page(alert: ps.Alert) -> None:
     print("ALERT", alert.text)
 
 
@@ -45,10 +43,10 @@ async def main() -> None:
 
     async with app:
         for group in await app.dead.groups():
-            print(f"{group.letters} of {group.type} died of {group.error_class}: {group.examples[0]}")
+            print(f"{group.letters} dead letter of {group.type}, {group.error_class}: {group.examples[0]}")
         (letter,) = await app.dead.list(ps.DeadLetterFilter(queue="visits"))
         await app.dead.edit(letter.id, Booked(day="2026-11-17"))
-        print("sent back:", await app.dead.replay(letter.id))
+        print("replayed:", await app.dead.replay(letter.id))
     await app.run(until_idle=True)
     print("kept:", ", ".join(sorted(kept)))
 

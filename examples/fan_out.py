@@ -1,4 +1,4 @@
-"""Fan-out: one wish becomes forty messages that a service is asked for at its pace, and each answer has two readers."""
+"""Fan-out: one request becomes forty commands with a rate limit, and each resulting event has two handlers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Found(ps.Event, type="research.completed"):
     results: int
 
 
-wishes = app.queue("research-commands", Research, rate=50)  # starts at most fifty a second, in all workers
+commands = app.queue("research-commands", Research, rate=50)  # starts at most fifty per second, in all workers
 events = app.queue("brand-events", Found)
 total = 0
 seen: set[str] = set()
@@ -26,9 +26,10 @@ pauses: list[str] = []
 everything_seen = asyncio.Event()
 
 
-@wishes.handler
-async def research(wish: Research) -> None:
-    events.send(Found(keyword=wish.keyword, results=len(wish.keyword)))  # the same correlation id, saved with the ack
+@commands.handler
+async def research(command: Research) -> None:
+    # Commits with the acknowledgement, and inherits the correlation id.
+    events.send(Found(keyword=command.keyword, results=len(command.keyword)))
 
 
 @events.handler
@@ -37,19 +38,19 @@ async def count(found: Found) -> None:
     total += found.results
 
 
-@events.handler  # a second reader: its own copy, its own retries
+@events.handler  # a second handler has its own copy of the message and its own retries
 async def remember(found: Found) -> None:
     if found.keyword == "keyword 7" and not pauses:
         pauses.append(found.keyword)
-        raise ps.Throttled("slow down", retry_after=0.1)  # waits, and loses no attempt; `count` is not run again
+        raise ps.Throttled("slow down", retry_after=0.1)  # retried without a charge; `count` does not run again
     seen.add(found.keyword)
     if len(seen) == 40:
         everything_seen.set()
 
 
 async def main() -> None:
-    async with app.unit(key="this week's keywords"):  # once, however often this program is started
-        wishes.send_all(Research(keyword=f"keyword {number}") for number in range(40))
+    async with app.unit(key="this week's keywords"):  # commits once, for any number of starts of this program
+        commands.send_all(Research(keyword=f"keyword {number}") for number in range(40))
     running = asyncio.ensure_future(app.run())
     await everything_seen.wait()
     app.stop()

@@ -1,4 +1,4 @@
-"""A pipeline in thirty lines: find apps, enrich each one, and keep what was learnt. Run it twice: nothing is done twice."""
+"""A pipeline in thirty lines: find apps, enrich each one, store the result. A second run of the program has no effect."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 
 import penstock as ps
 
-app = ps.App("first")  # everything is in first.db, in the current folder
-db = app.db  # the same file, for your own tables: migrations/*.sql beside this file
+app = ps.App("first")  # the database is first.db in the current folder
+db = app.db  # your own tables in the same file, created by migrations/*.sql next to this program
 
 
 class AppFound(ps.Event, type="app.found"):
@@ -22,7 +22,7 @@ found = app.queue("found", AppFound, parallel=8, retries=3)  # dead letters: fou
 @found.handler
 async def enrich(event: AppFound) -> None:
     rating = await ask_the_store(event.track_id)
-    db.write(  # joins this handler's unit: saved with the acknowledgement in one commit, or not at all
+    db.write(  # an effect of the handler's unit, which commits with the acknowledgement
         "insert into apps (track_id, name, rating) values (:track_id, :name, :rating) on conflict do nothing",
         event,
         rating=rating,
@@ -35,7 +35,7 @@ async def ask_the_store(track_id: int) -> float:
 
 
 async def main() -> None:
-    async with app.unit(key="discovery"):  # outside a handler: a unit that commits at its end, once for this key
+    async with app.unit(key="discovery"):  # a unit outside a handler commits at the end of the block, once for this key
         for track_id in range(1, 101):
             found.send(AppFound(track_id=track_id, name=f"App {track_id}"))
     await app.run(until_idle=True)

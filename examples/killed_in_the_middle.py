@@ -1,6 +1,6 @@
-"""A worker is killed again and again in the middle of its work, and still every effect happens exactly once.
+"""A worker is killed repeatedly while it processes payments. Every effect in the database happens exactly once.
 
-It needs no service and keeps everything in a temporary folder.
+The example needs no service and stores everything in a temporary folder.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Paid(ps.Event, type="order.paid"):
     number: int
 
 
-orders = app.queue("orders", Order, crashes_max=1_000)  # so many kills are nobody's fault
+orders = app.queue("orders", Order, crashes_max=1_000)  # the messages do not cause the kills
 receipts = app.queue("receipts", Paid, crashes_max=1_000)
 
 
 @orders.handler
 async def pay(order: Order) -> None:
-    await asyncio.sleep(0.005)  # the bank takes its time; the kill comes now, or now, or now
+    await asyncio.sleep(0.005)  # a call of the bank; the kill can happen at any moment
     db.write("insert into payments (number) values (:number)", order)
     receipts.send(Paid(number=order.number))
 
@@ -110,7 +110,7 @@ def main() -> None:
         asyncio.run(work())
         return
     console = Console()
-    console.print("A small example, not the main job: one worker, killed again and again while it takes payments.")
+    console.print("One worker is killed repeatedly while it processes payments.")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PENSTOCK_DATABASE"] = app.database = str(Path(folder, "killed.db"))
         asyncio.run(demonstrated(console))

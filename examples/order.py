@@ -1,4 +1,4 @@
-"""An order over several services: money is taken once although the worker dies, and given back where nothing can be sent."""
+"""An order across several services: a payment is taken once although the worker dies, and refunded if nothing is in stock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ stock = {"lamp": 1}
 
 
 class Bank:
-    """A service outside: it keeps each payment under the key that comes with it, and does nothing when a key comes again."""
+    """An external service that deduplicates payments by their idempotency key."""
 
     def __init__(self) -> None:
         self.paid: dict[str, int] = {}
@@ -29,7 +29,7 @@ bank = Bank()
 
 
 async def charge(cents: int) -> str:
-    key = ps.step().key  # the same on every attempt of this step, also after a death: orders of one id pay once
+    key = ps.step().key  # the same on every attempt of this step, also after a crash: an order is paid once
     await bank.pay(key, cents)
     return key
 
@@ -40,16 +40,16 @@ async def refund(payment: str, cents: int) -> None:
 
 async def pick(item: str) -> str:
     if not stock.get(item):
-        raise ps.Gone(f"there is no {item} left")  # permanent: trying again would not help
+        raise ps.Gone(f"no {item} in stock")  # permanent: not retried
     stock[item] -= 1
-    return f"parcel with a {item}"
+    return f"package with a {item}"
 
 
 @app.workflow
 async def shipping(run: ps.Run, item: str) -> str:
-    parcel = await run.step("pick", pick, item)
-    await run.sleep(hours=8)  # the van comes in the evening
-    return f"{parcel}, on its way"
+    package = await run.step("pick", pick, item)
+    await run.sleep(hours=8)  # the carrier collects packages in the evening
+    return f"{package}, shipped"
 
 
 @app.workflow
@@ -59,20 +59,20 @@ async def order(run: ps.Run, item: str, cents: int) -> str:
         sent: str = await run.child("shipping", shipping, item)
     except ps.ChildFailed as error:
         await run.step("refund", refund, payment, cents)
-        return f"money back: {error}"
+        return f"refunded: {error}"
     return sent
 
 
 @virtual
 async def main() -> None:
     async with TestApp(app, database=os.environ.get("PENSTOCK_DATABASE")) as world:
-        await world.crash(at="step.after")  # the bank has been paid, and the worker dies before that is saved
+        await world.crash(at="step.after")  # the worker dies after the payment and before its commit
         async with world.unit():
             first = order["order-1"].start("lamp", 4_900)
         await world.advance(hours=1)
         async with world.unit():
             second = order["order-2"].start("lamp", 4_900)
-            order["order-2"].start("lamp", 4_900)  # the button was clicked twice: there is one run of this id
+            order["order-2"].start("lamp", 4_900)  # a second click: the id has one run
         await world.advance(hours=8)
         for handle in (first, second):
             print(f"{handle.id}: {await handle.result()}")

@@ -15,8 +15,8 @@ from tests.postgres import server
 
 EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
 SAYS = {
-    "approval.py": "Shoes: rejected, because nobody read it\nSocks: rejected by Bob",
-    "batches.py": "9 scored, 1 waits for its second try",
+    "approval.py": "Shoes: rejected without an answer\nSocks: rejected by Bob",
+    "batches.py": "9 scored, 1 waits for its retry",
     "dead_letters.py": "kept: 2026-11-15, 2026-11-16, 2026-11-17",
     "fan_out.py": "40 keywords, 390 results, each counted once",
     "first_pipeline.py": "100 apps",
@@ -26,7 +26,7 @@ SAYS = {
 
 
 BOTH = pytest.mark.parametrize("store", ["sqlite", "postgres"])
-SMALL = {"MESSAGES": "400", "KILLS": "2"}  # who kills in earnest is in `tests/crash`
+SMALL = {"MESSAGES": "400", "KILLS": "2"}  # larger runs are in tests/crash
 
 
 @BOTH
