@@ -229,7 +229,7 @@ def _fill(report: Report, found: dict[str, Any], divided: list[Part], apps: int,
     report.rows += [
         Row("penstock", name, measured, "USD", BILLED_BEFORE, measured / BILLED_BEFORE, durability="off"),
         Row("penstock", on_all, whole, "USD", BILLED_BEFORE, whole / BILLED_BEFORE, durability="off"),
-        Row("the articles", "month, 1,100,000 apps: rows read, before they were mended", BILLED_BEFORE, "USD"),
+        Row("the articles", "month, 1,100,000 apps: rows read, before the fix", BILLED_BEFORE, "USD"),
         Row("the articles", "month, 1,100,000 apps: price afterwards", BILLED_AFTER, "USD"),
     ]
     for part in divided:

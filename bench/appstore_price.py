@@ -22,7 +22,7 @@ ENRICHED, SEARCHES, CLUSTERED, TOLD, SNAPSHOTS, CLOCK = (
     "apps enriched again",
     "searches",
     "rows clustered",
-    "markets told of",
+    "market events sent",
     "snapshots",
     "days",
 )

@@ -145,6 +145,24 @@ TRACES = re.compile(
 )
 MAY_HOLD_TRACES = {"tests/test_tidy.py"}
 
+# Words of the project's earlier language, in which a text does not name who acts, or renames a term of the field.
+OLD_WORDS = re.compile(
+    r"\b(?:whoever|nobody|somebody|anybody|everybody|so many|tells? of|told of|hears? of|and the like|goes on|tried again"
+    r"|hand(?:s|ed|ing)? back|g[ia]v(?:e|es|en|ing) back|begins? anew|begun anew|befell|mend(?:s|ed|ing)?|parcels?"
+    r"|knock(?:s|ed|ing)?|bur(?:y|ies|ied|ials?)|exhum\w+)\b|\bdesk\b|\bwall=".replace(" ", r"\s+"),
+    re.IGNORECASE,
+)
+# The pages of a release name what it renamed; a name of a test is not a text of the page.
+MAY_HOLD_OLD_WORDS = {
+    "CHANGELOG.md": re.compile(r"`wall=`|`handed back`"),
+    "docs/operate/upgrade-0.2.md": re.compile(r"`wall=`"),
+    "docs/explain/faults.md": re.compile(r"\*[^*\n]+\*"),
+    "docs/reference/app.md": re.compile(r"filters: .*"),
+    "ARCHITECTURE.md": re.compile(r"`\S+\.py`"),
+}
+# Texts that are data: words of reviews, and what fake users write.
+TEXTS_AS_DATA = ("src/penstock_systems/appstore/sentiment.py", "src/penstock_systems/standins/")
+
 PYTHON = ("src/**/*.py", "tests/**/*.py", "bench/**/*.py", "examples/**/*.py", "tools/**/*.py")
 
 
@@ -186,6 +204,11 @@ def test_sql_files_are_lower_case_named_and_explicit() -> None:
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
     check(vague_name, files(*PYTHON))
+
+
+def test_texts_for_users_name_the_actor_and_use_the_terms_of_the_field() -> None:
+    check(old_words, files("*.md", "docs/**/*.md", "examples/*.py"))
+    check(old_words, [path for path in files("src/**/*.py") if not shown(path).startswith(TEXTS_AS_DATA)])
 
 
 def test_no_file_tells_where_it_was_made() -> None:
@@ -432,6 +455,34 @@ def unused_extras(path: str, text: str) -> Iterator[str]:
                 yield f"{path}: no file of src imports `{name[0]}` of the extra `{extra}`. Remove it."
 
 
+def old_words(path: str, text: str) -> Iterator[str]:
+    for line, told in texts_for_users(path, text):
+        for found in OLD_WORDS.finditer(told):
+            where = f"{path}:{line + told.count(chr(10), 0, found.start())}"
+            yield f"{where}: `{found[0]}`: name the actor, or use the term of docs/explain/glossary.md."
+
+
+def texts_for_users(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield what users read, each text with its line: pages and examples whole; of the source the strings that are a text
+    (errors, hints, log lines, reports) and the help of commands. Other docstrings are for those who read the code."""
+    if not path.startswith("src/"):
+        current = text.partition("\n## [0.1.0]")[0] if path == "CHANGELOG.md" else text
+        allowed = MAY_HOLD_OLD_WORDS.get(path)
+        yield 1, allowed.sub("", current) if allowed else current
+        return
+    tree = ast.parse(text)
+    docstrings = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and isinstance(node.body[0], ast.Expr)
+        and not any("command" in ast.unparse(each) for each in getattr(node, "decorator_list", ()))
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+            yield node.lineno, node.value if " " in node.value.strip() else ""
+
+
 # -- the rules can fail ---------------------------------------------------------------------------------------------
 
 RETRY = "src/penstock/model/retry.py"
@@ -497,6 +548,16 @@ BAD: list[tuple[Rule, str, str]] = [
     (customers_words, QUEUE, 'PRESETS = {"brave-search": 5}'),
     (customers_words, QUEUE, "purchases_max = 5"),
     (customers_words, QUEUE, 'APPS = {"appstore": 1}'),
+    (old_words, "docs/start.md", "Whoever sends it again\nis told so."),
+    (old_words, "docs/start.md", "The message is handed\nback."),
+    (old_words, "docs/start.md", "| `release` | gives back a claim |"),
+    (old_words, "README.md", "Set `wall=60`, `cpu=30` and the like."),
+    (old_words, "CHANGELOG.md", "- Nobody is told of it.\n\n## [0.1.0]\n"),
+    (old_words, "docs/explain/faults.md", "| F01 | Nobody answers | `tests/a.py`: *nobody answers* |"),
+    (old_words, "examples/order.py", "sleep(1)  # somebody takes a minute"),
+    (old_words, QUEUE, 'raise BadMessage(f"{name}: {count} parcels were sent, and nobody took them.")'),
+    (old_words, QUEUE, '_log.warning("The letter of %s is buried.", name)'),
+    (old_words, "src/penstock/cli/dead.py", '@dead.command()\ndef bury(id: int) -> None:\n    """Bury a letter."""'),
     (unused_extras, "pyproject.toml", '[project.optional-dependencies]\nanalytics = ["duckdb>=2.0"]'),
     (unused_extras, "pyproject.toml", "[project.optional-dependencies]\nllm = []"),
     (traces, "docs/start.md", "cd /" + "home/ada/penstock"),
@@ -523,6 +584,11 @@ GOOD: list[tuple[Rule, str, str]] = [
     (sql_file, SQL, "-- name: a\ncreate trigger a after insert on b begin delete from c; delete from d; end;"),
     (customers_words, "src/penstock/cli/systems.py", 'APPS = {"appstore": 1}'),
     (customers_words, QUEUE, 'alias = "/v1/prices"  # or the store of the app'),
+    (old_words, "docs/start.md", "The worker releases the claim. An operator reads the title of a book on deskwork."),
+    (old_words, "CHANGELOG.md", "- `timeout=` replaces `wall=`.\n\n## [0.1.0]\n- Whoever waits."),
+    (old_words, "docs/explain/faults.md", "| F01 | No answer | `tests/a.py`: *nobody answers* |"),
+    (old_words, QUEUE, 'def told() -> str:\n    """Say what somebody is told of."""\n    return "sent"  # by whoever'),
+    (old_words, QUEUE, 'PLACES = {"desk": 1, "parcel": 2}'),
     (unused_extras, "pyproject.toml", '[project.optional-dependencies]\npostgres = ["psycopg[binary]>=3.3"]'),
     (traces, "docs/start.md", "https://shop.example/home/a and ~/work/ and ./home/"),
 ]

@@ -25,9 +25,9 @@ INSTALL = "pip install 'penstock[demo]'"
 def demo(apps: int, days: float, seed: int, without: str | None, out: str) -> int:
     """Run a whole pipeline: six virtual days against a fake App Store.
 
-    It finds apps through charts and searches, reads their pages at a pace that it has to find, groups them into markets, and
-    ranks those that are worth building for. The result is a list and a report.html. Killed in the middle, it goes on where it
-    was. It needs the extra `demo` and takes two minutes.
+    It finds apps through charts and searches, reads their pages at a rate that it has to find, groups them into markets, and
+    ranks those that are worth building for. The result is a list and a report.html. After a kill, the next start continues
+    it. It needs the extra `demo` and takes two minutes.
 
     Example:
       penstock demo

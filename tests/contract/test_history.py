@@ -144,7 +144,7 @@ def test_messages_are_counted_by_full_minute_in_order_across_midnight(history: H
 
 @pytest.mark.spec("A12-03")
 def test_only_what_was_acknowledged_counts_as_processed(history: HistoryFile) -> None:
-    statuses = ("acked", "retried", "later", "handed back", "dead", "split")
+    statuses = ("acked", "retried", "later", "released", "dead", "split")
     history.append([entry(status=status) for status in statuses])
     history.append([entry(kind="step"), entry(name="app.scored", source="crawler"), entry()])
 

@@ -208,7 +208,7 @@ NO = Failure("ValueError", "no")
         (Again(30.0, failure=NO), "retried", "ValueError: no"),
         (Again(5.0, charged=False), "later", None),
         (Again(5.0, charged=False, failure=NO), "later", "ValueError: no"),
-        (HANDED_BACK, "handed back", None),
+        (HANDED_BACK, "released", None),
         (Dead("exhausted", NO), "dead", "ValueError: no"),
         (Dead("discarded"), "dead", None),
         (Split(("a", "b")), "split", None),

@@ -29,7 +29,7 @@ all_option = click.option("--all", "internals", is_flag=True, help="Show what is
 
 def limit_option(most: int, default: int = 100) -> Callable[[Any], Any]:
     return click.option(
-        "--limit", type=click.IntRange(1, most), default=default, show_default=True, help="At most so many."
+        "--limit", type=click.IntRange(1, most), default=default, show_default=True, help="The maximum number of rows."
     )
 
 

@@ -106,7 +106,7 @@ async def stop(app: App, name: str) -> Answer:
 @operating_app
 @click.option("--keep-stopped", is_flag=True, help="Do not start it if it is stopped.")
 async def reset(app: App, name: str, keep_stopped: bool) -> Answer:
-    """Forget the pace, the counts and the items set aside, as if it had never run.
+    """Delete the learned rate, the counts and the items that were set aside.
 
     What a running tick learns is dropped. A stopped controller starts, unless `--keep-stopped` is given.
 

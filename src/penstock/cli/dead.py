@@ -254,10 +254,12 @@ def _checked(letter: DeadLetter, body: bytes) -> bytes:
 @operating_on("[ID]...", least=0)
 @filters("--reason", "--died-of")
 @click.option("--all", "everything", is_flag=True, help=f"All that match, up to {LISTED_MAX:,}; alone: of every queue.")
-@click.option("--limit", type=click.IntRange(1, LISTED_MAX), help=f"At most so many, {REPLAY_LIMIT} unless --all.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Let so many start in a second.")
+@click.option(
+    "--limit", type=click.IntRange(1, LISTED_MAX), help=f"The maximum number of letters, {REPLAY_LIMIT} unless --all."
+)
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The maximum number of letters per second.")
 @click.option("--canary", is_flag=True, help="Replay one first, and the others only if it succeeds.")
-@click.option("--force", is_flag=True, help=f"Also those that were replayed {REPLAYS_MAX} times.")
+@click.option("--force", is_flag=True, help=f"Also replay letters that were replayed {REPLAYS_MAX} times.")
 async def replay(
     app: App,
     names: list[str],

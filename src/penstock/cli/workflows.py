@@ -241,7 +241,7 @@ async def signal(app: App, id: str, name: str, payload: str | None, workflow: st
 async def pause(app: App, names: list[str], workflow: str | None) -> Answer:
     """Pause runs until they are resumed.
 
-    A step that has begun is finished; no other begins. A sleep continues. The pause survives restarts.
+    The current step finishes, and no other starts. Time passes for sleeps. The pause survives restarts.
 
     Example:
       penstock workflows pause cluster-7

@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     name: str
     source: str
     attempt: int
-    status: str  # acked, retried, later, handed back, dead, split
+    status: str  # acked, retried, later, released, dead, split
     started_at: int
     error: str | None
 

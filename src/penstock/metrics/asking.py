@@ -99,8 +99,8 @@ def _refuse_what_reaches_further(sql: str, held: tuple[Token, ...]) -> None:
         called = token.name if following.text == "(" and token.kind in ("word", "quoted", "bracketed") else ""
         if called and called not in _FUNCTIONS and called not in _BEFORE_BRACKETS:
             raise BadStatement(
-                f"`{one_line(sql, 80)}`: {called}(...) cannot be used on data points. Use sum, count, min, max, avg and the "
-                "like; name the columns of a `with` inside it.",
+                f"`{one_line(sql, 80)}`: {called}(...) cannot be used on data points. Use functions such as sum, count, min, "
+                "max and avg; name the columns of a `with` inside it.",
                 function=called,
             )
 

@@ -276,7 +276,7 @@ def _told(settlement: Settlement) -> tuple[str, str | None]:
     """How the history calls it, and the error that led to it."""
     match settlement:
         case Again() if settlement is HANDED_BACK:
-            return "handed back", None
+            return "released", None
         case Again(charged=charged, failure=failure):
             status = "retried" if charged else "later"
         case Dead(failure=failure):
