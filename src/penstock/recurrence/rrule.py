@@ -21,11 +21,11 @@ FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _INSTEAD = {
     "BYSECOND": "A minute is the finest step. Leave it out.",
-    "BYWEEKNO": "Weeks of the year are not known. Write the months and days, such as BYMONTH=1;BYDAY=1MO.",
-    "BYYEARDAY": "Days of the year are not known. Write BYMONTH and BYMONTHDAY.",
-    "BYEASTER": "Easter is not known. Import the days as single events.",
-    "RSCALE": "Only the Gregorian calendar is known. Leave RSCALE and SKIP out.",
-    "SKIP": "Only the Gregorian calendar is known. Leave RSCALE and SKIP out.",
+    "BYWEEKNO": "Weeks of the year are not supported. Write the months and days, such as BYMONTH=1;BYDAY=1MO.",
+    "BYYEARDAY": "Days of the year are not supported. Write BYMONTH and BYMONTHDAY.",
+    "BYEASTER": "Easter is not supported. Import the days as single events.",
+    "RSCALE": "Only the Gregorian calendar is supported. Leave RSCALE and SKIP out.",
+    "SKIP": "Only the Gregorian calendar is supported. Leave RSCALE and SKIP out.",
 }
 # The numbers that each part takes, without a sign and with one.
 _NUMBERS = {"BYMONTH": (1, 12, False), "BYMONTHDAY": (1, 31, True), "BYSETPOS": (1, 366, True)}
