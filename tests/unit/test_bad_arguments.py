@@ -96,7 +96,7 @@ async def test_a_key_that_is_no_text_is_named(key: Any) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 250, "x" * 300, "a/" * 3_000])
 def test_a_path_that_is_too_long_is_an_error_of_the_store(name: str) -> None:
-    run = "import asyncio, sys, penstock; asyncio.run(penstock.App('shop', database=sys.argv[1]).open())"
+    run = "import asyncio, sys, penstock; asyncio.run(penstock.App('shop', database=sys.argv[1])._open())"
 
     said = subprocess.run([sys.executable, "-c", run, name], capture_output=True, text=True, check=False).stderr
 
