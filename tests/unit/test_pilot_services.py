@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,8 +12,8 @@ from bench.pace_services import KINDS
 from bench.pace_strangers import STRANGERS
 from penstock.control.pilot import Outcome, Pilot
 from tests.extent import sampled
+from tests.unit.limited_services import Service, at_once, bucket, down, window
 
-Service = Callable[[float], tuple[Outcome, float]]  # when it is asked: what it answers, and after how long
 SOON = 300.0
 ENOUGH = 0.8
 
@@ -35,9 +34,9 @@ def run(service: Service, seconds: float) -> Run:
     while now < seconds:
         decision = pilot.next(now)
         if decision.start:
-            outcome, latency = service(now)
-            heapq.heappush(under_way, (now + latency, pilot.started(now), now, outcome))
             found.requests += 1
+            answer = service(now, found.requests)
+            heapq.heappush(under_way, (now + answer.latency, pilot.started(now), now, answer.outcome))
         elif under_way and (decision.again_at is None or under_way[0][0] <= decision.again_at):
             now, ticket, at, outcome = heapq.heappop(under_way)
             pilot.finished(now, ticket, outcome, latency=now - at, item=str(ticket))
@@ -48,50 +47,6 @@ def run(service: Service, seconds: float) -> Run:
             assert decision.again_at is not None
             now = decision.again_at
     return found
-
-
-def bucket(rate: float, depth: float, refusal: Outcome = Outcome.THROTTLED) -> Service:
-    tokens, last = depth, 0.0
-
-    def ask(now: float) -> tuple[Outcome, float]:
-        nonlocal tokens, last
-        tokens, last = min(depth, tokens + (now - last) * rate), now
-        if tokens < 1:
-            return refusal, 0.05
-        tokens -= 1
-        return Outcome.OK, 0.2
-
-    return ask
-
-
-def window(size: int, seconds: float) -> Service:
-    index, count = -1, 0
-
-    def ask(now: float) -> tuple[Outcome, float]:
-        nonlocal index, count
-        if now // seconds != index:
-            index, count = int(now // seconds), 0
-        count += 1
-        return (Outcome.OK, 0.2) if count <= size else (Outcome.THROTTLED, 0.05)
-
-    return ask
-
-
-def at_once(places: int, latency: float) -> Service:
-    ends: list[float] = []
-
-    def ask(now: float) -> tuple[Outcome, float]:
-        ends[:] = [end for end in ends if end > now]
-        if len(ends) >= places:
-            return Outcome.THROTTLED, 0.05
-        ends.append(now + latency)
-        return Outcome.OK, latency
-
-    return ask
-
-
-def closed(service: Service, since: float, until: float) -> Service:
-    return lambda now: (Outcome.UNAVAILABLE, 0.05) if since <= now < until else service(now)
 
 
 LIMITS: dict[str, tuple[Service, float]] = {
@@ -117,13 +72,13 @@ def test_it_reaches_80_percent_of_the_limit_within_5_minutes(name: str) -> None:
 def test_it_is_back_within_5_minutes_after_an_outage(minutes: int) -> None:
     begins, ends = 600.0, 600.0 + 60 * minutes
 
-    found = run(closed(bucket(6, 20), begins, ends), ends + 2 * SOON)
+    found = run(down(bucket(6, 20), begins, ends), ends + 2 * SOON)
 
     assert found.rate(ends + SOON, ends + 2 * SOON) >= ENOUGH * 6
 
 
 def test_a_service_that_is_down_at_first_is_found_within_5_minutes_after() -> None:
-    found = run(closed(bucket(6, 20), 0.0, 1_200.0), 1_800.0)
+    found = run(down(bucket(6, 20), 0.0, 1_200.0), 1_800.0)
 
     assert found.rate(1_500.0, 1_800.0) >= ENOUGH * 6
 
