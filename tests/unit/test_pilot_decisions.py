@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.pilot import Outcome, Pilot
+from tests.stated_numbers import in_code, stated
 from tests.unit.limited_services import (
     DOWN,
     HOUR,
@@ -84,6 +85,13 @@ def test_the_limiter_decides_as_recorded(name: str) -> None:
     make, seconds = SERVICES[name]
 
     assert decisions(make(), seconds) == json.loads(RECORDED.read_text("utf-8"))[name]
+
+
+def test_the_page_about_the_limiter_has_its_constants() -> None:
+    shown = stated("explain/pilot.md")
+
+    assert len(shown) >= 70
+    assert shown == in_code(shown, "penstock.control")
 
 
 if __name__ == "__main__":

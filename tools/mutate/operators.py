@@ -17,10 +17,11 @@ from cosmic_ray.operators.provider import OperatorProvider
 from tools.mutate.drawing import Mutant
 
 NEEDS_ARGUMENTS = {"VariableReplacer", "VariableInserter"}
-# Comparisons with None, decorators for the type checker, slots, and what only refuses a mistake of ours (a change of a
-# frozen value, which the type checker finds too; `zip` of lists of different lengths): the changed program does the same.
-SAME_FOR_NONE = {f"ReplaceComparisonOperator_{pair}" for pair in ("Is_Eq", "IsNot_NotEq")}
+# Comparisons with None, decorators and variance for the type checker, slots, and what only refuses a mistake of ours (a
+# change of a frozen value, which the type checker finds too; `zip` of lists of different lengths; an argument by its place
+# that has to be named): the changed program does the same.
 FOR_THE_TYPE_CHECKER = ("@overload", "@override", "@final", "@runtime_checkable")
+SAME_KEYWORDS = ("slots=", "frozen=", "strict=", "covariant=")
 LEFT_ALONE = {"name", "string", "fstring_string", "newline"}  # no operator changes these nodes of the syntax tree
 
 Place = tuple[int, int]  # line and column
@@ -82,11 +83,17 @@ def _operators() -> dict[str, Any]:
 
 
 def _does_the_same(mutant: Mutant, before: str) -> bool:
-    if mutant.operator in SAME_FOR_NONE:
-        return "None" in mutant.text
-    if mutant.operator == "RemoveDecorator":
-        return mutant.text in FOR_THE_TYPE_CHECKER
-    return before.endswith(("slots=", "frozen=", "strict="))
+    match mutant.operator.split("_"):
+        case ("ReplaceComparisonOperator", "Is", "Eq") | ("ReplaceComparisonOperator", "IsNot", "NotEq"):
+            return "None" in mutant.text
+        case "ReplaceComparisonOperator", old, "Is" | "IsNot":
+            # The mutant with `==` once more, where Python keeps one object for a number, and chance where it does not.
+            return old not in ("Is", "IsNot")
+        case "RemoveDecorator", *_:
+            return mutant.text in FOR_THE_TYPE_CHECKER
+        case "ReplaceBinaryOperator", "Mul", *_:
+            return mutant.text == "*," or before.rstrip()[-1:] in ("(", ",")  # no product: what follows is named
+    return before.endswith(SAME_KEYWORDS)
 
 
 def _never_run(tree: ast.AST) -> Iterator[tuple[Place, Place]]:

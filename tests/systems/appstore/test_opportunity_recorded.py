@@ -1,7 +1,7 @@
-"""Everything that is said of twenty-four markets, compared with the recorded text: a change of a rule or a sentence shows here.
+"""Everything that is said of twenty-four markets, compared with the recorded text.
 
-Their figures lie on both sides of every threshold. After an intended change, `python -m
-tests.systems.appstore.test_opportunity_recorded` records the text anew; the difference of `evaluations.txt` is part of the review.
+Their figures lie on both sides of every threshold. After an intended change of a rule or a sentence, `python -m
+tests.systems.appstore.test_opportunity_recorded` records the text anew, and the difference of `evaluations.txt` is reviewed.
 """
 
 from __future__ import annotations
