@@ -101,7 +101,7 @@ FOLDER_LINES_MAX = {
     "": 1_400,
     "alerts": 310,
     "blobs": 330,
-    "channels": 770,
+    "channels": 920,
     "cli": 4_220,
     "contracts": 1_130,
     "control": 3_060,

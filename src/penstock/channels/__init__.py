@@ -6,6 +6,7 @@ from penstock.channels.chats import Discord, Slack, Telegram
 from penstock.channels.decision import NextStep, Recorded, next_step
 from penstock.channels.mail import check_address
 from penstock.channels.make import make_channel
+from penstock.channels.quiet import QuietHours, join_notices, next_digest, parse_quiet, parse_time, send_at
 from penstock.channels.resend import MailEvent, Resend, read_mail_event
 from penstock.channels.signing import new_secret, read_secret, sign, verify
 from penstock.channels.smtp import Smtp
@@ -20,6 +21,7 @@ __all__ = [
     "NextStep",
     "Notice",
     "Outcome",
+    "QuietHours",
     "Recorded",
     "Resend",
     "Slack",
@@ -27,11 +29,16 @@ __all__ = [
     "Telegram",
     "Webhook",
     "check_address",
+    "join_notices",
     "make_channel",
     "new_secret",
+    "next_digest",
     "next_step",
+    "parse_quiet",
+    "parse_time",
     "read_mail_event",
     "read_secret",
+    "send_at",
     "sign",
     "verify",
 ]
