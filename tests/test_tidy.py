@@ -27,7 +27,7 @@ Rule = Callable[[str, str], Iterator[str]]
 
 PURE = {"contracts", "model"}
 ENGINE = PURE | {"runtime"}
-CONCEPTS = {"alerts", "channels", "queues", "objects", "control", "workflows", "cron", "gateway", "readiness"}
+CONCEPTS = {"alerts", "channels", "queues", "objects", "control", "workflows", "cron", "outbound", "readiness"}
 USERS = {"data", "blobs", "metrics"}
 BACKENDS = {"storage", "storage.sqlite", "storage.postgres"}
 PUBLIC = ""  # penstock/__init__.py and the names in it
@@ -107,7 +107,7 @@ FOLDER_LINES_MAX = {
     "control": 3_060,
     "cron": 440,
     "data": 1_070,
-    "gateway": 1_810,
+    "outbound": 1_810,
     "metrics": 1_130,
     "model": 3_870,
     "moving": 1_210,

@@ -11,10 +11,6 @@ from penstock.app import App
 from penstock.blobs.folder import Expiry
 from penstock.control.controller import Controller
 from penstock.cron.task import Tick
-from penstock.gateway.budgets import Budgets
-from penstock.gateway.chat import Answer
-from penstock.gateway.models import Model
-from penstock.gateway.paid import Gateway
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import Command, Event, Typed
 from penstock.model.errors import (
@@ -42,6 +38,10 @@ from penstock.model.errors import (
 from penstock.model.outcome import Discard, Later
 from penstock.model.retry import Retry
 from penstock.objects.object import Object
+from penstock.outbound.budgets import Budgets
+from penstock.outbound.chat import Answer
+from penstock.outbound.models import Model
+from penstock.outbound.paid import Gateway
 from penstock.queues.batch import Batch
 from penstock.queues.letters import DeadLetter, DeadLetterFilter
 from penstock.queues.message import Message
@@ -54,9 +54,9 @@ from penstock.workflows.steps import ChildFailed, Step, StepFailed, TimedOut, st
 from penstock.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
-    from penstock.gateway.addresses import Rules
-    from penstock.gateway.bodies import Bounds
-    from penstock.gateway.client import Client
+    from penstock.outbound.addresses import Rules
+    from penstock.outbound.bodies import Bounds
+    from penstock.outbound.client import Client
 
 __version__ = "0.1.0"
 
@@ -124,9 +124,9 @@ __all__ = [
 
 # Imported at first use: the HTTP client takes longer to load than everything else.
 _LATER = {
-    "Bounds": "penstock.gateway.bodies",
-    "Client": "penstock.gateway.client",
-    "Rules": "penstock.gateway.addresses",
+    "Bounds": "penstock.outbound.bodies",
+    "Client": "penstock.outbound.client",
+    "Rules": "penstock.outbound.addresses",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for one of these

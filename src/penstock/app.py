@@ -20,8 +20,6 @@ from penstock.cron.crons import AnyTask, Crons
 from penstock.cron.task import Probe
 from penstock.data.database import Database
 from penstock.data.migrations import found_in
-from penstock.gateway.paid import Gateway
-from penstock.gateway.standins import StandIn
 from penstock.lifecycle import Lifecycle
 from penstock.metrics.standard import Datasets
 from penstock.model.arguments import Count, PositiveSpan, Range, SpanFromZero, checked
@@ -36,6 +34,8 @@ from penstock.model.retry import Retry
 from penstock.model.schedule import CatchUp, Overlap
 from penstock.model.times import Span, in_seconds
 from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClass, Told, namespace_of, settings_of
+from penstock.outbound.paid import Gateway
+from penstock.outbound.standins import StandIn
 from penstock.outside import Outside
 from penstock.queues.addressees import check_addressees
 from penstock.queues.dying import dead_letter_queue

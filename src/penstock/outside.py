@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Unpack
 from penstock.alerts.telling import Alerts, AnySink
 from penstock.blobs.folder import BlobFolder, Expiry
 from penstock.config import Config
-from penstock.gateway.budgets import Budgets
-from penstock.gateway.models import Model
-from penstock.gateway.paid import Gateway
-from penstock.gateway.standins import StandIn
 from penstock.model.arguments import checked
 from penstock.model.times import Span, in_seconds
+from penstock.outbound.budgets import Budgets
+from penstock.outbound.models import Model
+from penstock.outbound.paid import Gateway
+from penstock.outbound.standins import StandIn
 from penstock.runtime.clock import ClockOf
 
 if TYPE_CHECKING:
-    from penstock.gateway.client import Client, ClientOptions
-    from penstock.gateway.mounts import Asgi
-    from penstock.gateway.pages import PageCache
     from penstock.lifecycle import Lifecycle
+    from penstock.outbound.client import Client, ClientOptions
+    from penstock.outbound.mounts import Asgi
+    from penstock.outbound.pages import PageCache
 
 
 class Outside:
@@ -54,7 +54,7 @@ class Outside:
 
         Example:
             web = app.http(user_agent="Market/1 (+https://market.example)")"""
-        from penstock.gateway.client import Client  # its libraries take long to load
+        from penstock.outbound.client import Client  # its libraries take long to load
 
         return Client(clock=self._clock, **options)
 
@@ -71,7 +71,7 @@ class Outside:
 
         Example:
             pages = app.page_cache(app.blobs("pages"), app.http())"""
-        from penstock.gateway.pages import PageCache
+        from penstock.outbound.pages import PageCache
 
         return PageCache(blobs, client, self._clock, max_age=in_seconds(max_age), debug=debug)
 

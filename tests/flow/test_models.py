@@ -10,8 +10,8 @@ import pytest
 
 import penstock as ps
 from penstock.config import parse
-from penstock.gateway.models import ModelOffline
 from penstock.model.errors import BadConfig, BadParameter
+from penstock.outbound.models import ModelOffline
 from penstock.testing import TestApp, attempt, virtual
 from penstock_systems.standins.chat import Chat, Fault, Manners
 from tests.flow.shop import EFFECT, Listing, effects

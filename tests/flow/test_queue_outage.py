@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import penstock as ps
-from penstock.gateway.mounts import Event
+from penstock.outbound.mounts import Event
 from penstock.testing import TestApp, virtual
 from tests.extent import sampled
 

@@ -18,12 +18,12 @@ from pathlib import Path
 import httpcore2
 import pytest
 
-from penstock.gateway import network
-from penstock.gateway.addresses import Rules
-from penstock.gateway.answers import Forbidden
-from penstock.gateway.bodies import Bounds
-from penstock.gateway.client import Client
 from penstock.model.errors import PenstockError, Unavailable, Unparsable
+from penstock.outbound import network
+from penstock.outbound.addresses import Rules
+from penstock.outbound.answers import Forbidden
+from penstock.outbound.bodies import Bounds
+from penstock.outbound.client import Client
 from tests import sockets
 from tests.sockets import Talk
 

@@ -25,8 +25,8 @@ from penstock.cli.command import Command, by_this_user, this_output
 from penstock.cli.doctor import DECLARE, undeclared
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Marked, NotFound, draw
 from penstock.cli.reference import load
-from penstock.gateway import standins as standing_in
 from penstock.model.errors import BadConfig, BadStatement, PenstockError
+from penstock.outbound import standins as standing_in
 from penstock.readiness import autonomy
 from penstock.readiness.autonomy import Hot, annotated, slow
 from penstock.readiness.lints import Finding, counts, fixed_batches, singletons

@@ -20,11 +20,11 @@ from penstock.cli.reference import load
 from penstock.cli.reload import die_with_parent, reloading
 from penstock.cli.tryout import try_out
 from penstock.config import Config
-from penstock.gateway.standins import VARIABLE as STANDINS
-from penstock.gateway.standins import mount
 from penstock.model.errors import BadApp
 from penstock.model.limits import LOCAL
 from penstock.model.times import parse_span
+from penstock.outbound.standins import VARIABLE as STANDINS
+from penstock.outbound.standins import mount
 from penstock.runtime.clock import HostClock
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events

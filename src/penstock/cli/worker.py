@@ -16,10 +16,10 @@ import msgspec
 
 from penstock.app import App
 from penstock.cli.reference import load
-from penstock.gateway.standins import VARIABLE as STANDINS
-from penstock.gateway.standins import forward
 from penstock.logs import attach
 from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError, StoreReplaced
+from penstock.outbound.standins import VARIABLE as STANDINS
+from penstock.outbound.standins import forward
 from penstock.readiness.topology import unwatched
 from penstock.runtime.slots import end_process
 from penstock.runtime.supervisor import EXIT_REPLACED, EXIT_STORE, EXIT_USAGE, Hello

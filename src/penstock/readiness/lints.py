@@ -24,7 +24,7 @@ BOUNDED = re.compile(
 )  # it counts what an inner limit let through
 COUNT_FIX = "Use `db.count(table)`, which keeps a counter, `db.exists(...)`, or give the route `cache=`."
 OUTSIDE = {"aiohttp", "ftplib", "http", "httpx", "requests", "smtplib", "urllib", "urllib3", "websockets"}
-OWN_CLIENT = "penstock.gateway"
+OWN_CLIENT = "penstock.outbound"
 MEANT = "penstock: fixed batch"
 DEPTH_MAX = 5  # of functions that call functions; deeper nobody finds it by reading either
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

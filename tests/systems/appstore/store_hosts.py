@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.blobs.folder import BlobFolder
-from penstock.gateway.client import Client
-from penstock.gateway.mounts import Asgi
-from penstock.gateway.pages import PageCache
+from penstock.outbound.client import Client
+from penstock.outbound.mounts import Asgi
+from penstock.outbound.pages import PageCache
 from penstock.runtime.clock import HostClock
 from penstock_systems.appstore.settings import Settings
 from penstock_systems.appstore.store.client import AppStore

@@ -10,8 +10,8 @@ import pytest
 
 import penstock as ps
 from penstock.config import parse
-from penstock.gateway.models import Model
-from penstock.gateway.paid import Gateway
+from penstock.outbound.models import Model
+from penstock.outbound.paid import Gateway
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
 from penstock_systems.appstore.opportunity import asking

@@ -7,7 +7,7 @@ from typing import Any
 
 import penstock as ps
 from penstock.channels import Notice
-from penstock.gateway.client import Client
+from penstock.outbound.client import Client
 from penstock_systems.standins.notifications import make_servers
 from penstock_systems.standins.notifications.server import HOSTS
 

@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.channels import Channel, Flight, Notice, Outcome, Recorded, Slack, Webhook, next_step
-from penstock.gateway.client import Client
+from penstock.outbound.client import Client
 from penstock.testing import virtual
 from tests.sockets import Talk, server
 from tests.unit.channels.receivers import NOTICE, Answers, client

@@ -12,9 +12,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from penstock.gateway.answers import Forbidden
-from penstock.gateway.bodies import Bounds
-from penstock.gateway.client import Client
 from penstock.model.errors import (
     BadParameter,
     Gone,
@@ -26,6 +23,9 @@ from penstock.model.errors import (
 )
 from penstock.model.outcome import Dead, settle
 from penstock.model.retry import Retry
+from penstock.outbound.answers import Forbidden
+from penstock.outbound.bodies import Bounds
+from penstock.outbound.client import Client
 from penstock.testing.loop import SocketsForbidden, VirtualLoop, VirtualTime, virtual
 
 gzipped = partial(gzip.compress, mtime=0)  # which is in the names of the cases

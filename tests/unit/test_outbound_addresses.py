@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.gateway.addresses import Rules, is_public, origin_of
-from penstock.gateway.answers import Forbidden, redacted_url
 from penstock.model.errors import BadConfig
+from penstock.outbound.addresses import Rules, is_public, origin_of
+from penstock.outbound.answers import Forbidden, redacted_url
 
 ADDRESSES = """
     127.0.0.1 127.255.255.254 0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.254

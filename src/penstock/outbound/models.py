@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from penstock.gateway.chat import Answer, Usage, answer_of, explained, messages, prompt_tokens_most, usage_of
 from penstock.model.errors import BadConfig, BadParameter, PenstockError
 from penstock.model.language_model import ModelConfig
+from penstock.outbound.chat import Answer, Usage, answer_of, explained, messages, prompt_tokens_most, usage_of
 
 if TYPE_CHECKING:
-    from penstock.gateway.client import Client
-    from penstock.gateway.paid import Gateway
+    from penstock.outbound.client import Client
+    from penstock.outbound.paid import Gateway
 
 OPERATION = "chat"
 TOKENS_MAX = 1_000_000  # of an answer
@@ -52,8 +52,10 @@ class Model:
     def client(self) -> Client:
         """The way out to it, with bounds for a service that thinks before it answers."""
         if self._http is None:
-            from penstock.gateway.addresses import Rules  # only where somebody asks: its libraries take a while to load
-            from penstock.gateway.bodies import Bounds
+            from penstock.outbound.addresses import (
+                Rules,
+            )  # only where somebody asks: its libraries take a while to load
+            from penstock.outbound.bodies import Bounds
 
             config = self._configured()
             patient = Bounds(total_seconds=config.timeout_seconds, progress_seconds=config.timeout_seconds, redirects=0)

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.contracts.calls import NANOS, RELEASED, SETTLED, UNKNOWN, CallEnd, NewCall, OverBudget, Share
-from penstock.gateway.budgets import Budgets, nanos, refusal, shares
 from penstock.model.errors import BadParameter, Gone, Refused, Throttled, Unavailable
+from penstock.outbound.budgets import Budgets, nanos, refusal, shares
 from penstock.runtime.unit import current_unit
 
 if TYPE_CHECKING:

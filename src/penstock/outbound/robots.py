@@ -10,10 +10,10 @@ from urllib.parse import quote
 import httpx2
 
 from penstock.contracts.clock import Clock
-from penstock.gateway.addresses import origin_of
-from penstock.gateway.answers import Forbidden, Response, redacted_url
 from penstock.model.errors import Gone, Refused, Throttled, Unavailable, Unparsable
 from penstock.model.times import MICROS
+from penstock.outbound.addresses import origin_of
+from penstock.outbound.answers import Forbidden, Response, redacted_url
 
 FILE_BYTES_MAX = 500 * 1024  # the least that has to be read; the rest is ignored
 KEPT_SECONDS = 86_400  # the standard's limit

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock.gateway.answers import Forbidden
-from penstock.gateway.client import Client
-from penstock.gateway.robots import FILE_BYTES_MAX, parse_robots, product_token
 from penstock.model.errors import Unavailable
+from penstock.outbound.answers import Forbidden
+from penstock.outbound.client import Client
+from penstock.outbound.robots import FILE_BYTES_MAX, parse_robots, product_token
 from penstock.testing.loop import VirtualLoop, VirtualTime, virtual
 
 FILE = b"""\xef\xbb\xbf

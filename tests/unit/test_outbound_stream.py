@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 import httpcore2
 import pytest
 
-from penstock.gateway.addresses import Rules
-from penstock.gateway.client import Client
-from penstock.gateway.network import AHEAD_BYTES_MAX, Stream, connected
+from penstock.outbound.addresses import Rules
+from penstock.outbound.client import Client
+from penstock.outbound.network import AHEAD_BYTES_MAX, Stream, connected
 from tests.sockets import server
 
 ONE_RECEIPT_BYTES = 256 * 1024  # that asyncio reads at once

@@ -8,8 +8,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import httpx2
 
-from penstock.gateway.answers import Forbidden, redacted_url
 from penstock.model.errors import BadConfig
+from penstock.outbound.answers import Forbidden, redacted_url
 
 URL_CHARACTERS_MAX = 8_000  # what servers and proxies on the way take
 NAME_CHARACTERS_MAX = 253

@@ -10,8 +10,8 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from penstock.gateway.addresses import Rules, port_of
-from penstock.gateway.network import SENDING, Network, sent
+from penstock.outbound.addresses import Rules, port_of
+from penstock.outbound.network import SENDING, Network, sent
 
 Event = MutableMapping[str, Any]
 Asgi = Callable[[Event, Callable[[], Awaitable[Event]], Callable[[Event], Awaitable[None]]], Awaitable[None]]

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Protocol
 
 from penstock.contracts.clock import Clock
-from penstock.gateway.answers import redacted_url, text_of
-from penstock.gateway.client import Client
 from penstock.model.errors import Unparsable
 from penstock.model.times import MICROS, iso_z, to_micros
+from penstock.outbound.answers import redacted_url, text_of
+from penstock.outbound.client import Client
 
 MAX_AGE_SECONDS = 86_400.0  # long enough for every retry of one message, too short for a refresh
 DEBUG_PREFIX = "debug/"

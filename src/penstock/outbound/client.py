@@ -19,15 +19,15 @@ import httpcore2
 import httpx2
 
 from penstock.contracts.clock import Clock
-from penstock.gateway.addresses import Rules, check_port, origin_of
-from penstock.gateway.answers import Forbidden, Response, excerpt_of, failure_of, redacted_url, text_of
-from penstock.gateway.bodies import ACCEPTED, Bounds, check_headers, read_body
-from penstock.gateway.mounts import Asgi, Forwarded, Mounted
-from penstock.gateway.network import SENDING, Network, Resolver, system_resolver
-from penstock.gateway.robots import FILE_BYTES_MAX, Robots
 from penstock.model.arguments import checked
 from penstock.model.errors import BadParameter, PenstockError, Unavailable, Unparsable
 from penstock.model.times import from_micros
+from penstock.outbound.addresses import Rules, check_port, origin_of
+from penstock.outbound.answers import Forbidden, Response, excerpt_of, failure_of, redacted_url, text_of
+from penstock.outbound.bodies import ACCEPTED, Bounds, check_headers, read_body
+from penstock.outbound.mounts import Asgi, Forwarded, Mounted
+from penstock.outbound.network import SENDING, Network, Resolver, system_resolver
+from penstock.outbound.robots import FILE_BYTES_MAX, Robots
 from penstock.runtime.clock import HostClock
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.model.errors import BadApp
 
 if TYPE_CHECKING:
-    from penstock.gateway.client import Client
-    from penstock.gateway.mounts import Asgi
+    from penstock.outbound.client import Client
+    from penstock.outbound.mounts import Asgi
 
 VARIABLE = "PENSTOCK_STANDINS"  # where they listen, in the order in which the app names them
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from penstock.blobs.folder import BlobFolder, Expiry
-from penstock.gateway.client import Client
-from penstock.gateway.pages import Page, PageCache
 from penstock.model.errors import BadParameter, Gone, PenstockError, Refused, Unparsable
+from penstock.outbound.client import Client
+from penstock.outbound.pages import Page, PageCache
 from penstock.testing.loop import VirtualLoop, VirtualTime, virtual
 
 URL = "https://apps.example/us/app/id17?token=abc"

@@ -13,7 +13,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from penstock.gateway.addresses import Rules, endpoint, port_of
+from penstock.outbound.addresses import Rules, endpoint, port_of
 
 CONNECTIONS_MAX = 100
 IDLE_CONNECTIONS_MAX = 20
@@ -26,7 +26,7 @@ SENDING = "penstock_sending"  # the extension of a request with what is called b
 Headers = list[tuple[bytes, bytes]]
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
-_log = logging.getLogger("penstock.gateway")
+_log = logging.getLogger("penstock.outbound")
 AHEAD_BYTES_MAX = 512 * 1024  # of an answer that nobody has read yet
 
 

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.gateway.answers import excerpt_of
 from penstock.model.errors import PenstockError, Refused, Throttled, Unavailable, Unparsable
+from penstock.outbound.answers import excerpt_of
 
 MESSAGE_TOKENS = 64  # what a service may add around each message; those known add fewer than ten
 QUOTA_SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # 429s that waiting does not mend
