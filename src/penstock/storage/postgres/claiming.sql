@@ -36,6 +36,8 @@ set worker = :worker,
   due = :lease_end
 from chosen, drawn
 where penstock_messages.seq = chosen.seq
+-- Says the same again. Without it, a table that was analyzed while it was empty is scanned whole, with all dead rows.
+and penstock_messages.seq = any(array(select seq from chosen))
 returning
   penstock_messages.seq, penstock_messages.token, penstock_messages.id, penstock_messages.handler,
   penstock_messages.queue, penstock_messages.attempts, penstock_messages.crashes, penstock_messages.rounds,
