@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.harness import Nursery, Site, site_in
+from tests.crash.harness import ForkServer, Site, site_in
 from tests.crash.oracle import Oracle
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    nursery = Nursery()
+def fork_server() -> Iterator[ForkServer]:
+    fork_server = ForkServer()
     try:
-        yield nursery
+        yield fork_server
     finally:
-        nursery.close()
+        fork_server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -28,13 +28,13 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def site(tmp_path: Path, nursery: Nursery, store: str) -> Iterator[Site]:
-    with site_in(tmp_path, nursery, store) as site:
+def site(tmp_path: Path, fork_server: ForkServer, store: str) -> Iterator[Site]:
+    with site_in(tmp_path, fork_server, store) as site:
         yield site
 
 
 @pytest.fixture
-def sites(tmp_path: Path, nursery: Nursery, store: str) -> Iterator[Callable[[str], Site]]:
+def sites(tmp_path: Path, fork_server: ForkServer, store: str) -> Iterator[Callable[[str], Site]]:
     """Several sites at once, each under its name, for cases that take long and can wait side by side."""
     with ExitStack() as all_of_them:
         known: dict[str, Site] = {}
@@ -42,7 +42,7 @@ def sites(tmp_path: Path, nursery: Nursery, store: str) -> Iterator[Callable[[st
         def named(name: str) -> Site:
             if name not in known:
                 (tmp_path / name).mkdir()
-                known[name] = all_of_them.enter_context(site_in(tmp_path / name, nursery, store))
+                known[name] = all_of_them.enter_context(site_in(tmp_path / name, fork_server, store))
             return known[name]
 
         yield named
@@ -50,4 +50,4 @@ def sites(tmp_path: Path, nursery: Nursery, store: str) -> Iterator[Callable[[st
 
 @pytest.fixture
 def oracle(site: Site) -> Oracle:
-    return Oracle(site.ground)
+    return Oracle(site.database)

@@ -16,10 +16,10 @@ from typing import IO, Any
 
 import msgspec
 
-from tests.crash.grounds import Ground, ground_of
+from tests.crash.databases import CrashDatabase, crash_database
+from tests.crash.fork_server import Answer, Request
 from tests.crash.journal import JOURNAL_VARIABLE, JournalReader, wait_until
 from tests.crash.lookout import RunningList
-from tests.crash.nursery import Answer, Request
 
 KILLS = int(os.environ.get("PENSTOCK_KILLS", "30"))  # on each store
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,13 +27,13 @@ GRACE_SECONDS = 25.0
 SOCKETS_VARIABLE = "XDG_RUNTIME_DIR"  # a short path: the wake-up sockets go there
 
 
-class Nursery:
+class ForkServer:
     """The warm parent. Its children share its process group, so that one signal ends them all."""
 
     def __init__(self) -> None:
         self.sockets = tempfile.mkdtemp(prefix="victims-")
         self._parent = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.nursery"],
+            [sys.executable, "-m", "tests.crash.fork_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -46,7 +46,7 @@ class Nursery:
         asking.write(msgspec.json.encode(request) + b"\n")
         asking.flush()
         line = answering.readline()
-        assert line, "the nursery died"
+        assert line, "the fork_server died"
         return msgspec.json.decode(line, type=Answer)
 
     def close(self) -> None:
@@ -60,8 +60,8 @@ class Nursery:
 class Victim:
     """A process under test. It is alive until `ended` says otherwise."""
 
-    def __init__(self, role: str, pid: int, nursery: Nursery, site: Site) -> None:
-        self._nursery = nursery
+    def __init__(self, role: str, pid: int, fork_server: ForkServer, site: Site) -> None:
+        self._fork_server = fork_server
         self._site = site
         self._cells: RunningList | None = None
         self.role = role
@@ -72,7 +72,7 @@ class Victim:
     def running(self) -> RunningList | None:
         """Its list of running handlers, once there is one. It can still be read when the process is dead."""
         if self._cells is None:
-            self._cells = self._site.ground.running_list_of(self.pid)
+            self._cells = self._site.database.running_list_of(self.pid)
         return self._cells
 
     @property
@@ -82,7 +82,7 @@ class Victim:
 
     def ended(self) -> bool:
         if self.code is None:
-            self.code = self._nursery.ask(Request(poll=self.pid)).code
+            self.code = self._fork_server.ask(Request(poll=self.pid)).code
         return self.code is not None
 
     def signal(self, number: int) -> None:
@@ -97,7 +97,7 @@ class Victim:
     def stop(self) -> None:
         """SIGSTOP. Returns when no thread of it runs any more."""
         self.signal(signal.SIGSTOP)
-        wait_until(lambda: self._nursery.ask(Request(poll=self.pid)).stopped, f"stop of process {self.pid}")
+        wait_until(lambda: self._fork_server.ask(Request(poll=self.pid)).stopped, f"stop of process {self.pid}")
 
     def kill(self) -> float:
         """SIGKILL, and the moment of it. Returns when the process is gone."""
@@ -112,8 +112,8 @@ class Victim:
 class SupervisedVictim(Victim):
     """A worker that belongs to a supervisor: its end is told by the supervisor's journal."""
 
-    def __init__(self, pid: int, nursery: Nursery, site: Site) -> None:
-        super().__init__("worker", pid, nursery, site)
+    def __init__(self, pid: int, fork_server: ForkServer, site: Site) -> None:
+        super().__init__("worker", pid, fork_server, site)
 
     def ended(self) -> bool:
         for death in self._site.journal.all("worker.died", pid=self.pid):
@@ -124,12 +124,12 @@ class SupervisedVictim(Victim):
 class Site:
     """One database in a folder, the journal beside it, and the processes at work on it."""
 
-    def __init__(self, folder: Path, nursery: Nursery, ground: Ground) -> None:
+    def __init__(self, folder: Path, fork_server: ForkServer, database: CrashDatabase) -> None:
         self.folder = folder
-        self.ground = ground
+        self.database = database
         self.journal = JournalReader(folder / "journal.jsonl")
         self.ids = folder / "sent.log"
-        self._nursery = nursery
+        self._fork_server = fork_server
         self._victims: list[Victim] = []
         self._groups: list[subprocess.Popen[bytes]] = []
 
@@ -144,7 +144,7 @@ class Site:
         **arguments: Any,
     ) -> Victim:
         named = {
-            "PENSTOCK_DATABASE": self.ground.address,
+            "PENSTOCK_DATABASE": self.database.address,
             JOURNAL_VARIABLE: str(self.folder / "journal.jsonl"),
             **(environment or {}),
         }
@@ -154,7 +154,7 @@ class Site:
             environment=named,
             output=str(self.folder / "output.log"),
         )
-        victim = Victim(role, self._nursery.ask(request).pid, self._nursery, self)
+        victim = Victim(role, self._fork_server.ask(request).pid, self._fork_server, self)
         self._victims.append(victim)
         return victim
 
@@ -176,9 +176,9 @@ class Site:
     def command(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         """A program in a process group of its own, which ends with the test."""
         named = {
-            "PENSTOCK_DATABASE": self.ground.address,
+            "PENSTOCK_DATABASE": self.database.address,
             JOURNAL_VARIABLE: str(self.folder / "journal.jsonl"),
-            SOCKETS_VARIABLE: self._nursery.sockets,
+            SOCKETS_VARIABLE: self._fork_server.sockets,
         }
         with (self.folder / "output.log").open("ab") as output:
             process = subprocess.Popen(
@@ -196,7 +196,7 @@ class Site:
     def supervised(self) -> list[SupervisedVictim]:
         """The workers that supervisors keep running here, those that have said hello and not died."""
         started = [entry.pid for entry in self.journal.all("worker.started")]
-        workers = [SupervisedVictim(pid, self._nursery, self) for pid in started]
+        workers = [SupervisedVictim(pid, self._fork_server, self) for pid in started]
         return [worker for worker in workers if not worker.ended()]
 
     # -- ending -----------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class Site:
             if not victim.ended():
                 os.kill(victim.pid, signal.SIGKILL)
                 victim.wait()
-        self.ground.close()
+        self.database.close()
 
     def up(self, *victims: Victim) -> None:
         """Returns when all of them are ready for work, and for a signal."""
@@ -244,12 +244,12 @@ class Site:
 
     def lock_files(self) -> list[str]:
         """The lock files of workers that came far enough to lock them, whether or not these are still alive."""
-        return sorted(path.name for path in self.ground.lists() if path.stat().st_size)
+        return sorted(path.name for path in self.database.lists() if path.stat().st_size)
 
 
 @contextmanager
-def site_in(folder: Path, nursery: Nursery, store: str) -> Iterator[Site]:
-    site = Site(folder, nursery, ground_of(store, folder, Path(nursery.sockets)))
+def site_in(folder: Path, fork_server: ForkServer, store: str) -> Iterator[Site]:
+    site = Site(folder, fork_server, crash_database(store, folder, Path(fork_server.sockets)))
     try:
         yield site
     finally:

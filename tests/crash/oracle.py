@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.crash.grounds import Ground
+from tests.crash.databases import CrashDatabase
 from tests.crash.journal import wait_until
 
 COUNTED = """
@@ -62,15 +62,15 @@ class Buried:
 class Oracle:
     """Looks at the database past the engine."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self.damage = ground.damage
+    def __init__(self, database: CrashDatabase) -> None:
+        self._database = database
+        self.damage = database.damage
 
     # -- conservation -----------------------------------------------------------------------------------
 
     def unbalanced(self, now_micros: int = 2**62) -> list[str]:
         """The queues for which sent is not acked + ready + leased + delayed + dead + purged + expired."""
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             counted = {name: Counts(*map(int, rest)) for name, *rest in ask(COUNTED)}
             waiting = {name: Waiting(*rest) for name, *rest in ask(WAITING, now=now_micros)}
             dead: dict[str, int] = dict(tuple(row) for row in ask(DEAD))
@@ -85,13 +85,13 @@ class Oracle:
         return problems
 
     def counts(self, queue: str) -> Counts:
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             found = {name: Counts(*map(int, rest)) for name, *rest in ask(COUNTED)}
         return found.get(queue, Counts(0, 0, 0, 0, 0))
 
     def left(self, *queues: str) -> int:
         """How many messages of these queues (all if none is named) still wait or are held."""
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             rows = {name: sum(rest) for name, *rest in ask(WAITING, now=0)}
         return sum(count for name, count in rows.items() if not queues or name in queues)
 
@@ -105,14 +105,14 @@ class Oracle:
     def effects(self) -> dict[str, Counter[int]]:
         """How often each number's effect happened, per queue."""
         found: dict[str, Counter[int]] = {}
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             for queue, number, count in ask(EFFECTS):
                 found.setdefault(queue, Counter())[number] = count
         return found
 
     def settled_by(self) -> dict[tuple[str, int], int]:
         """The process whose commit brought each effect."""
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             return {(queue, number): pid for queue, number, pid in ask(SETTLED_BY)}
 
     def lost_or_doubled(self, sent: set[int], begun: set[int], stages: tuple[str, ...]) -> list[str]:
@@ -139,16 +139,16 @@ class Oracle:
 
     def held_by(self, worker: int) -> set[str]:
         """The ids of the messages that a worker holds, as hexadecimal digits."""
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             return {bytes(id).hex() for (id,) in ask(HELD, worker=worker)}
 
     def dead(self) -> list[Buried]:
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             return [Buried(*row) for row in ask(BURIED)]
 
     def charged(self) -> list[tuple[Any, ...]]:
         """Messages that lost an attempt and are still there."""
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             return ask(CHARGED)
 
 

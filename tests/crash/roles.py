@@ -87,13 +87,13 @@ def compete(first: int, turns: int) -> None:
 
 
 def climb(first: int, runs: int, seconds: float) -> None:
-    """Starts so many runs of the ladder in one unit, whose steps take so long."""
-    from tests.crash import ladder  # an app of its own, which no other process here needs
+    """Starts so many runs of the workflow in one unit, whose steps take so long."""
+    from tests.crash import workflow_app  # an app of its own, which no other process here needs
 
     async def main() -> None:
-        async with ladder.app, ladder.app.unit():
+        async with workflow_app.app, workflow_app.app.unit():
             for number in range(first, first + runs):
-                ladder.ladder[f"run-{number}"].start(number, seconds)
+                workflow_app.twenty_steps[f"run-{number}"].start(number, seconds)
 
     asyncio.run(main())
 

@@ -28,7 +28,7 @@ MESSAGES, PROBES, TRIES = 400, 20, 5
 
 @pytest.fixture
 def proxy(site: Site) -> Iterator[Proxy]:
-    proxy = Proxy(site.ground.address)
+    proxy = Proxy(site.database.address)
     yield proxy
     proxy.close()
 
@@ -90,7 +90,7 @@ def test_a_worker_stopped_inside_its_commit_holds_up_nobody_else(site: Site, ora
         probes = set(range(first + MESSAGES, first + MESSAGES + PROBES))
         went_on = is_done_before(
             lambda: probes <= {entry.number for entry in site.journal.all("ended", queue="second", pid=near.pid)},  # noqa: B023
-            lambda: not site.ground.writing(stopped.pid),
+            lambda: not site.database.writing(stopped.pid),
         )
         if went_on and EVERYTHING:
             oracle.wait_until_empty(
@@ -120,10 +120,10 @@ def is_done_before(done: Callable[[], bool], over: Callable[[], bool]) -> bool:
 def stop_inside_a_transaction(site: Site, worker: Victim) -> None:
     ends = time.monotonic() + 60
     while time.monotonic() < ends:
-        if site.ground.writing(worker.pid):
+        if site.database.writing(worker.pid):
             worker.stop()
             with suppress(TimeoutError):
-                wait_until(lambda: not site.ground.writing(worker.pid), "end of its transaction", 0.1)
+                wait_until(lambda: not site.database.writing(worker.pid), "end of its transaction", 0.1)
                 worker.signal(signal.SIGCONT)
                 continue
             return

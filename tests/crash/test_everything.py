@@ -16,12 +16,12 @@ import pytest
 from penstock.contracts.faults import CRASH_POINTS
 from tests.crash.everything import KIND_OF, KINDS, WRONG_VARIABLE, queue_of
 from tests.crash.harness import KILLS, Site, Victim
+from tests.crash.invariants import Invariants
 from tests.crash.journal import wait_until
+from tests.crash.killer import Kill, Killer
 from tests.crash.leases import LEASE_VARIABLE
 from tests.crash.lookout import RunningList
-from tests.crash.marksman import Kill, Marksman
 from tests.crash.oracle import Oracle
-from tests.crash.reckoning import Reckoning
 from tests.crash.test_pauses import pause_outside_of_a_transaction
 from tests.extent import EVERYTHING, sampled
 
@@ -70,7 +70,7 @@ def test_everything_at_once_happens_once_through_kills_at_any_moment(
     scene = Scene(site, oracle, Random(seed))
 
     with scene.workers():
-        while not scene.marksman.is_done(EVERYTHING_KILLS):
+        while not scene.killer.is_done(EVERYTHING_KILLS):
             with scene.round():
                 for _ in range(KILLS_A_ROUND):
                     scene.next_kill()
@@ -82,7 +82,7 @@ def test_everything_at_once_happens_once_through_kills_at_any_moment(
     note(f"{scene.summary()}; {time.monotonic() - began:.0f} s")
     assert oracle.damage() == []
     assert oracle.dead() == []
-    assert not scene.marksman.misses(), "too few kills hit a handler: this run proves little"
+    assert not scene.killer.misses(), "too few kills hit a handler: this run proves little"
     assert site.tracebacks() == []
 
 
@@ -123,7 +123,7 @@ def test_a_controller_at_work_holds_up_nobody_when_a_worker_dies(dies: str, site
     """Who was running when his worker died runs alone the next time: neither may he wait for the tick of a controller that
     has minutes of work, nor everybody for him, if it is the tick itself."""
     scene = Scene(site, oracle, Random(0))
-    reckoning = scene.reckoning
+    invariants = scene.invariants
     flying = scene.worker()
     site.up(flying)
     scene.role("pile_up", first_number=1_000_000, items=PILE)
@@ -143,8 +143,8 @@ def test_a_controller_at_work_holds_up_nobody_when_a_worker_dies(dies: str, site
     died = time.monotonic()
     wait_until(lambda: site.journal.all("ticked", pid=survivor.pid, after=died), "tick of the clock", REST_SECONDS)
     oracle.wait_until_empty("first", "second", seconds=REST_SECONDS)
-    assert reckoning.items_waiting() > 0, "the controller was done: this proves nothing"
-    assert reckoning.doubled() == []
+    assert invariants.items_waiting() > 0, "the controller was done: this proves nothing"
+    assert invariants.doubled() == []
 
 
 # -- controls of the harness itself -----------------------------------------------------------------------
@@ -160,13 +160,13 @@ def test_who_saves_an_effect_outside_of_his_unit_is_found_out_by_a_few_kills(
 
     scene.begin()
     scene.role("feed", first_number=0, waits=False)
-    while not found and len(scene.marksman.kills) < CONTROL_KILLS:
+    while not found and len(scene.killer.kills) < CONTROL_KILLS:
         scene.kill_in(kind)
         with suppress(TimeoutError):  # what was running has to come again before anything is doubled
-            wait_until(scene.reckoning.doubled, "effect that happened twice", AGAIN_SECONDS, every=0.05)
-        found = scene.reckoning.doubled()
+            wait_until(scene.invariants.doubled, "effect that happened twice", AGAIN_SECONDS, every=0.05)
+        found = scene.invariants.doubled()
 
-    note(f"known to be wrong, the {kind}: {found[:1]} after {len(scene.marksman.kills)} kills")
+    note(f"known to be wrong, the {kind}: {found[:1]} after {len(scene.killer.kills)} kills")
     assert found, "the harness finds nothing"
     assert {KIND_OF[line.split()[0]] for line in found} == {kind}
 
@@ -176,14 +176,14 @@ def test_a_run_without_kills_is_clean_and_each_damage_to_it_is_named(site: Site,
     scene = Scene(site, oracle, Random(0))
     with scene.workers():
         with scene.round():
-            wait_until(lambda: scene.reckoning.ticks() >= 3, "three ticks")
+            wait_until(lambda: scene.invariants.ticks() >= 3, "three ticks")
         scene.stop_ticking()
     assert scene.numbers > 0
     known = scene.problems_at_rest()
     assert known == []
 
     for damage, complaint in DAMAGES:
-        assert site.ground.change(damage) > 0, damage
+        assert site.database.change(damage) > 0, damage
         problems = [*scene.problems(), *scene.problems_at_rest()]
         assert any(complaint in problem for problem in problems if problem not in known), (damage, problems)
         known = problems
@@ -232,8 +232,8 @@ class Scene:
         self._points: dict[int, str] = {}  # by process: where it is to kill itself
         self._workers: list[Victim] = []
         self._kills = 0
-        self.marksman = Marksman(site, oracle, random, is_in_flight)
-        self.reckoning = Reckoning(site.ground)
+        self.killer = Killer(site, oracle, random, is_in_flight)
+        self.invariants = Invariants(site.database)
         self.numbers = 0
         self.paused: Counter[str] = Counter()  # what was running in those that stood still
 
@@ -275,7 +275,7 @@ class Scene:
         self.numbers = self._site.journal.wait("fed", pid=feeder.pid).number
         self._replace_doomed()
         queues = [name for kind in ("queue", "object", "workflow") for name in QUEUES[kind]]
-        wait_until(lambda: self.reckoning.is_at_rest(*queues), "rest", REST_SECONDS, every=0.05)
+        wait_until(lambda: self.invariants.is_at_rest(*queues), "rest", REST_SECONDS, every=0.05)
 
     def _replace_doomed(self) -> None:
         for turn, worker in enumerate(self._workers):
@@ -290,18 +290,18 @@ class Scene:
             self._kill(1 - turn, self._doom())
 
     def _doom(self) -> str:
-        is_doomed = self.random.random() < DOOMED_SHARE and not self.marksman.misses()
+        is_doomed = self.random.random() < DOOMED_SHARE and not self.killer.misses()
         return self.random.choice(POINTS) if is_doomed else ""
 
     def _kill(self, turn: int, next_point: str = "") -> None:
         worker = self._workers[turn]
         if point := self._points[worker.pid]:
-            self.marksman.let_fall(worker, point)
-        elif self.marksman.misses():
-            self.marksman.kill(worker, running_one_of(COUNTED))
+            self.killer.let_fall(worker, point)
+        elif self.killer.misses():
+            self.killer.kill(worker, running_one_of(COUNTED))
         else:
             [aim] = self.random.choices(list(AIMS), list(AIMS.values()))
-            self.marksman.kill(worker, running_one_of(QUEUES[aim]) if aim in KINDS else aim)
+            self.killer.kill(worker, running_one_of(QUEUES[aim]) if aim in KINDS else aim)
         self._workers[turn] = self.worker(next_point)
 
     def kill_in(self, kind: str) -> None:
@@ -316,7 +316,7 @@ class Scene:
 
         wait_until(at_work, f"worker at work of this kind: {kind}", every=0.001)
         time.sleep(self.random.uniform(0.0, MOMENT_SECONDS))
-        self.marksman.kill(self._workers[seen[0]], lambda _: True)
+        self.killer.kill(self._workers[seen[0]], lambda _: True)
         self._workers[seen[0]] = self.worker()
 
     def pause(self, kind: str, *, comes_back: bool) -> None:
@@ -354,19 +354,19 @@ class Scene:
     # -- what must hold -----------------------------------------------------------------------------------
 
     def problems(self) -> list[str]:
-        return [*self._oracle.unbalanced(), *self.reckoning.doubled()]
+        return [*self._oracle.unbalanced(), *self.invariants.doubled()]
 
     def problems_at_rest(self) -> list[str]:
-        return [*self._oracle.unbalanced(), *self.reckoning.problems(self.numbers)]
+        return [*self._oracle.unbalanced(), *self.invariants.problems(self.numbers)]
 
     def summary(self) -> str:
-        kills = self.marksman.kills
+        kills = self.killer.kills
         hit = Counter(name for kill in kills for name in names(kill))
         points = Counter(kill.point for kill in kills if kill.point)
         return (
-            f"everything at once, {self.marksman.summary()}; {self.marksman.hits()} in flight besides the controller; "
+            f"everything at once, {self.killer.summary()}; {self.killer.hits()} in flight besides the controller; "
             f"under way: {listed(hit)}; {points.total()} at crash points: {listed(points)}; {self.numbers:,} numbers, "
-            f"{self.reckoning.ticks()} ticks"
+            f"{self.invariants.ticks()} ticks"
         )
 
 

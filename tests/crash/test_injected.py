@@ -15,7 +15,7 @@ from penstock.config import Config
 from penstock.contracts.ledger import Transaction
 from penstock.model.errors import StoreError
 from penstock.runtime.events import StoreFailed
-from tests.crash.grounds import PostgresGround
+from tests.crash.databases import PostgresCrashDatabase
 from tests.crash.harness import SOCKETS_VARIABLE
 from tests.crash.injection import Injector
 from tests.crash.oracle import Oracle
@@ -101,26 +101,26 @@ class Workshop:
 
 
 @pytest.fixture
-def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresGround]:
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresCrashDatabase]:
     monkeypatch.setenv(SOCKETS_VARIABLE, str(tmp_path))
-    ground = PostgresGround(tmp_path)
-    yield ground
-    ground.close()
+    database = PostgresCrashDatabase(tmp_path)
+    yield database
+    database.close()
 
 
 @pytest.mark.fault("F24")
 @sampled("fault", FAULTS, every=4)
 def test_a_fault_at_any_statement_changes_nothing_of_what_happens(
     fault: str,
-    ground: PostgresGround,
+    database: PostgresCrashDatabase,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
     note: Callable[[str], None],
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    injector = Injector(ground.address)
-    oracle = Oracle(ground)
+    injector = Injector(database.address)
+    oracle = Oracle(database)
     try:
         asyncio.run(Workshop(injector.url).day(0))  # applies migrations, and prepares nothing to be counted
         injector.arm(0, "")

@@ -12,7 +12,7 @@ import pytest
 from penstock.contracts.faults import CRASH_POINTS
 from tests.crash.harness import KILLS, Site, Victim
 from tests.crash.journal import wait_until
-from tests.crash.marksman import Kill, Marksman, quantile, spread
+from tests.crash.killer import Kill, Killer, quantile, spread
 from tests.crash.oracle import Oracle, read_ids
 from tests.extent import EVERYTHING, patient, sampled
 
@@ -32,24 +32,24 @@ def test_workers_killed_at_random_moments_lose_and_double_nothing(
     site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
 ) -> None:
     started = time.monotonic()
-    marksman = Marksman(site, oracle, Random(seed))
-    scene = Scene(site, oracle, marksman)
+    killer = Killer(site, oracle, Random(seed))
+    scene = Scene(site, oracle, killer)
 
-    while not marksman.is_done(KILLS):
+    while not killer.is_done(KILLS):
         scene.next_kill()
         assert oracle.unbalanced() == []
     scene.end()
 
     sent, begun = read_ids(site.ids)
-    waits = marksman.redeliveries()
-    note(f"{marksman.summary()}; {scene.producers_killed} of the producer; {time.monotonic() - started:.0f} s")
+    waits = killer.redeliveries()
+    note(f"{killer.summary()}; {scene.producers_killed} of the producer; {time.monotonic() - started:.0f} s")
     note(f"from a kill to the next delivery of what it hit: {spread(waits)}; {len(sent):,} messages sent, none lost")
     assert oracle.lost_or_doubled(sent, begun, STAGES) == []
     assert oracle.unbalanced() == []
     assert oracle.damage() == []
     assert {entry.attempt for entry in site.journal.all("began")} == {1}, "a kill charged an attempt"
     assert oracle.dead() == []
-    assert not marksman.misses(), "too few kills hit a handler: this run proves little"
+    assert not killer.misses(), "too few kills hit a handler: this run proves little"
     assert_in_time(waits)
     assert site.tracebacks() == []
 
@@ -64,10 +64,10 @@ def assert_in_time(waits: list[float]) -> None:
 class Scene:
     """Two workers that are killed in turn and replaced at once, and a producer that goes on and on."""
 
-    def __init__(self, site: Site, oracle: Oracle, marksman: Marksman) -> None:
+    def __init__(self, site: Site, oracle: Oracle, killer: Killer) -> None:
         self._site = site
         self._oracle = oracle
-        self._marksman = marksman
+        self._killer = killer
         self._round = 0
         self.producers_killed = 0
         self._producer = self._produce()
@@ -87,10 +87,10 @@ class Scene:
             self._producer = self._produce()
         self._site.up(self._workers[1 - turn])  # somebody is there: what the dead one held does not wait for a start
         if self._round % NEWBORN_EVERY == 0:
-            self._marksman.kill(self._site.worker(), "anywhere")
-        kill = self._marksman.kill(self._workers[turn])
+            self._killer.kill(self._site.worker(), "anywhere")
+        kill = self._killer.kill(self._workers[turn])
         if self._round % BOTH_AT_ONCE_EVERY == 0:
-            self._marksman.kill(self._workers[1 - turn])
+            self._killer.kill(self._workers[1 - turn])
             self._workers[1 - turn] = self._site.worker()
         elif self._round % LEFT_TO_NEIGHBOUR_EVERY == 0:
             self._until_returned(kill)
@@ -117,13 +117,13 @@ class Scene:
 def test_a_supervisor_returns_at_once_what_its_killed_workers_held(
     site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
 ) -> None:
-    marksman = Marksman(site, oracle, Random(seed))
+    killer = Killer(site, oracle, Random(seed))
     producer = site.start("producer", first_number=0, ledger=str(site.ids))
     supervisor = site.supervisor(workers=2, waits={"restart_seconds_longest": 0.05})
 
-    while len(marksman.kills) < SUPERVISED_KILLS:
+    while len(killer.kills) < SUPERVISED_KILLS:
         wait_until(lambda: len(site.supervised()) == 2, "second worker")
-        marksman.kill(marksman.random.choice(site.supervised()))
+        killer.kill(killer.random.choice(site.supervised()))
         assert oracle.unbalanced() == []
     site.stop(producer)
     oracle.wait_until_empty()
@@ -131,8 +131,8 @@ def test_a_supervisor_returns_at_once_what_its_killed_workers_held(
     assert supervisor.wait(timeout=patient(30)) == 0, site.said()
 
     sent, begun = read_ids(site.ids)
-    waits = marksman.redeliveries()
-    note(f"under a supervisor, {marksman.summary()}; from a kill to the next delivery: {spread(waits)}")
+    waits = killer.redeliveries()
+    note(f"under a supervisor, {killer.summary()}; from a kill to the next delivery: {spread(waits)}")
     assert oracle.lost_or_doubled(sent, begun, STAGES) == []
     assert oracle.unbalanced() == []
     assert {entry.attempt for entry in site.journal.all("began")} == {1}

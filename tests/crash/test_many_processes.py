@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.crash.harness import Site
-from tests.crash.marksman import quantile
+from tests.crash.killer import quantile
 from tests.crash.oracle import Oracle
 from tests.extent import EVERYTHING
 

@@ -27,7 +27,7 @@ def test_an_effect_too_few_or_too_many_is_found(damage: str, complaint: str, sit
     do_ten(site, oracle)
     assert oracle.lost_or_doubled(NUMBERS, NUMBERS, STAGES) == []
 
-    assert site.ground.change(damage) > 0
+    assert site.database.change(damage) > 0
 
     assert complaint in oracle.lost_or_doubled(NUMBERS, NUMBERS, STAGES)
 
@@ -45,7 +45,7 @@ def test_a_queue_that_does_not_add_up_is_found(damage: str, site: Site, oracle: 
     do_ten(site, oracle)
     assert oracle.unbalanced() == []
 
-    assert site.ground.change(damage) > 0
+    assert site.database.change(damage) > 0
 
     assert oracle.unbalanced() != []
 

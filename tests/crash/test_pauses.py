@@ -91,7 +91,7 @@ def pause_outside_of_a_transaction(site: Site, worker: Victim) -> int:
     while True:
         worker.stop()
         try:
-            wait_until(lambda: not site.ground.in_transaction(worker.pid), "end of its transaction", 0.1)
+            wait_until(lambda: not site.database.in_transaction(worker.pid), "end of its transaction", 0.1)
         except TimeoutError:
             worker.signal(signal.SIGCONT)
             let_go += 1

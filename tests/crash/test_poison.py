@@ -183,7 +183,7 @@ def test_a_handler_that_never_returns_is_charged_alone(sites: Callable[[str], Si
         sites(way).supervisor(waits=QUICK)
 
     for way in ways:
-        site, oracle = sites(way), Oracle(sites(way).ground)
+        site, oracle = sites(way), Oracle(sites(way).database)
         oracle.wait_until_empty("hanging")
         assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)], way
         assert oracle.dead()[0].error_class == "HandlerTimeout"
@@ -222,11 +222,11 @@ def test_a_stuck_worker_is_killed_in_time_and_a_slow_one_left_alone(
     assert OVERRUN - EARLY_SECONDS <= past_its_limit <= OVERRUN + patient(LATE_SECONDS)
     assert SILENCE - BEAT_SECONDS - EARLY_SECONDS <= without_a_sign <= SILENCE + patient(LATE_SECONDS)
     for site in (overdue, silent):
-        oracle = Oracle(site.ground)
+        oracle = Oracle(site.database)
         oracle.wait_until_empty()
         assert dead_letters(oracle) == [(POISON, "exhausted", 1, 0)]
 
-    oracle = Oracle(slow.ground)
+    oracle = Oracle(slow.database)
     oracle.wait_until_empty()
     assert oracle.effects()["patient"] == dict.fromkeys([*others, POISON], 1)
     assert len(slow.journal.all("began")) == len(others) + 1, "something was delivered again"

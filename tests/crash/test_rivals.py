@@ -82,7 +82,7 @@ def rival(site: Site, **environment: str) -> Victim:
 
 @contextmanager
 def proxied(site: Site) -> Iterator[tuple[Proxy, Victim]]:
-    proxy = Proxy(site.ground.address)
+    proxy = Proxy(site.database.address)
     try:
         yield proxy, rival(site, **elsewhere(site, proxy))
     finally:
@@ -91,7 +91,7 @@ def proxied(site: Site) -> Iterator[tuple[Proxy, Victim]]:
 
 def give_work(site: Site, number: int) -> None:
     """Messages, calls of one object, and ticks that should have been long ago: each round's are older than the last one's."""
-    assert site.ground.change(FIRE.format(number * TICKS * HOUR)) == 1
+    assert site.database.change(FIRE.format(number * TICKS * HOUR)) == 1
     assert site.start("compete", first=number * TURNS, turns=TURNS).wait() == 0, site.said()
 
 
@@ -105,7 +105,7 @@ def check(site: Site, oracle: Oracle, *, rounds: int, resumed: Sequence[Resumed]
         assert effects[what] == dict.fromkeys(numbers, 1), what
     assert sorted(effects["tick"].values()) == [1] * len(effects["tick"])
     assert len(effects["tick"]) >= rounds * TICKS
-    with site.ground.reading() as ask:
+    with site.database.reading() as ask:
         ((state,),) = ask("select state from penstock_objects where class = 'Ledger'")
     assert sorted(msgspec.json.decode(bytes(state))["numbers"]) == [*numbers]
     assert overlapping(without_the_last_word(site.journal.all("step"), resumed)) == []
@@ -144,7 +144,7 @@ def _thing(step: Entry) -> tuple[str, int]:
 
 def owner_of_the_object(site: Site) -> int:
     """Its epoch, which rises with every owner."""
-    with site.ground.reading() as ask:
+    with site.database.reading() as ask:
         ((epoch,),) = ask("select epoch from penstock_objects where class = 'Ledger'")
     return int(epoch)
 

@@ -15,7 +15,7 @@ from penstock.runtime.supervisor import EXIT_STORE
 from penstock.storage.schema import VERSION
 from tests.crash.harness import Site
 from tests.crash.journal import wait_until
-from tests.crash.marksman import quantile
+from tests.crash.killer import quantile
 from tests.crash.oracle import Oracle, read_ids
 from tests.extent import EVERYTHING, patient
 from tests.postgres import server
@@ -116,13 +116,13 @@ def test_a_supervisor_waits_for_a_server_that_is_away(site: Site, oracle: Oracle
 def test_a_worker_refuses_a_schema_newer_than_it_knows_and_one_that_runs_goes_on(site: Site, oracle: Oracle) -> None:
     before = site.worker()
     site.up(before)
-    assert site.ground.change(f"update penstock_facts set value = '{VERSION + 1}' where name = 'schema'") == 1
+    assert site.database.change(f"update penstock_facts set value = '{VERSION + 1}' where name = 'schema'") == 1
 
     late = site.worker()
 
     assert late.wait() == EXIT_STORE
     assert "Upgrade Penstock" in site.said()
-    assert site.ground.change(f"update penstock_facts set value = '{VERSION}' where name = 'schema'") == 1
+    assert site.database.change(f"update penstock_facts set value = '{VERSION}' where name = 'schema'") == 1
     site.send("first", *({"number": number} for number in range(5)))
     oracle.wait_until_empty()
     assert oracle.lost_or_doubled(set(range(5)), set(range(5)), STAGES) == []
@@ -146,4 +146,4 @@ def end_one_connection(site: Site, random: Random) -> int:
 
 def backends(site: Site, which: str) -> list[int]:
     with psycopg.connect(server().url(), autocommit=True) as connection:
-        return [pid for (pid,) in connection.execute(which.encode(), [site.ground.address.rpartition("/")[2]])]
+        return [pid for (pid,) in connection.execute(which.encode(), [site.database.address.rpartition("/")[2]])]

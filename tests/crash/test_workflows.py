@@ -13,13 +13,13 @@ import pytest
 
 from tests.crash.harness import KILLS, Site, Victim
 from tests.crash.journal import Entry, wait_until
-from tests.crash.ladder import PARALLEL, RUNGS, effect_of
 from tests.crash.leases import LEASE_VARIABLE
 from tests.crash.oracle import Oracle
 from tests.crash.test_pauses import pause_outside_of_a_transaction
+from tests.crash.workflow_app import PARALLEL, RUNGS, effect_of
 from tests.extent import EVERYTHING
 
-QUEUE = "workflow.ladder"
+QUEUE = "workflow.twenty_steps"
 BOUNDARIES = ("step.before", "step.after", "step.saved")
 KILLED_AT = [
     *(("step.before", 1), ("step.before", 9), ("step.after", 1), ("step.after", 7), ("step.after", 20)),
@@ -113,7 +113,7 @@ def test_a_worker_paused_past_its_lease_saves_no_step_of_a_run_that_goes_on_else
 
 def worker(site: Site, *, lease: float | None = None, **environment: str) -> Victim:
     named = environment if lease is None else {LEASE_VARIABLE: str(lease), **environment}
-    return site.start("worker", grace=20.0, reference="tests.crash.ladder:app", environment=named)
+    return site.start("worker", grace=20.0, reference="tests.crash.workflow_app:app", environment=named)
 
 
 def start(site: Site, first: int, *, count: int = 1, seconds: float) -> None:
@@ -128,7 +128,7 @@ def calls_of(site: Site, number: int) -> Counter[str]:
 
 def is_nearly_blamed(site: Site) -> bool:
     """Whether a run would be errored if it were the one that runs at the next kill: three times in one step is enough."""
-    with site.ground.reading() as ask:
+    with site.database.reading() as ask:
         return ask(BLAMED) != [(0,)]
 
 
@@ -146,14 +146,14 @@ def wait_for_another(site: Site, paused: Victim, *, after: float) -> Entry:
 
 def check(site: Site, oracle: Oracle, *, runs: int) -> None:
     """Each run has come to its result, each of its steps has its effect once, and nobody was blamed for a kill."""
-    with site.ground.reading() as ask:
+    with site.database.reading() as ask:
         ended = {id: (state, bytes(result)) for id, state, result in ask(RUNS)}
         ((steps,),) = ask(STEPS)
     right = b"%d" % sum(range(RUNGS))
     assert ended == {f"run-{number}": ("complete", right) for number in range(runs)}
     assert steps == runs * RUNGS
     wanted = [effect_of(number, rung) for number in range(runs) for rung in range(RUNGS)]
-    assert oracle.effects() == {"ladder": dict.fromkeys(wanted, 1)}
+    assert oracle.effects() == {"twenty_steps": dict.fromkeys(wanted, 1)}
     assert oracle.unbalanced() == []
     assert oracle.damage() == []
     assert oracle.dead() == []

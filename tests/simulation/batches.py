@@ -7,11 +7,11 @@ from typing import Any
 
 import penstock as ps
 from penstock.queues.batch import Batch
-from tests.simulation.crews import SimulatedApp
 from tests.simulation.endings import KEEPS_EFFECTS, worded
 from tests.simulation.model import Run, Work
 from tests.simulation.plan import Plan
 from tests.simulation.script import ANSWERS, WORDS, Script, say
+from tests.simulation.workers import SimulatedApp
 
 REFUSED = {"bad", "lost_update"}  # by the database: then words count for nothing, because nothing of the unit happened
 BLOCK_ENDINGS = {"fail", "throttled", "permanent", "bad", "lost_update"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from tests.simulation.law import Law
+from tests.simulation.invariants import Law
 from tests.simulation.model import ACKED, DEAD, LEASED, WAITING
 from tests.simulation.outside import Outside
 from tests.simulation.together import FENCED
@@ -46,7 +46,7 @@ def _conserved(connection: apsw.Connection, law: Law) -> str | None:
         "select queue, sum(sent), sum(acked), sum(dead), sum(purged), sum(expired), sum(bytes) from penstock_counters "
         "group by queue"
     ).fetchall()
-    fed = {queue for queue, shown in law.books.shown.items() if shown["sent"]}
+    fed = {queue for queue, shown in law.counts.shown.items() if shown["sent"]}
     if set(there) | set(dead) | fed != {queue for queue, *_ in counted}:
         return f"queues with counters: {counted}; with messages: {sorted(fed)}"
     for queue, sent, acked, died, purged, expired, size in counted:

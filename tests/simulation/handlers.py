@@ -10,9 +10,9 @@ from penstock.model.message import Delivery
 from penstock.queues.batch import Batch
 from penstock.runtime.unit import current_unit
 from tests.simulation.batches import BatchScript, ended
-from tests.simulation.crews import Job, SimulatedApp, Watched
 from tests.simulation.model import Crew, Run, Work
 from tests.simulation.script import Script
+from tests.simulation.workers import Job, SimulatedApp, Watched
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -100,7 +100,7 @@ class Handlers:
             self._world.note(f"{crew.name} begins {row.key}")
         common.runs += runs
         crew.running += runs
-        law.books.begun(crew, runs[0].row.queue.name)
+        law.counts.begun(crew, runs[0].row.queue.name)
         law.look_for_slots(crew)
         law.look_for_room()
         return runs

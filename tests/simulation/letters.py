@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.model import PURGED, Name, Row
 
 if TYPE_CHECKING:
-    from tests.simulation.law import Law
+    from tests.simulation.invariants import Law
 
 
 class Letters:
@@ -28,7 +28,7 @@ class Letters:
         elif new["resolution"] == "replayed":
             self._replayed.append(old)
         elif new["resolution"] is not None:
-            law.books.dealt_with(new["queue"], PURGED)
+            law.counts.dealt_with(new["queue"], PURGED)
             law.dealt_with += 1
 
     def sent_back(self, row: Row, new: dict[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Letters:
                 law.expect(right, f"{key} was sent back as something else")
                 anew = (new["attempts"], new["crashes"], new["replays"]) == (0, 0, letter["replay_count"] + 1)
                 law.expect(anew, f"{key} was sent back and did not begin anew")
-            law.books.dealt_with(letter["queue"], None)
+            law.counts.dealt_with(letter["queue"], None)
             law.dealt_with += 1
         for row, _ in self._sent_back.values():
             law.expect(False, f"{row.key} was sent back, and its letter stays unresolved")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from penstock.model.errors import NoSuchLetter, StoreUnavailable
 from penstock.queues.letters import DeadLetterFilter
 from penstock.queues.parcel import Pulled
-from tests.simulation.crews import Job, SimulatedApp
 from tests.simulation.model import Crew, Pull
 from tests.simulation.plan import ActPlan
+from tests.simulation.workers import Job, SimulatedApp
 
 if TYPE_CHECKING:
     from tests.simulation.world import Post, World
@@ -135,7 +135,7 @@ class Outside:
         """Once all is calm: nothing stays paused, and what nobody here handles is pulled."""
         world = self._world
         for number, queue in enumerate(world.plan.queues):
-            wanted = {"resume": world.law.books.rules[queue.name].paused, "pull": queue.pulled}
+            wanted = {"resume": world.law.counts.rules[queue.name].paused, "pull": queue.pulled}
             for kind, needed in wanted.items():
                 post = next((post for post in world.posts if post.crew.serving and not post.crew.process.dead), None)
                 tending = self._tended.get(f"{kind} {queue.name}")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import penstock as ps
 from penstock.model.errors import StoreUnavailable
 from penstock.model.ids import from_text
-from tests.simulation.crews import Job
 from tests.simulation.model import Crew, Order
 from tests.simulation.plan import SendPlan
 from tests.simulation.script import EFFECT, refused
+from tests.simulation.workers import Job
 
 if TYPE_CHECKING:
     from tests.simulation.world import Post, World

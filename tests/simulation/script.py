@@ -11,10 +11,10 @@ import penstock as ps
 from penstock.model.errors import StatementFailed
 from penstock.model.ids import from_text
 from penstock.runtime.unit import current_unit
-from tests.simulation.crews import HANDLERS, Job, SimulatedApp
 from tests.simulation.endings import KEEPS_EFFECTS, worded
 from tests.simulation.model import Run, Work
 from tests.simulation.plan import Plan
+from tests.simulation.workers import HANDLERS, Job, SimulatedApp
 
 EFFECT = "insert into effects (id, handler, token, kind) values (:id, :handler, :token, :kind)"
 STEPS = ("midway", "keyed", "once", "background")

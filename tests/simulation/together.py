@@ -9,7 +9,7 @@ from tests.simulation.endings import OWN
 from tests.simulation.model import LEASED, Crew, Effect, Name, Run, Work
 
 if TYPE_CHECKING:
-    from tests.simulation.law import Law
+    from tests.simulation.invariants import Law
 
 FENCED = {"midway", "keyed", "once"}  # saved on their own while the message is still held
 

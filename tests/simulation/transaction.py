@@ -11,7 +11,7 @@ from tests.simulation.together import Together
 from tests.simulation.watch import Change
 
 if TYPE_CHECKING:
-    from tests.simulation.law import Law
+    from tests.simulation.invariants import Law
 
 HAIR = 0.001  # seconds
 
@@ -38,9 +38,9 @@ class Transaction:
             case "penstock_dead":
                 self._letters.changed(old, new)
             case "penstock_counters":
-                self._law.books.counted(old, new)
+                self._law.counts.counted(old, new)
             case "penstock_queues" if new is not None:
-                self._law.books.ruled(old, new)
+                self._law.counts.ruled(old, new)
             case "penstock_messages" if old is None and new is not None:
                 self._sent(new)
             case "penstock_messages" if old is not None and new is None:
@@ -58,7 +58,7 @@ class Transaction:
             law.expect(names == law.handlers_of(whole.queue), f"{whole.key} was divided among {names}")
         self._letters.close()
         self._together.close()
-        law.books.close()
+        law.counts.close()
 
     # -- sent ---------------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class Transaction:
             self._together.sent.append(id)
         same = (new["attempts"], new["crashes"], new["token"], new["worker"]) == (row.attempts, row.crashes, 0, None)
         law.expect(same, f"{key} did not begin as it should")
-        law.books.entered(row, sent=int(part or new["replay_of"] is None), fed=new["replay_of"] is None and not part)
+        law.counts.entered(row, sent=int(part or new["replay_of"] is None), fed=new["replay_of"] is None and not part)
         law.note(f"{self._crew.name} sent {row.key} to {queue.name}")
 
     # -- claimed, released --------------------------------------------------------------------------------
@@ -109,14 +109,14 @@ class Transaction:
         law, crew = self._law, self._crew
         law.expect(row.state == WAITING, f"{row.key} was claimed while it was {row.state}")
         law.expect((new["attempts"], new["crashes"]) == (row.attempts, row.crashes), f"claiming {row.key} charged it")
-        law.books.claimed(row)
+        law.counts.claimed(row)
         over = row.expires is not None and row.expires < law.wall() - 10 and not law.plan.jumps
         law.expect(not over, f"{row.key} was claimed after it had expired")
         if new["worker"] == OUTSIDE:
             self._pulled(row, new)
         else:
             law.expect(new["worker"] == crew.number, f"{crew.name} claimed {row.key} for another worker")
-            law.books.learned(crew, row.queue.name)
+            law.counts.learned(crew, row.queue.name)
             self._was_woken_in_time(row)
             self._can_be_run(row)
             crew.held[row.queue.name] = crew.held.get(row.queue.name, 0) + 1
@@ -147,7 +147,7 @@ class Transaction:
 
     def _was_woken_in_time(self, row: Row) -> None:
         plan, law = self._law.plan, self._law
-        if plan.jumps or row.queue.wait or law.books.rules[row.queue.name].rate or row.queue.name in law.tuned:
+        if plan.jumps or row.queue.wait or law.counts.rules[row.queue.name].rate or row.queue.name in law.tuned:
             return
         if row.queue.handlers > 1 and plan.latency:
             return  # each message is claimed once to be divided: the store's answers, not slots, are what is short
@@ -300,7 +300,7 @@ class Transaction:
             else:
                 self._acked(row, run, holder)
             self._let_go(row, holder)
-        law.books.left(row, row.state)
+        law.counts.left(row, row.state)
         law.note(f"{self._crew.name} removed {row.key}, which is {row.state}")
 
     def _removed_while_waiting(self, row: Row) -> str:

@@ -10,16 +10,16 @@ from penstock.model.outcome import Done
 from penstock.runtime.events import MessageSettled
 from penstock.testing.process import Killed, Process
 from tests.simulation import stage
-from tests.simulation.crews import SimulatedApp
 from tests.simulation.final import final_law
 from tests.simulation.handlers import Handlers
-from tests.simulation.law import LEASE_SLACK, Law
+from tests.simulation.invariants import LEASE_SLACK, Law
 from tests.simulation.model import ACKED, Crew, Run
 from tests.simulation.outside import Outside
 from tests.simulation.plan import STALL_SECONDS, Plan
 from tests.simulation.producers import Producers
 from tests.simulation.script import Script
 from tests.simulation.watch import Change
+from tests.simulation.workers import SimulatedApp
 
 Post = stage.Post[Crew, SimulatedApp]
 

@@ -47,11 +47,6 @@ class QuotaSpent(PenstockError):
     """The data points were asked as often as they may be on one day."""
 
 
-class Batch(NamedTuple):
-    points: list[Noted]
-    tallies: dict[str, Tally]
-
-
 class Written(NamedTuple):
     """What became of a batch. `used` is what all processes have used of the day's quota."""
 
@@ -62,13 +57,12 @@ class Written(NamedTuple):
     has_more: bool  # to prune
 
 
-class PointBook(BufferedLog[Batch]):
+class PointBook(BufferedLog[list[Noted]]):
     """Takes points at any time and from any thread. They are saved while an engine is open."""
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
+        super().__init__(clock, list)
         self._engine: Engine | None = None
-        self._pending: list[Noted] = []
         self._room = PENDING_MAX  # how many more are taken before the room is counted again
         self._tallies: dict[str, Tally] = {}  # not saved yet
         self._used = Used("", 0, 0)
@@ -157,23 +151,19 @@ class PointBook(BufferedLog[Batch]):
     def _has_records(self) -> bool:
         return bool(self._pending or self._tallies)
 
-    def _take(self) -> Batch:
-        batch = Batch(self._pending, self._tallies)
-        self._pending, self._tallies = [], {}
-        return batch
-
-    def _submit(self, batch: Batch, answer: lanes.Answer) -> None:
+    def _submit(self, batch: list[Noted], answer: lanes.Answer) -> None:
         engine = self._engine
         if engine is None:
             answer(None, None)
             return
+        tallies, self._tallies = self._tallies, {}
         now, prunes = self._clock.now(), self._time() >= self._prune_at
         most = engine.limits.metric_writes_per_day_max
 
         def work(file: HistoryFile) -> Written:
-            checked = ready(batch.points, self._sorts)
+            checked = ready(batch, self._sorts)
             used, counted = file.transact(
-                lambda run: save(run, checked, batch.tallies, self._rolling, now=now, writes_max=most)
+                lambda run: save(run, checked, tallies, self._rolling, now=now, writes_max=most)
             )
             has_more = False
             if prunes:
@@ -181,27 +171,27 @@ class PointBook(BufferedLog[Batch]):
                     has_more = prune(file, now=now, limit=PRUNED_AT_ONCE)
             return Written(checked.reason, used, counted, prunes, has_more)
 
-        engine.history.submit(work, answer)
+        def answered(result: Written | None, error: BaseException | None) -> None:
+            for dataset, tally in tallies.items() if error is not None else ():
+                self._tally(dataset).add(tally)
+            answer(result, error)
 
-    def _saved(self, batch: Batch, result: Written | None, error: BaseException | None) -> None:
+        engine.history.submit(work, answered)
+
+    def _saved(self, batch: list[Noted], result: Written | None, error: BaseException | None) -> None:
         if error is not None:
-            self._failed(batch, error)
+            self._warn(PointsFailed(reason_of(error)))
+            lost = put_back(self._pending, batch, error, PENDING_MAX)
+            for point in lost:
+                self._tally(point.dataset).dropped += 1
+            if lost:
+                self._warn(PointsDropped(len(lost)))
         elif result is not None:
             self._used = result.used
             if result.pruned:
                 self._prune_at = self._time() + (0.0 if result.has_more else PRUNE_SECONDS)
             self._count(result.counted, result.reason)
         self._make_room()
-
-    def _failed(self, batch: Batch, error: BaseException) -> None:
-        self._warn(PointsFailed(reason_of(error)))
-        for dataset, tally in batch.tallies.items():
-            self._tally(dataset).add(tally)
-        lost = put_back(self._pending, batch.points, error, PENDING_MAX)
-        for point in lost:
-            self._tally(point.dataset).dropped += 1
-        if lost:
-            self._warn(PointsDropped(len(lost)))
 
     def _count(self, counted: dict[str, Tally], reason: str | None) -> None:
         for dataset, tally in counted.items():

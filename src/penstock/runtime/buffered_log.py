@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any, ClassVar, Generic, TypeVar
 
 from penstock.contracts.clock import Clock
@@ -13,7 +13,7 @@ from penstock.model.errors import StoreError
 from penstock.runtime import lanes
 from penstock.runtime.events import EngineEvent
 
-B = TypeVar("B")  # a batch
+B = TypeVar("B", bound=Sized)  # a batch
 
 FAILED_SECONDS = 30.0  # until records that could not be saved are saved again
 WARNED_SECONDS = 3_600.0  # an ongoing warning is repeated at most this often
@@ -22,13 +22,15 @@ WARNED_SECONDS = 3_600.0  # an ongoing warning is repeated at most this often
 class BufferedLog(ABC, Generic[B]):
     """Sets a timer with the first record after a rest, so that an idle process has none. Lives on the event loop.
 
-    A subclass adds records to its own buffer, calls `_wake` where `_resting` is true, and says how a batch is saved.
+    A subclass adds records to `_pending`, calls `_wake` where `_resting` is true, and says how a batch is saved.
     """
 
     flush_seconds: ClassVar[float] = 1.0  # what a crash may lose
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, empty: Callable[[], B]) -> None:
         self._clock = clock
+        self._empty = empty
+        self._pending = empty()
         self._is_open = False
         self._resting = True  # no timer is set and nothing is being saved
         self._timer: asyncio.TimerHandle | None = None
@@ -38,19 +40,14 @@ class BufferedLog(ABC, Generic[B]):
         self._emit: Callable[[EngineEvent], None] = lambda event: None
 
     @abstractmethod
-    def _has_records(self) -> bool: ...
-
-    @abstractmethod
-    def _take(self) -> B:
-        """Empty the buffer and return what was in it."""
-
-    @abstractmethod
     def _submit(self, batch: B, answer: lanes.Answer) -> None:
         """Save a batch in a lane, which calls `answer` on the event loop."""
 
-    @abstractmethod
     def _saved(self, batch: B, result: Any, error: BaseException | None) -> None:
-        """Note what became of a batch; keep for the next time what can still be saved."""
+        """Note what became of a batch, and put back what can be saved later. By default a failed batch is lost."""
+
+    def _has_records(self) -> bool:
+        return bool(self._pending)
 
     def _begin(self, emit: Callable[[EngineEvent], None]) -> None:
         self._emit = emit
@@ -86,7 +83,7 @@ class BufferedLog(ABC, Generic[B]):
 
     def _due(self) -> None:
         self._cancel_timer()
-        self._save(lambda: None)
+        self._save()
 
     async def flush(self) -> None:
         """Save what is in the buffer, and return when it is saved or has failed."""
@@ -98,9 +95,9 @@ class BufferedLog(ABC, Generic[B]):
         else:
             self._resting = True
 
-    def _save(self, then: Callable[[], None]) -> None:
+    def _save(self, then: Callable[[], object] = bool) -> None:
         self._compare_clocks()
-        batch = self._take()
+        batch, self._pending = self._pending, self._empty()
 
         def answered(result: Any, error: BaseException | None) -> None:
             self._saved(batch, result, error)

@@ -25,9 +25,7 @@ PRUNED_LEAST = 5_000  # entries of one portion; more where more come in, so that
 BYTES_MAX = 4_000_000_000  # some thirty million entries; beyond that the oldest go before their time
 ERROR_TEXT_MAX = 300  # characters; a dead letter's own row holds more
 
-_FACTS = itemgetter(
-    *map(Delivery._fields.index, "correlation_id id causation_id queue type source attempts".split()),
-)
+_FACTS = itemgetter(*map(Delivery._fields.index, "correlation_id id causation_id queue type source attempts".split()))
 
 
 class HistoryFailed(EngineEvent, name="history.failed", level="warning"):
@@ -62,13 +60,12 @@ class History(BufferedLog[list[Entry]]):
         *,
         keep_seconds: float,
     ) -> None:
-        super().__init__(clock)
+        super().__init__(clock, list)
         self._open_file = open_file
         self._make_lane = lane
         self._service = service
         self._share = share if keep_seconds else 0.0
         self._keep_micros = int(keep_seconds * 1_000_000)
-        self._pending: list[Entry] = []
         self._dropped = 0
         self._lane: lanes.Lane | None = None
         self._file: HistoryFile | None = None
@@ -96,14 +93,12 @@ class History(BufferedLog[list[Entry]]):
             return
         if not ended:
             started = ended = self._time()
-        wall = self._wall
-        ended_at = wall + int(ended * 1_000_000)
-        started_at = wall + int(started * 1_000_000)
-        correlation, id, cause, queue, name, source, attempts = _FACTS(delivery)
+        start, end = self._wall + int(started * 1_000_000), self._wall + int(ended * 1_000_000)
+        chain, id, cause, queue, name, source, attempts = _FACTS(delivery)
         status, error = ("acked", None) if settlement is DONE else _told(settlement)
         values = (
-            ended_at,
-            correlation,
+            end,
+            chain,
             id,
             cause,
             "message",
@@ -113,7 +108,7 @@ class History(BufferedLog[list[Entry]]):
             source,
             attempts + 1,
             status,
-            started_at,
+            start,
             error,
         )
         pending = self._pending
@@ -128,16 +123,9 @@ class History(BufferedLog[list[Entry]]):
 
     # -- saving -----------------------------------------------------------------------------------------
 
-    def _has_records(self) -> bool:
-        return bool(self._pending)
-
-    def _take(self) -> list[Entry]:
-        batch, self._pending = self._pending, []
-        if self._share < 1:  # chosen by chain, so that what is recorded of one is complete
-            batch = [each for each in batch if crc32(each.correlation_id) / 2**32 < self._share]
-        return batch
-
     def _submit(self, batch: list[Entry], answer: lanes.Answer) -> None:
+        if self._share < 1:  # chosen by chain, so that what is recorded of one is complete
+            batch[:] = (each for each in batch if crc32(each.correlation_id) / 2**32 < self._share)
         self.submit(lambda file: file.append(batch), answer)
 
     def _saved(self, batch: list[Entry], result: str | None, error: BaseException | None) -> None:

@@ -24,9 +24,8 @@ class MeterBook(BufferedLog[Costs]):
     flush_seconds: ClassVar[float] = 10.0  # a crash loses the costs of these seconds and nothing else
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(engine.clock)
+        super().__init__(engine.clock, dict)
         self._engine = engine
-        self._costs: Costs = {}
         self._read: dict[str, int] = {}  # by task, since this process began
         self._begin(engine.events.emit)
 
@@ -37,21 +36,14 @@ class MeterBook(BufferedLog[Costs]):
     def add(self, task: str, measure: Measure) -> None:
         if measure.rows_read:
             self._read[task] = self._read.get(task, 0) + measure.rows_read
-        known = self._costs.get((task, measure.sql))
-        self._costs[(task, measure.sql)] = measure if known is None else known.plus(measure)
+        known = self._pending.get((task, measure.sql))
+        self._pending[(task, measure.sql)] = measure if known is None else known.plus(measure)
         if measure.rows_read > SLOW_ROWS:
             self._warn(ScanWasSlow(task, measure.sql, measure.rows_read), about=measure.sql)
         if self._resting:
             self._wake()
-        if len(self._costs) >= ENTRIES_MAX:
+        if len(self._pending) >= ENTRIES_MAX:
             self._due()
-
-    def _has_records(self) -> bool:
-        return bool(self._costs)
-
-    def _take(self) -> Costs:
-        batch, self._costs = self._costs, {}
-        return batch
 
     def _submit(self, batch: Costs, answer: lanes.Answer) -> None:
         if self._engine.committer.broken is not None:
@@ -60,6 +52,3 @@ class MeterBook(BufferedLog[Costs]):
         now = self._clock.now()
         costs = [(task, measure) for (task, _), measure in batch.items()]
         self._engine.submit(partial(self._engine.writer.upkeep.add_usage, month_of(now), costs, now=now), answer)
-
-    def _saved(self, batch: Costs, result: None, error: BaseException | None) -> None:
-        pass  # costs that cannot be saved are lost

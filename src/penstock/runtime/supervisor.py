@@ -142,10 +142,8 @@ class Supervisor:
 
     async def _rest(self, seconds: float) -> None:
         """Waits before the next start, unless there is to be none."""
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._told.wait(), seconds)
-        except TimeoutError:
-            pass
 
     async def _start(self) -> Child:
         hello_out, hello_in = os.pipe()
@@ -234,10 +232,8 @@ class Supervisor:
 
     def _signal(self, child: Child, number: int) -> None:
         if child.process.returncode is None:
-            try:
+            with suppress(ProcessLookupError):
                 child.process.send_signal(number)
-            except ProcessLookupError:
-                pass
 
 
 @contextmanager

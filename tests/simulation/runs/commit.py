@@ -13,7 +13,7 @@ from tests.simulation.stage import Worker
 from tests.simulation.watch import Change
 
 if TYPE_CHECKING:
-    from tests.simulation.runs.law import RunsLaw
+    from tests.simulation.runs.invariants import RunsLaw
 
 FINAL = {"done", "failed", "timed_out"}
 OPEN = {ACTIVE, PAUSED}

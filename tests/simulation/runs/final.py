@@ -9,8 +9,8 @@ from typing import Any
 import apsw
 import msgspec
 
+from tests.simulation.runs.invariants import RunsLaw
 from tests.simulation.runs.judge import Judge
-from tests.simulation.runs.law import RunsLaw
 from tests.simulation.runs.model import COMPLETE, ENDED, TERMINATED, Record
 from tests.simulation.runs.outside import Outside
 

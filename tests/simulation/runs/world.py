@@ -9,7 +9,7 @@ from penstock.workflows.inputs import hints_of
 from tests.simulation import stage
 from tests.simulation.runs.crew import RunsApp
 from tests.simulation.runs.final import final_law
-from tests.simulation.runs.law import RunsLaw
+from tests.simulation.runs.invariants import RunsLaw
 from tests.simulation.runs.outside import Outside
 from tests.simulation.runs.plan import RunsPlan
 from tests.simulation.runs.script import Script

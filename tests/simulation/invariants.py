@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from penstock.model.retry import Retry
 from penstock.testing.process import Process
-from tests.simulation.books import Books
-from tests.simulation.crews import HANDLERS
 from tests.simulation.model import LEASED, WAITING, Crew, Name, Order, Pull, Row, Run
 from tests.simulation.plan import Plan, QueuePlan
+from tests.simulation.queue_counts import QueueCounts
 from tests.simulation.transaction import Transaction
 from tests.simulation.watch import Change
+from tests.simulation.workers import HANDLERS
 
 LEASE_SLACK = 30.0
 UNSTARTED_SECONDS = 20.0  # what has not begun within them goes back; a suspect is leased anew after half of them
@@ -52,7 +52,7 @@ class Law:
         self.effects: Counter[str] = Counter()
         self.kept: Counter[tuple[bytes, str, str]] = Counter()  # effects that were saved with a settlement
         self.blocked_at: dict[str, float] = {}
-        self.books = Books(self)
+        self.counts = QueueCounts(self)
 
     @property
     def open_rows(self) -> list[Row]:
@@ -112,7 +112,7 @@ class Law:
     def _has_room(self, crew: Crew, queue: str) -> bool:
         if queue not in crew.queues or not crew.serving or crew.died_at is not None or crew.process.paused:
             return False
-        if self.books.rules[queue].paused or crew.suspects_held or any(run.suspect for run in crew.running):
+        if self.counts.rules[queue].paused or crew.suspects_held or any(run.suspect for run in crew.running):
             return False
         planned, held = self._queues[queue], crew.held.get(queue, 0)
         if planned.batch == 1:

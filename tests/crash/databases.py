@@ -22,7 +22,7 @@ from tests.postgres import server
 Ask = Callable[..., list[tuple[Any, ...]]]
 
 
-class Ground(ABC):
+class CrashDatabase(ABC):
     """One database. `address` is what an app is told, and `store` says where it is kept."""
 
     store: str
@@ -66,7 +66,7 @@ class Ground(ABC):
         return None
 
 
-class SqliteGround(Ground):
+class SqliteCrashDatabase(CrashDatabase):
     store = "sqlite"
 
     def __init__(self, folder: Path) -> None:
@@ -142,7 +142,7 @@ select indexrelid::regclass::text from pg_index where not indisvalid
 """
 
 
-class PostgresGround(Ground):
+class PostgresCrashDatabase(CrashDatabase):
     store = "postgres"
 
     def __init__(self, runtime: Path) -> None:
@@ -218,5 +218,5 @@ def template() -> str:
     return url.rpartition("/")[2]
 
 
-def ground_of(store: str, folder: Path, runtime: Path) -> Ground:
-    return SqliteGround(folder) if store == "sqlite" else PostgresGround(runtime)
+def crash_database(store: str, folder: Path, runtime: Path) -> CrashDatabase:
+    return SqliteCrashDatabase(folder) if store == "sqlite" else PostgresCrashDatabase(runtime)

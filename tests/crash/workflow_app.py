@@ -22,15 +22,15 @@ if LEASE_VARIABLE in os.environ:
     wall = 1.6  # as ever, a slice is cancelled before its lease ends, and begins no step in the second half of its time
     consumer.UNSTARTED_SECONDS = 1.5
 journal = Journal(os.environ.get(JOURNAL_VARIABLE, os.devnull))
-app = ps.App("ladder", config=Config(overrides={"retry_first_seconds": 0.2, "retry_longest_seconds": 0.2}))
+app = ps.App("twenty_steps", config=Config(overrides={"retry_first_seconds": 0.2, "retry_longest_seconds": 0.2}))
 
 
 async def climb(number: int, rung: int, seconds: float, reached: int) -> int:
     step = ps.step()
-    journal.note("call", queue="ladder", number=effect_of(number, rung), id=step.key, attempt=step.attempt)
+    journal.note("call", queue="twenty_steps", number=effect_of(number, rung), id=step.key, attempt=step.attempt)
     await asyncio.sleep(seconds)
     app.db.write(
-        "insert into effects (queue, number, pid) values ('ladder', :number, :pid)",
+        "insert into effects (queue, number, pid) values ('twenty_steps', :number, :pid)",
         number=effect_of(number, rung),
         pid=os.getpid(),
     )
@@ -38,7 +38,7 @@ async def climb(number: int, rung: int, seconds: float, reached: int) -> int:
 
 
 @app.workflow(parallel=PARALLEL, timeout=wall)
-async def ladder(run: ps.Run, number: int, seconds: float) -> int:
+async def twenty_steps(run: ps.Run, number: int, seconds: float) -> int:
     reached = 0
     for rung in range(RUNGS):
         reached = await run.step(f"rung-{rung}", climb, number, rung, seconds, reached)

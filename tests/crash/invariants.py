@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from tests.crash.databases import CrashDatabase
 from tests.crash.everything import COUNTERS, ITEM_EVERY, PARTS, RUN_EVERY, SECOND, result_of
-from tests.crash.grounds import Ground
 
 DOUBLED = "select queue, number, count(*) from effects group by queue, number having count(*) > 1"
 EFFECTS = "select queue, number, value from effects"
@@ -27,30 +27,30 @@ ITEMS_LEFT = "select (select count(*) from items where done = 0), (select count(
 Seen = Mapping[str, Mapping[int, list[int]]]  # what, number, and the value of each time it happened
 
 
-class Reckoning:
+class Invariants:
     """Looks at the database past the engine, as the oracle does."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, database: CrashDatabase) -> None:
+        self._database = database
 
     def doubled(self) -> list[str]:
         """What has happened more than once: wrong at any moment."""
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             return [f"{what} {number} happened {times} times" for what, number, times in ask(DOUBLED)]
 
     def is_at_rest(self, *queues: str) -> bool:
         """Whether nothing is left of these queues, no alarm is set, and no item waits: all in one look."""
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             busy = {name for (name,) in ask(BUSY)} & set(queues)
             return not busy and not ask(ALARMS) and ask(ITEMS_LEFT) == [(0, 0)]
 
     def items_waiting(self) -> int:
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             return int(ask(ITEMS_LEFT)[0][0])
 
     def problems(self, numbers: int) -> list[str]:
         """Of all five kinds, once nothing is under way, after so many numbers. Ticks may go on meanwhile."""
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             seen = _seen(ask(EFFECTS))
             objects = {name: msgspec.json.decode(bytes(state)) | {"lost": lost} for name, state, lost in ask(OBJECTS)}
             alarms = [name for (name,) in ask(ALARMS)]
@@ -67,7 +67,7 @@ class Reckoning:
         ]
 
     def ticks(self) -> int:
-        with self._ground.reading() as ask:
+        with self._database.reading() as ask:
             return len(ask(TICKS))
 
 

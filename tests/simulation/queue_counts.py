@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.model import ACKED, DEAD, EXPIRED, PURGED, Crew, Row
 
 if TYPE_CHECKING:
-    from tests.simulation.law import Law
+    from tests.simulation.invariants import Law
 
 COUNTED = ("sent", "acked", "dead", "purged", "expired", "bytes")
 COUNTER_OF = {ACKED: "acked", DEAD: "dead", PURGED: "purged", EXPIRED: "expired"}
@@ -27,7 +27,7 @@ class Rules:
     started: deque[int] = field(default_factory=deque)  # when messages were claimed under this rate, in the last second
 
 
-class Books:
+class QueueCounts:
     def __init__(self, law: Law) -> None:
         self._law = law
         self.rules = {queue.name: Rules() for queue in law.plan.queues}

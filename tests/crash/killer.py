@@ -45,7 +45,7 @@ def hit_a_handler(kill: Kill) -> bool:
 
 
 @dataclass
-class Marksman:
+class Killer:
     site: Site
     oracle: Oracle
     random: Random
@@ -106,7 +106,7 @@ class Marksman:
         at_the_place: dict[str, Callable[[], bool]] = {
             "handler": lambda: victim.running is not None and victim.running.busy(),
             "processor": lambda: victim.running is not None and victim.running.on_processor(),
-            "commit": lambda: victim.running is not None and self.site.ground.writing(victim.pid),
+            "commit": lambda: victim.running is not None and self.site.database.writing(victim.pid),
             "anywhere": lambda: False,
         }
         if isinstance(aim, str):
