@@ -14,7 +14,7 @@ import apsw
 
 from bench.load import QUEUE, listing
 from bench.report import percentile
-from penstock.contracts.ledger import SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, SealedUnit
 from penstock.contracts.store import Writer
 from penstock.model.envelope import encode
 from penstock.model.message import PRIORITY_NORMAL, Delivery, NewMessage, checksum
@@ -80,7 +80,7 @@ def load(backlog: Backlog) -> None:
     rows = waiting(backlog.rows)
     while portion := list(islice(rows, ROWS_A_TRANSACTION)):
         with connection:
-            connection.executemany(SQL["sending.send"], portion)
+            connection.executemany(SQL["sends.send"], portion)
     connection.close()
 
 
@@ -112,7 +112,7 @@ def waiting(count: int) -> Iterator[NewMessage]:
 
 
 def _claim(writer: Writer) -> list[Delivery]:
-    return writer.ledger.commit([], [Want(QUEUE, CLAIMED, LEASE_MICROS)], now=_now(), sweep=False).claimed
+    return writer.ledger.commit([], [ClaimRequest(QUEUE, CLAIMED, LEASE_MICROS)], now=_now(), sweep=False).claimed
 
 
 def _hand_back(writer: Writer, claimed: list[Delivery]) -> None:

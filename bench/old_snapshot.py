@@ -18,7 +18,7 @@ from bench.backlog import waiting
 from bench.load import QUEUE
 from bench.place import Place
 from bench.report import percentile
-from penstock.contracts.ledger import SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, SealedUnit
 from penstock.contracts.store import Writer
 from penstock.model.outcome import DONE
 from penstock.storage.postgres.store import PostgresStore
@@ -113,7 +113,9 @@ def _flow(writer: Writer, watch: Stopwatch, seconds: float) -> Flow:
         sent.sends = [row._replace(due=now) for row in rows[start : start + share]]
         writer.ledger.commit([sent], [], now=now, sweep=False)
         began = time.perf_counter()
-        claimed = writer.ledger.commit([], [Want(QUEUE, CLAIMED_MAX, LEASE_MICROS)], now=_now(), sweep=False).claimed
+        claimed = writer.ledger.commit(
+            [], [ClaimRequest(QUEUE, CLAIMED_MAX, LEASE_MICROS)], now=_now(), sweep=False
+        ).claimed
         flow.commits.append(time.perf_counter() - began)
         flow.claims.append(watch.seconds)
         units = [SealedUnit(delivery, "bench") for delivery in claimed]

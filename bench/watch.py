@@ -10,7 +10,7 @@ from typing import Any
 import penstock as ps
 from bench.place import Place
 from penstock.config import Config
-from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, Committed, Ledger, OnceKey, SealedUnit
 from penstock.contracts.runs import EndRun
 from penstock.contracts.store import Store, Writer
 from penstock.runtime.events import MessageFailed
@@ -35,7 +35,7 @@ class Watch:
         self._then = then
 
     def commit(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+        self, units: Sequence[SealedUnit], wants: Sequence[ClaimRequest], *, now: int, sweep: bool, fire: bool = False
     ) -> Committed:
         committed = self._ledger.commit(units, wants, now=now, sweep=sweep, fire=fire)
         if self._left > 0:

@@ -43,9 +43,9 @@ from penstock.outbound.chat import Answer
 from penstock.outbound.models import Model
 from penstock.outbound.paid import Gateway
 from penstock.queues.batch import Batch
+from penstock.queues.external import Outgoing
 from penstock.queues.letters import DeadLetter, DeadLetterFilter
 from penstock.queues.message import Message
-from penstock.queues.parcel import Outgoing
 from penstock.queues.queue import Queue
 from penstock.routes import Redirect, Reply, Request, ServiceKey
 from penstock.runtime.lanes import in_thread

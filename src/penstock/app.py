@@ -37,10 +37,10 @@ from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClas
 from penstock.outbound.paid import Gateway
 from penstock.outbound.standins import StandIn
 from penstock.outside import Outside
-from penstock.queues.addressees import check_addressees
-from penstock.queues.dying import dead_letter_queue
+from penstock.queues.dead_letter_queue import dead_letter_queue
 from penstock.queues.letters import DeadLetters
 from penstock.queues.queue import Queue
+from penstock.queues.recipients import check_addressees
 from penstock.readiness.trial import Trial
 from penstock.routes import Routed, Routes
 from penstock.runtime.engine import Engine

@@ -12,8 +12,8 @@ from penstock.data.migrations import apply
 from penstock.model.usage import Measure
 from penstock.objects.host import Host
 from penstock.objects.namespace import ObjectClass, introduce
+from penstock.queues.admin import QueueAdmin
 from penstock.queues.consumer import Consumer
-from penstock.queues.desk import Desk
 from penstock.runtime.clock import ClockOf
 from penstock.runtime.crashpoints import faults_from_environment
 from penstock.runtime.engine import Engine
@@ -37,7 +37,7 @@ class Lifecycle:
         self.engine: Engine | None = None
         self._opening: asyncio.Lock | None = None
         self._host: Host | None = None
-        self._desk: Desk | None = None
+        self._desk: QueueAdmin | None = None
 
     async def open(self, surroundings: Surroundings | None, *, migrate: bool) -> Engine:
         app = self._app
@@ -83,10 +83,10 @@ class Lifecycle:
             self._host = Host(engine)
         return self._host
 
-    async def desk(self) -> Desk:
+    async def desk(self) -> QueueAdmin:
         engine = await self._app._opened()
         if self._desk is None or self._desk.engine is not engine:
-            self._desk = Desk(self._app, engine, self._app.queues)
+            self._desk = QueueAdmin(self._app, engine, self._app.queues)
         return self._desk
 
     async def run(self, objects: dict[str, ObjectClass], blobs: list[BlobFolder], grace: float, idle: bool) -> None:

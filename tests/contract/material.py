@@ -9,11 +9,11 @@ from typing import Any
 from penstock.contracts.ledger import (
     Atomic,
     Bindable,
+    ClaimRequest,
     Committed,
     OnceKey,
     SealedUnit,
     Transaction,
-    Want,
     Write,
     WriteMany,
 )
@@ -89,8 +89,8 @@ def done(delivery: Delivery, *sends: NewMessage) -> Sheet:
     return sheet(*sends, delivery=delivery, settlement=DONE)
 
 
-def want(queue: str = ORDERS, limit: int = 10, lease_seconds: float = LEASE_SECONDS) -> Want:
-    return Want(queue, limit, int(lease_seconds * SECOND))
+def want(queue: str = ORDERS, limit: int = 10, lease_seconds: float = LEASE_SECONDS) -> ClaimRequest:
+    return ClaimRequest(queue, limit, int(lease_seconds * SECOND))
 
 
 def rules(name: str = ORDERS, *, retries: int = 3, crashes_max: int = 3) -> QueueSettings:
@@ -119,7 +119,7 @@ class Desk:
         self.me = self.workers.me
         self._closed = False
 
-    def commit(self, *units: SealedUnit, wants: Sequence[Want] = (), sweep: bool = False) -> Committed:
+    def commit(self, *units: SealedUnit, wants: Sequence[ClaimRequest] = (), sweep: bool = False) -> Committed:
         committed = self.ledger.commit(units, wants, now=self.now, sweep=sweep)
         for unit in units:
             unit.committed = True

@@ -15,8 +15,8 @@ from penstock.model.errors import BadMigration, StatementFailed
 from penstock.model.ids import derived
 from penstock.model.migration import read
 from penstock.model.outcome import Dead, Failure
-from penstock.storage import keeping
-from penstock.storage.auditing import VALUE_LENGTH_MAX
+from penstock.storage import upkeep
+from penstock.storage.audit import VALUE_LENGTH_MAX
 from tests.contract.material import NEW_ITEM, ORDERS, T0, Desk, Sheet, message, read_rows, sheet
 
 ROWS = "select verb, kind, name, actor, origin, at, before, after, count from penstock_audit order by at, name"
@@ -165,12 +165,12 @@ def test_old_rows_and_those_beyond_the_bound_are_pruned(
     desk: Desk, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(6):
-        desk.commit(noted(audit("queues send", "queue", str(number), at=T0 + number * keeping.DAY_MICROS, n=1)))
-    now = T0 + keeping.AUDIT_KEPT_DAYS * keeping.DAY_MICROS
+        desk.commit(noted(audit("queues send", "queue", str(number), at=T0 + number * upkeep.DAY_MICROS, n=1)))
+    now = T0 + upkeep.AUDIT_KEPT_DAYS * upkeep.DAY_MICROS
 
     desk.upkeep.prune(now=now + 1, limit=100)
     assert [each[2] for each in rows(store)] == ["1", "2", "3", "4", "5"]
 
-    monkeypatch.setattr(keeping, "AUDIT_ROWS_MAX", 2)
+    monkeypatch.setattr(upkeep, "AUDIT_ROWS_MAX", 2)
     desk.upkeep.prune(now=now, limit=100)
     assert [each[2] for each in rows(store)] == ["4", "5"]

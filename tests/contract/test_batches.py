@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.contracts.ledger import Also, RefusedUnits, StaleUnits, Want
+from penstock.contracts.ledger import Also, ClaimRequest, RefusedUnits, StaleUnits
 from penstock.contracts.operations import Lease, Tuning
 from penstock.contracts.store import Store
 from penstock.model.errors import QueueFull, TooLarge
@@ -42,12 +42,12 @@ def held(desk: Desk, count: int) -> list[Delivery]:
     return desk.claim(count)
 
 
-def whole(limit: int = 100, *, batch: int = 10, wait_seconds: float = 5) -> Want:
-    return Want(ORDERS, limit, 60 * SECOND, batch, int(wait_seconds * SECOND))
+def whole(limit: int = 100, *, batch: int = 10, wait_seconds: float = 5) -> ClaimRequest:
+    return ClaimRequest(ORDERS, limit, 60 * SECOND, batch, int(wait_seconds * SECOND))
 
 
-def pulled(limit: int = 10, *, lease_seconds: float = 30, **more: Any) -> Want:
-    return Want(ORDERS, limit, int(lease_seconds * SECOND), pull=True, **more)
+def pulled(limit: int = 10, *, lease_seconds: float = 30, **more: Any) -> ClaimRequest:
+    return ClaimRequest(ORDERS, limit, int(lease_seconds * SECOND), pull=True, **more)
 
 
 # -- one unit, many settlements -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.contracts.ledger import Also, Edit, Exhumation, RepeatedUnits, Replay, Resolve, StaleUnits
+from penstock.contracts.ledger import Also, Edit, LetterAction, RepeatedUnits, Replay, Resolve, StaleUnits
 from penstock.contracts.store import Store
 from penstock.model.errors import StatementFailed
 from penstock.model.message import KEYED, REPAIRED, checksum
@@ -17,7 +17,7 @@ from tests.contract.material import ITEMS, NEW_ITEM, ORDERS, SECOND, T0, Desk, S
 DIED = Dead("exhausted", Failure("Boom", "it broke"))
 
 
-def letters(*wanted: Exhumation, unit: Sheet | None = None) -> Sheet:
+def letters(*wanted: LetterAction, unit: Sheet | None = None) -> Sheet:
     unit = unit or sheet()
     unit.also = Also()
     unit.also.letters = list(wanted)
@@ -106,7 +106,7 @@ def test_one_letter_twice_in_a_unit_or_in_two_units_of_a_group_is_sent_once(desk
 @pytest.mark.parametrize("first", [Replay(1, T0), Resolve(1, "discarded", "spam"), Resolve(1, "fixed", "by hand")])
 @pytest.mark.parametrize("second", [Replay(1, T0), Resolve(1, "discarded", "spam"), Edit(1, b"other")])
 def test_of_two_desks_that_deal_with_one_letter_the_first_wins(
-    desk: Desk, neighbour: Desk, inspect: Inspect, first: Exhumation, second: Exhumation
+    desk: Desk, neighbour: Desk, inspect: Inspect, first: LetterAction, second: LetterAction
 ) -> None:
     bury(desk)
     won, lost = letters(first), letters(second)

@@ -69,7 +69,7 @@ def test_nothing_is_sorted_and_nothing_is_scanned(connection: apsw.Connection, n
     steps = plan(connection, STATEMENTS[name])
 
     # The workers of lapsed rows are told apart: both are few, and a sweep looks for them only when a lease has ended.
-    assert not [step for step in steps if "TEMP B-TREE" in step and name != "claiming.lapsed"]
+    assert not [step for step in steps if "TEMP B-TREE" in step and name != "claims.lapsed"]
     assert not [step for step in steps if step.startswith("SCAN") and not SMALL.match(step)]
     assert not [step for step in steps if "AUTOMATIC" in step]
 

@@ -19,7 +19,7 @@ import psycopg
 
 import penstock as ps
 from penstock.config import Config
-from penstock.contracts.running import RunningHandler
+from penstock.contracts.running_handlers import RunningHandler
 from penstock.control import behind
 from penstock.model.schedule import Schedule
 from penstock.queues import consumer

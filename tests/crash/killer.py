@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
-from penstock.contracts.running import RunningHandler
+from penstock.contracts.running_handlers import RunningHandler
 from tests.crash.harness import Site, Victim
 from tests.crash.journal import Entry
 from tests.crash.lookout import Place, RunningList

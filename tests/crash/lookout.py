@@ -6,8 +6,8 @@ import mmap
 from enum import StrEnum
 from pathlib import Path
 
-from penstock.contracts import running
-from penstock.contracts.running import RunningHandler
+from penstock.contracts import running_handlers
+from penstock.contracts.running_handlers import RunningHandler
 
 
 class Place(StrEnum):
@@ -25,26 +25,27 @@ class RunningList:
     def __init__(self, path: Path) -> None:
         self.worker = int(path.name.rpartition("-")[2])
         with path.open("rb") as file:
-            self._map = mmap.mmap(file.fileno(), running.BYTES, prot=mmap.PROT_READ)
+            self._map = mmap.mmap(file.fileno(), running_handlers.BYTES, prot=mmap.PROT_READ)
         self.cells = memoryview(self._map).cast("q")
 
     @property
     def pid(self) -> int:
-        return self.cells[running.PID]
+        return self.cells[running_handlers.PID]
 
     def rows(self) -> list[RunningHandler]:
-        return running.running(self.cells)
+        return running_handlers.running(self.cells)
 
     def busy(self) -> bool:
         """Whether a handler is under way; slots are filled from the first, so a look at a few is enough."""
         return any(
-            self.cells[running.HEADER_CELLS + slot * running.SLOT_CELLS] != running.KIND_FREE for slot in range(16)
+            self.cells[running_handlers.HEADER_CELLS + slot * running_handlers.SLOT_CELLS] != running_handlers.KIND_FREE
+            for slot in range(16)
         )
 
     def on_processor(self) -> bool:
-        return self.cells[running.CURRENT] != 0
+        return self.cells[running_handlers.CURRENT] != 0
 
     def place(self) -> Place:
-        if running.on_processor(self.cells) is not None:
+        if running_handlers.on_processor(self.cells) is not None:
             return Place.ON_PROCESSOR
         return Place.IN_HANDLER if self.rows() else Place.BETWEEN

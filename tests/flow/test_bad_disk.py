@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, Committed, Ledger, OnceKey, SealedUnit
 from penstock.runtime.committer import FULL_RETRY_SECONDS, RETRY_SECONDS
 from penstock.testing import TestApp, WorkerFailed, virtual
 from tests.flow.shop import EFFECT, Listing, OnDisk, effects
@@ -24,7 +24,7 @@ class Watched:
         self.tries: list[float] = []
 
     def commit(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+        self, units: Sequence[SealedUnit], wants: Sequence[ClaimRequest], *, now: int, sweep: bool, fire: bool = False
     ) -> Committed:
         self.tries.append(asyncio.get_running_loop().time())
         return self._ledger.commit(units, wants, now=now, sweep=sweep, fire=fire)

@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.config import parse
 from penstock.model.errors import BadConfig
 from penstock.model.limits import DAY
-from penstock.queues.parcel import Outgoing
+from penstock.queues.external import Outgoing
 from penstock.queues.queue import Queue
 from penstock.testing import NotIdempotent, TestApp, attempt, deliver_twice, virtual
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app

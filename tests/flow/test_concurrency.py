@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.contracts.running import SLOTS_MAX
+from penstock.contracts.running_handlers import SLOTS_MAX
 from penstock.model.queue import PARALLEL_AUTOMATIC
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual

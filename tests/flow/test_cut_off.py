@@ -28,7 +28,7 @@ async def test_what_was_claimed_goes_back_and_begins_only_once_the_store_is_ther
     async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         begun.append(listing.name)
         if listing.name == "a":
-            engine_of(shop).gate.cut_off(True)
+            engine_of(shop).gate.set_store_lost(True)
             await asyncio.sleep(5)
 
     app, listings = shop_app(handle, parallel=8)
@@ -39,7 +39,7 @@ async def test_what_was_claimed_goes_back_and_begins_only_once_the_store_is_ther
         assert begun == ["a"]
         assert (await shop.counts(listings)).ready == 3, "nobody else could take them"
 
-        engine_of(shop).gate.cut_off(False)
+        engine_of(shop).gate.set_store_lost(False)
         await shop.advance(seconds=1)
         assert begun == list("abcd")
 
@@ -71,7 +71,7 @@ async def test_the_next_event_of_an_object_waits_for_the_store_and_idle_objects_
         await asyncio.sleep(0.5)
         begun.clear()
 
-        engine.gate.cut_off(True)
+        engine.gate.set_store_lost(True)
         await asyncio.sleep(10)
         assert isinstance(calls[0].exception(), OSError)
         assert begun == [], "it began without the store"
@@ -88,12 +88,12 @@ def cut_off(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Non
     there, in_writer = asyncio.Event(), engine.in_writer
 
     async def waiting(work: Callable[[], Any]) -> Any:
-        if engine.gate.away:
+        if engine.gate.store_lost:
             await there.wait()
         return await in_writer(work)
 
     def back() -> None:
-        engine.gate.cut_off(False)
+        engine.gate.set_store_lost(False)
         there.set()
 
     monkeypatch.setattr(engine, "in_writer", waiting)

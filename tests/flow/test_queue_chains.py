@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from penstock.model.errors import BadMessage
 from penstock.model.ids import as_text, correlation_of
-from penstock.queues.parcel import Outgoing, Parcel
+from penstock.queues.external import Outgoing, PushRequest
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, virtual
 from penstock.views import trace as tracing
@@ -141,10 +141,10 @@ async def test_an_envelope_from_outside_keeps_its_correlation_id() -> None:
         desk = await app.desk()
         for correlation in (OWN, CYCLE, None):
             envelope = {"type": "listing", "payload": {"name": str(correlation)}, "correlation_id": correlation}
-            await desk.push("listings", [Parcel(body=envelope)])
+            await desk.push("listings", [PushRequest(body=envelope)])
         with pytest.raises(BadMessage, match="correlation_id"):
             await desk.push(
-                "listings", [Parcel(body={"type": "listing", "payload": {"name": "n"}, "correlation_id": 5})]
+                "listings", [PushRequest(body={"type": "listing", "payload": {"name": "n"}, "correlation_id": 5})]
             )
         await shop.drain()
 

@@ -12,7 +12,7 @@ from penstock.model.stack import TRACEBACK_MAX, normalised, place_of, rendered
 from penstock.queues.queue import Queue
 from penstock.runtime.events import ItemFailed, MessageFailed, TickFailed
 from penstock.testing import TestApp, virtual
-from penstock.workflows.executing import RunFailed
+from penstock.workflows.executor import RunFailed
 from tests.flow.research import Lab
 from tests.flow.shop import Listing
 from tests.flow.test_trace import traced

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.contracts.ledger import NotCommitted, Want
+from penstock.contracts.ledger import ClaimRequest, NotCommitted
 from penstock.model.errors import PenstockError, StoreError
 from penstock.runtime.events import StoreFailed
 from penstock.runtime.groups import GroupResult, commit_group
@@ -75,7 +75,7 @@ class Program:
                     raise
         raise AssertionError("it never starts")
 
-    def commit(self, unit: Sheet, wants: list[Want], number: int) -> GroupResult | None:
+    def commit(self, unit: Sheet, wants: list[ClaimRequest], number: int) -> GroupResult | None:
         """As the committer does it: again where nothing was saved; a new start where nobody can tell."""
         for _ in range(TRIES):
             result = commit_group(self.desk.ledger, [unit], wants, now=T0, sweep=False)

@@ -11,9 +11,9 @@ from typing import Any
 import penstock as ps
 from penstock.config import Config
 from penstock.contracts.items import NoteItem
-from penstock.contracts.ledger import Also, Want
+from penstock.contracts.ledger import Also, ClaimRequest
 from penstock.contracts.store import Store
-from penstock.queues.parcel import Pulled
+from penstock.queues.external import PulledMessage
 from penstock.runtime.unit import open_unit
 from penstock.stores import store_at
 from tests.moving.content import rows
@@ -56,7 +56,7 @@ class Estate:
 
     def __init__(self, database: str, *, migrations: Path = HERE / "migrations") -> None:
         self.database = database
-        self.pulled: Pulled
+        self.pulled: PulledMessage
         self.app = app = ps.App("estate", database=database, migrations=migrations, config=Config(synchronous="off"))
         self.sales = sales = app.queue("sales", Sale, retries=0, messages_max=1_000)
         self.outside = app.queue("outside", Order)
@@ -134,7 +134,7 @@ class Estate:
         presence = self.store.presence(writer.workers.me) if self.store.dialect == "sqlite" else None
         await asyncio.sleep(0)
         claimed = writer.ledger.commit(
-            [], [Want("sales", len(HELD), LEASE_MICROS)], now=time.time_ns() // 1_000, sweep=False
+            [], [ClaimRequest("sales", len(HELD), LEASE_MICROS)], now=time.time_ns() // 1_000, sweep=False
         )
         assert len(claimed.claimed) == len(HELD)
         writer.close()

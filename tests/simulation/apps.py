@@ -9,7 +9,7 @@ from typing import Any
 
 import penstock as ps
 from penstock.config import Config
-from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, Committed, Ledger, OnceKey, SealedUnit
 from penstock.contracts.store import Store
 from penstock.model.errors import StoreUnavailable
 from penstock.runtime.engine import Engine
@@ -64,7 +64,7 @@ class _Shuffled:
         self._ledger = ledger
         self._order = order
 
-    def commit(self, units: Sequence[SealedUnit], wants: Sequence[Want], **chores: Any) -> Committed:
+    def commit(self, units: Sequence[SealedUnit], wants: Sequence[ClaimRequest], **chores: Any) -> Committed:
         committed = self._ledger.commit(units, wants, **chores)
         self._order.shuffle(committed.claimed)
         return committed

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import NoSuchLetter, StoreUnavailable
+from penstock.queues.external import PulledMessage
 from penstock.queues.letters import DeadLetterFilter
-from penstock.queues.parcel import Pulled
 from tests.simulation.model import Crew, Pull
 from tests.simulation.plan import ActPlan
 from tests.simulation.workers import Job, SimulatedApp
@@ -107,7 +107,7 @@ class Outside:
             await asyncio.sleep(self._chance.choice((0.0, 0.5, lease - 0.1, lease + 1.0)))
             await self._settle(app, queue, pulled)
 
-    async def _settle(self, app: SimulatedApp, queue: str, pulled: Sequence[Pulled]) -> None:
+    async def _settle(self, app: SimulatedApp, queue: str, pulled: Sequence[PulledMessage]) -> None:
         desk = await app.desk()
         acks, retries = list[str](), list[tuple[str, float | None]]()
         asked: dict[str, Pull] = {}
@@ -125,7 +125,7 @@ class Outside:
             if pull.asked and lease not in answer.warnings and not settled:
                 self._world.break_(f"somebody outside was told of {pull.row.key} that it is settled: {pull.ended}")
 
-    def _pull_of(self, pulled: Pulled) -> Pull:
+    def _pull_of(self, pulled: PulledMessage) -> Pull:
         seq, _, token = pulled.lease_id.partition(".")
         return self._world.law.pulls[(int(seq), int(token))]
 

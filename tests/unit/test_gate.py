@@ -76,25 +76,25 @@ def test_it_is_closed_while_the_store_is_away_and_as_long_as_a_suspect_is_there(
         gate, reopened = Gate(), []
         gate.on_reopen.append(lambda: reopened.append(gate.closed))
         cuts: list[str] = []
-        gate.on_watch.add(lambda: cuts.append("what runs for long lands"))
-        gate.on_cut.append(lambda: cuts.append("what waits goes back"))
-        gate.cut_off(True)
+        gate.on_draining.add(lambda: cuts.append("what runs for long lands"))
+        gate.on_store_lost.append(lambda: cuts.append("what waits goes back"))
+        gate.set_store_lost(True)
         assert gate.closed
-        assert gate.watched == 1
-        gate.cut_off(True)  # once more, before it is back
+        assert gate.draining == 1
+        gate.set_store_lost(True)  # once more, before it is back
         assert cuts == ["what runs for long lands", "what waits goes back"]
-        gate.cut_off(False)
-        assert gate.watched == 0
+        gate.set_store_lost(False)
+        assert gate.draining == 0
         assert reopened == [False]
 
         await expected(gate)
-        gate.cut_off(True)
-        gate.cut_off(False)
+        gate.set_store_lost(True)
+        gate.set_store_lost(False)
         assert gate.closed
-        gate.cut_off(True)
+        gate.set_store_lost(True)
         gate.leave(had_turn=True)
         assert gate.closed
-        gate.cut_off(False)
+        gate.set_store_lost(False)
         assert reopened == [False, False]
 
     asyncio.run(work())

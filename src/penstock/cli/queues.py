@@ -14,7 +14,7 @@ from penstock.cli.output import Answer, Facts, Title, listed, progress
 from penstock.model.errors import BadConfig, BadMessage, BadParameter, TooLarge
 from penstock.model.strict_json import BadJson, parse
 from penstock.model.times import parse_span
-from penstock.queues.parcel import Parcel
+from penstock.queues.external import PushRequest
 from penstock.views import queues as view
 from penstock.views.observer import Observer
 from penstock.views.queues import rate_text
@@ -213,7 +213,7 @@ async def send(
     declared = app.queues.get(name)
     accepted = list(declared.accepts) if declared and declared.accepts else row.accepted() if row else None
     content_type, payload = _payload(name, given, type_, accepted)
-    parcel = Parcel(
+    parcel = PushRequest(
         body=payload,
         content_type=content_type,
         delay_seconds=seconds,

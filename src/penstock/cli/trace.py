@@ -12,7 +12,7 @@ import click
 from penstock.app import App
 from penstock.cli.command import Command, beside, looking
 from penstock.cli.output import COLOURS, Answer, Facts, NotFound, Title
-from penstock.contracts import running
+from penstock.contracts import running_handlers
 from penstock.model.errors import BadParameter
 from penstock.model.ids import as_text
 from penstock.model.run import ENDED
@@ -250,10 +250,10 @@ async def waits_for(app: App, id: str) -> str:
 
 def _began(cells: memoryview | None, row: int, now: int) -> int | None:
     """Return when a worker on this host began a row, from its list of running handlers."""
-    if cells is None or cells[0] != running.MARK:
+    if cells is None or cells[0] != running_handlers.MARK:
         return None
     steady = time.monotonic_ns() // 1_000
-    for handler in running.running(cells):
-        if row in running.rows_of(cells, handler):
+    for handler in running_handlers.running(cells):
+        if row in running_handlers.rows_of(cells, handler):
             return now - max(0, steady - handler.started_micros)
     return NOT_BEGUN

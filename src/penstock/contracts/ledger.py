@@ -180,7 +180,7 @@ class Edit(NamedTuple):
     body: bytes
 
 
-Exhumation = Replay | Resolve | Edit
+LetterAction = Replay | Resolve | Edit
 
 
 class Also:
@@ -190,7 +190,7 @@ class Also:
 
     def __init__(self) -> None:
         self.settles: list[tuple[Delivery, Settlement | None]] = []  # each is part of the fence
-        self.letters: list[Exhumation] = []
+        self.letters: list[LetterAction] = []
         self.timers: list[TimerChange] = []
         self.items: list[ItemChange] = []
         self.saves: list[SaveObject] = []  # each is part of the fence
@@ -249,7 +249,7 @@ class SealedUnit:
             yield from self.also.settles
 
 
-class Want(NamedTuple):
+class ClaimRequest(NamedTuple):
     """Room for so many messages of a queue, each leased for so long. With `wait_micros` only whole batches are taken, until
     the oldest message has waited that long. `pull` leases to somebody outside who names his `request`; `lapsing` first
     takes back what others outside have held for too long."""
@@ -309,7 +309,7 @@ class Ledger(Protocol):
     """Lives in one thread. Each method is one transaction."""
 
     def commit(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+        self, units: Sequence[SealedUnit], wants: Sequence[ClaimRequest], *, now: int, sweep: bool, fire: bool = False
     ) -> Committed:
         """Commits all units and claims for all wants, or nothing. With `fire` timers that are due become messages first.
 

@@ -24,7 +24,7 @@ from penstock.model.statement import one_line, readable, writable
 from penstock.model.times import older_than as text_before
 from penstock.model.times import text_of_micros
 from penstock.model.upsert import quoted, upsert
-from penstock.runtime.unit import caller, current_unit, joined, open_unit
+from penstock.runtime.unit import caller, current_unit, open_unit, require_unit
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -120,7 +120,7 @@ class Database:
 
     def write(self, sql: str, given: object = None, /, *, expect: int | None = None, **named: object) -> Write:
         """Joins the current unit. With `expect=1` the unit fails unless exactly one row was changed."""
-        unit = joined(self._home)
+        unit = require_unit(self._home)
         limits = self._home.limits
         statement = writable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
         bound, size = bind_sized(statement, given, named, row_bytes_max=limits.row_bytes_max)
@@ -133,7 +133,7 @@ class Database:
         return self._write_many(sql, rows, caller())
 
     def _write_many(self, sql: str, rows: Iterable[object], line: Line) -> WriteMany:
-        unit = joined(self._home)
+        unit = require_unit(self._home)
         limits = self._home.limits
         statement = writable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
         sized = [bind_sized(statement, row, {}, row_bytes_max=limits.row_bytes_max) for row in rows]
@@ -144,7 +144,7 @@ class Database:
     def insert_many(self, table: str, rows: Iterable[Mapping[str, object]], /) -> inserts.Inserted:
         """Inserts rows, many to a statement, and leaves those alone that are there already. Rows may have different
         columns. `.changes` of what comes back says how many were new."""
-        unit = joined(self._home)
+        unit = require_unit(self._home)
         return inserts.insert_many(unit, self._home.limits, table, list(rows), line=caller())
 
     def upsert(
@@ -166,7 +166,7 @@ class Database:
     def atomically(self, function: Callable[[Transaction], object], /) -> Atomic:
         """Runs a short synchronous function inside the commit, where it sees what nobody else can change. It may run
         more than once, so it must not do anything but read and write through what it is given."""
-        unit = joined(self._home)
+        unit = require_unit(self._home)
         call = Atomic(unit, function, caller())
         unit.add(call, 0)
         return call

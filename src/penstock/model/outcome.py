@@ -40,7 +40,7 @@ class Discard:
     reason: str
 
 
-class Retried(PenstockError):
+class RetryRequested(PenstockError):
     """The handler asked for another attempt."""
 
     def __init__(self, delay: Span | None = None) -> None:
@@ -127,7 +127,7 @@ def settle(outcome: object, *, attempt: int, retry: Retry, share: float = 1.0) -
             return Dead("permanent", describe(outcome))
         case BaseException() if retry.exhausted(attempt):
             return Dead("exhausted", describe(outcome))
-        case Retried() if outcome.delay is not None:
+        case RetryRequested() if outcome.delay is not None:
             return Again(max(0.0, in_seconds(outcome.delay)), failure=describe(outcome))
         case BaseException():
             return Again(retry.delay_seconds(attempt, share), failure=describe(outcome))

@@ -159,7 +159,7 @@ class Host:
         """While this worker runs, objects that other processes ask for are let go when they have nothing to do."""
         self._worker = worker
         self.engine.when_rung.append(self._rung)
-        self.engine.gate.on_cut.append(self.evict_all)
+        self.engine.gate.on_store_lost.append(self.evict_all)
 
     def _rung(self) -> None:
         if self._has_owned and self._worker is not None and not self._worker.stopping and not self._letting_go:
@@ -201,7 +201,7 @@ class Host:
             token = _inside.set((*inside, key))
             try:
                 async with resident.lock:
-                    if self.engine.gate.away:
+                    if self.engine.gate.store_lost:
                         await self.engine.in_writer(lambda: None)  # which it can do once the store is back
                     # Whoever waited may find that the object has moved meanwhile: what is in memory here is old.
                     if self._residents.get(key) is resident:

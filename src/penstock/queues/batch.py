@@ -13,11 +13,11 @@ from penstock.model.errors import PenstockError, UnitClosed
 from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import Dead, describe
 from penstock.model.times import Span, in_seconds
-from penstock.queues.message import Message, worded
+from penstock.queues.message import Message, final_outcome
 from penstock.queues.queue import Queue
-from penstock.queues.running import Runner, leave_to_others, refuse_damaged
+from penstock.queues.runner import Runner, leave_to_others, refuse_damaged
 from penstock.queues.settling import BatchUnit, Settler, keeps_effects
-from penstock.runtime.slots import NOT_BEGUN, Metered, Slot, SlotPool, Stepped, contain
+from penstock.runtime.slots import NOT_BEGUN, BlameTracked, CpuLimited, Slot, SlotPool, contain
 from penstock.runtime.unit import AwaitedUnit, current_unit
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ class BatchRunner:
         self._slots.begin_batch(slot, [message.delivery.seq for message in messages])
         coroutine: Any = handler.function(Batch(self._queue.name, messages, budget_seconds=self._budget_seconds))
         if (cpu_timeout_seconds := self._queue.settings.cpu_timeout_seconds) is not None:
-            coroutine = Metered(coroutine, slot, cpu_timeout_seconds)
-        rest = Stepped(coroutine, NOT_BEGUN, self._worker.cells, slot.mark)
+            coroutine = CpuLimited(coroutine, slot, cpu_timeout_seconds)
+        rest = BlameTracked(coroutine, NOT_BEGUN, self._worker.cells, slot.mark)
         self._end(slot, messages, await self._runner.outcome(slot, rest))
 
     def _opened(self, delivery: Delivery) -> Message[Any] | None:
@@ -141,10 +141,13 @@ class BatchRunner:
         held_nothing = not unit.grows
         if not keeps_effects(outcome):
             unit.discard()
-        words = {message.delivery.seq: message.word for message in messages}
+        words = {message.delivery.seq: message.outcome for message in messages}
         decide = self._settler.decide
         unit.also.settles = [
-            (delivery, decide(delivery, worded(words[delivery.seq], outcome, held_nothing=held_nothing), unit.task))
+            (
+                delivery,
+                decide(delivery, final_outcome(words[delivery.seq], outcome, held_nothing=held_nothing), unit.task),
+            )
             for delivery, _ in unit.also.settles
         ]
         self._runner.ended += len(messages)
@@ -175,7 +178,7 @@ class BatchRunner:
             unit.closed = True
         # Looked at again: a task that its handler forgot may come here after the batch, or after another one like it.
         _check_open(outer, message)
-        self._settler.decide_unit(unit, worded(message.word, raised, held_nothing=not unit.grows), raised)
+        self._settler.decide_unit(unit, final_outcome(message.outcome, raised, held_nothing=not unit.grows), raised)
         outer.also.settles = [pair for pair in outer.also.settles if pair[0] is not message.delivery]
         self._engine.committer.put(unit)
         cancelled: asyncio.CancelledError | None = None

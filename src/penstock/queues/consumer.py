@@ -6,13 +6,13 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.contracts.ledger import Want
+from penstock.contracts.ledger import ClaimRequest
 from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
 from penstock.model.queue import PARALLEL_AUTOMATIC
 from penstock.queues.batch import BatchRunner
 from penstock.queues.queue import Queue
-from penstock.queues.running import Runner
+from penstock.queues.runner import Runner
 from penstock.queues.settling import Settler
 from penstock.runtime.slots import Slot, SlotPool
 
@@ -52,16 +52,16 @@ class Consumer:
         self.lease_micros = int(settings.lease_seconds * 1_000_000)
         self._wait_micros = int(settings.batch_wait_seconds * 1_000_000) if patient and settings.batch > 1 else 0
         engine.gate.on_reopen.append(self._reopened)
-        engine.gate.on_cut.append(self.give_back_waiting)
+        engine.gate.on_store_lost.append(self.give_back_waiting)
 
     # -- asked and told by the due loop -----------------------------------------------------------------
 
-    def want(self) -> Want | None:
+    def claim_request(self) -> ClaimRequest | None:
         room = self.room()
         if room <= 0:
             return None
         settings = self._settings
-        return Want(self.queue, room, self.lease_micros, settings.batch, self._wait_micros, settings.alone)
+        return ClaimRequest(self.queue, room, self.lease_micros, settings.batch, self._wait_micros, settings.alone)
 
     def room(self) -> int:
         """Asks again once half of what it may hold is gone, so that claims stay large and never run dry."""
@@ -187,13 +187,13 @@ class Consumer:
         """Others that run may take longer than its lease: it is leased anew while it waits for its turn."""
         gate, time = self._engine.gate, self._loop.time
         turn = asyncio.ensure_future(gate.turn())
-        held_at, cuts = claimed_at, gate.cuts
+        held_at, cuts = claimed_at, gate.losses
         try:
             while True:
                 its_turn, _ = await asyncio.wait({turn}, timeout=held_at + UNSTARTED_SECONDS / 2 - time())
-                if its_turn and gate.cuts == cuts and time() - held_at <= UNSTARTED_SECONDS:
+                if its_turn and gate.losses == cuts and time() - held_at <= UNSTARTED_SECONDS:
                     break
-                held_at, cuts = time(), gate.cuts
+                held_at, cuts = time(), gate.losses
                 await self._settler.hold(delivery, self._settings.lease_seconds)
             await self._run_now(delivery)
         except (LeaseLost, StoreError) as error:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.contracts.ledger import Also, Bindable, Edit, Exhumation, Replay, Resolve
+from penstock.contracts.ledger import Also, Bindable, Edit, LetterAction, Replay, Resolve
 from penstock.model.envelope import class_named, decoder, encode, replay_id
 from penstock.model.errors import BadMessage, NoSuchLetter, PenstockError, TooLarge
 from penstock.model.ids import as_text, from_text
@@ -369,7 +369,7 @@ class DeadLetters:
             picked.append(_Picked(*rows.values[0]))
         return [letter for letter in picked if letter.resolution is None and letter.replay_count < replays_under]
 
-    async def _carry_out(self, verb: str, wanted: Sequence[Exhumation]) -> int:
+    async def _carry_out(self, verb: str, wanted: Sequence[LetterAction]) -> int:
         """In commits of a bounded size; a letter that somebody else has dealt with is left alone and not counted."""
         engine = await self._opened()
         done = 0

@@ -11,23 +11,23 @@ from typing import Any, Generic, Protocol, TypeVar
 from penstock.model.errors import PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
-from penstock.model.outcome import Again, Dead, Discard, Later, Retried
+from penstock.model.outcome import Again, Dead, Discard, Later, RetryRequested
 from penstock.model.times import Span, from_micros
 
 T_co = TypeVar("T_co", covariant=True)
 ACK = object()
-Word = object  # ACK, Retried, Later or Discard; the first word about a message stands
+Said = object  # ACK, RetryRequested, Later or Discard; the first outcome about a message stands
 
 
-def worded(word: Word | None, outcome: object, *, held_nothing: bool) -> object:
+def final_outcome(said: Said | None, ended: object, *, held_nothing: bool) -> object:
     """What becomes of a message by what was said about it and by how its handler ended. An acknowledgement outlives a
     failure only where the failure takes nothing with it."""
-    if word is None:
-        return outcome
-    if word is ACK:
-        failed = isinstance(outcome, BaseException | Again | Dead)
-        return outcome if failed and not held_nothing else None
-    return word
+    if said is None:
+        return ended
+    if said is ACK:
+        failed = isinstance(ended, BaseException | Again | Dead)
+        return ended if failed and not held_nothing else None
+    return said
 
 
 class Home(Protocol):
@@ -39,12 +39,12 @@ class Home(Protocol):
 class Message(Generic[T_co]):
     """For handlers that take it as a second parameter, and for those that take a batch."""
 
-    __slots__ = ("_block", "_home", "body", "delivery", "word")
+    __slots__ = ("_block", "_home", "body", "delivery", "outcome")
 
     def __init__(self, delivery: Delivery, body: T_co, home: Home | None = None) -> None:
         self.delivery = delivery
         self.body = body
-        self.word: Word | None = None
+        self.outcome: Said | None = None
         self._home = home
         self._block: AbstractAsyncContextManager[None] | None = None  # that is open
 
@@ -104,7 +104,7 @@ class Message(Generic[T_co]):
         """The body as it is stored."""
         return self.delivery.body
 
-    # -- what may be said about it: the first word stands -------------------------------------------------
+    # -- what may be said about it: the first outcome stands -------------------------------------------------
 
     def ack(self) -> None:
         """It is done, whatever happens to the others of its batch."""
@@ -112,7 +112,7 @@ class Message(Generic[T_co]):
 
     def retry(self, delay: Span | None = None) -> None:
         """Deliver it again, after so many seconds or the queue's back-off. This costs an attempt."""
-        self._say(Retried(delay))
+        self._say(RetryRequested(delay))
 
     def later(self, seconds: Span) -> None:
         """Deliver it again after so many seconds. This costs no attempt."""
@@ -122,9 +122,9 @@ class Message(Generic[T_co]):
         """It can never succeed: it becomes a dead letter with this reason."""
         self._say(Discard(reason))
 
-    def _say(self, word: Word) -> None:
-        if self.word is None:
-            self.word = word
+    def _say(self, outcome: Said) -> None:
+        if self.outcome is None:
+            self.outcome = outcome
 
     # -- its own unit of work inside a batch --------------------------------------------------------------
 

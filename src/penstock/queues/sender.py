@@ -17,9 +17,9 @@ from penstock.model.limits import Limits
 from penstock.model.message import KEYED, PRIORITIES, PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.queue import QueueSettings
 from penstock.model.times import in_seconds
-from penstock.queues.parcel import Outgoing, as_outgoing, staggered
+from penstock.queues.external import Outgoing, as_outgoing, staggered
 from penstock.runtime.events import ChainGrewLong, MessageWasLarge
-from penstock.runtime.unit import Unit, joined
+from penstock.runtime.unit import Unit, require_unit
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -77,7 +77,7 @@ class Sender(Generic[T]):
 
         Example:
             orders.send(Order(id=7), delay=60)"""
-        unit = joined(self._home)
+        unit = require_unit(self._home)
         name = self._types.get(type(payload)) or self._accepted(payload)
         body = encode(payload)
         if len(body) > self._looked_at_bytes:
@@ -115,7 +115,7 @@ class Sender(Generic[T]):
                 messages=len(messages),
                 messages_max=limits.send_messages_max,
             )
-        with joined(self._home).sending_all() as sent:
+        with require_unit(self._home).sending_all() as sent:
             ids = [self._send(message, delay, correlation) for message in messages]
             size = sum(len(message.body) + limits.body_overhead_bytes for message in sent())
             if size > limits.send_bytes_max:
@@ -144,7 +144,7 @@ class Sender(Generic[T]):
             items = staggered(items, every=in_seconds(every), delay=in_seconds(delay))
         elif rate is not None:
             items = staggered(items, every=1.0, delay=in_seconds(delay), group=rate)
-        with joined(self._home).sending_all():
+        with require_unit(self._home).sending_all():
             return [self._send(as_outgoing(item), delay, correlation) for item in items]
 
     def _send(self, message: Outgoing[T], delay: float | timedelta, correlation: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from penstock.contracts.clock import Clock
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Also, Chores, Committed, Death, Ledger, NotCommitted, SealedUnit, Want
+from penstock.contracts.ledger import Also, Chores, ClaimRequest, Committed, Death, Ledger, NotCommitted, SealedUnit
 from penstock.contracts.timers import TIMERS, SetTimer
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
 from penstock.model.outcome import DONE, Again
@@ -26,11 +26,11 @@ FULL_RETRY_SECONDS = 1.0
 class Claims(Protocol):
     """Who wants rows when a group is formed, and who is told what it brought."""
 
-    def wants(self, now: int, units: Sequence[SealedUnit]) -> list[Want]: ...
+    def wants(self, now: int, units: Sequence[SealedUnit]) -> list[ClaimRequest]: ...
     def chores(self, now: int, units: Sequence[SealedUnit]) -> Chores: ...
     def timer_set(self, due: int) -> None: ...
     def learned(
-        self, wants: list[Want], chores: Chores, committed: Committed, waiting: dict[str, int], now: int
+        self, requests: list[ClaimRequest], chores: Chores, committed: Committed, waiting: dict[str, int], now: int
     ) -> None: ...
     def stop(self) -> None: ...
 
@@ -94,25 +94,25 @@ class Committer:
             return True
         now = self._clock.now()
         units = self._pending[:GROUP_UNITS_MAX]
-        wants = self._claims.wants(now, units)
+        requests = self._claims.wants(now, units)
         chores = self._claims.chores(now, units)
-        if not units and not wants and not any(chores):
+        if not units and not requests and not any(chores):
             self._idle.set()
             return False
         del self._pending[:GROUP_UNITS_MAX]
         self._busy = True
         self._group = units
         self._idle.clear()
-        work = partial(self._commit, units, wants, now, self._clock.monotonic(), chores)
-        self._lane.submit(work, partial(self._answered, wants, chores))
+        work = partial(self._commit, units, requests, now, self._clock.monotonic(), chores)
+        self._lane.submit(work, partial(self._answered, requests, chores))
         return True
 
     def _commit(
-        self, units: list[SealedUnit], wants: list[Want], now: int, formed: float, chores: Chores
+        self, units: list[SealedUnit], requests: list[ClaimRequest], now: int, formed: float, chores: Chores
     ) -> GroupResult:
         """Runs in the lane, which may come to it late: a lease counts from its claim, not from when it was asked for."""
         late = int((self._clock.monotonic() - formed) * 1_000_000)
-        return commit_group(self._ledger, units, wants, now=now + late, sweep=chores.sweep, fire=chores.fire)
+        return commit_group(self._ledger, units, requests, now=now + late, sweep=chores.sweep, fire=chores.fire)
 
     async def drained(self) -> None:
         """Returns when nothing is pending and nothing is under way."""
@@ -132,14 +132,14 @@ class Committer:
             self._again.cancel()
 
     def _answered(
-        self, wants: list[Want], chores: Chores, result: GroupResult | None, error: BaseException | None
+        self, requests: list[ClaimRequest], chores: Chores, result: GroupResult | None, error: BaseException | None
     ) -> None:
         self._busy = False
         if error is not None:
             raise error  # our own mistake: let the worker fall over
         assert result is not None
         self._faults.at("commit.known")
-        self._tell(wants, chores, result)
+        self._tell(requests, chores, result)
         if result.trouble is not None:
             self._cope(result.left, result.trouble)
             return
@@ -153,7 +153,7 @@ class Committer:
         elif not self._busy:
             self._idle.set()
 
-    def _tell(self, wants: list[Want], chores: Chores, result: GroupResult) -> None:
+    def _tell(self, requests: list[ClaimRequest], chores: Chores, result: GroupResult) -> None:
         now = self._clock.now()
         self.saved += len(result.saved)
         waiting: dict[str, int] = {}  # queues that have new rows, and when the first of those is due
@@ -185,7 +185,7 @@ class Committer:
         if result.commits:
             # Wants ride in the last commit of a group that had to be divided.
             result.commits[-1].claimed_at = result.now
-            self._claims.learned(wants, chores, result.commits[-1], waiting, now)
+            self._claims.learned(requests, chores, result.commits[-1], waiting, now)
         elif result.trouble is None:
             # Nothing could be saved; who counted on hearing of this group must not wait for it for ever.
             self._claims.learned([], Chores(), Committed(0), {}, now)

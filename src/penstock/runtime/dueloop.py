@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from penstock.contracts.clock import Clock
-from penstock.contracts.ledger import Chores, Committed, SealedUnit, Want
+from penstock.contracts.ledger import Chores, ClaimRequest, Committed, SealedUnit
 from penstock.contracts.runs import NewRun
 from penstock.contracts.timers import TIMERS
 from penstock.model.message import Delivery
@@ -22,7 +22,7 @@ class Source(Protocol):
 
     @property
     def queue(self) -> str: ...
-    def want(self) -> Want | None:
+    def claim_request(self) -> ClaimRequest | None:
         """What it would take now, if anything."""
         ...
 
@@ -79,7 +79,7 @@ class DueLoop:
 
     # -- asked by the committer when it forms a group -----------------------------------------------
 
-    def wants(self, now: int, units: Sequence[SealedUnit]) -> list[Want]:
+    def wants(self, now: int, units: Sequence[SealedUnit]) -> list[ClaimRequest]:
         """`units` are committed in the same transaction, before the claims: what they send can be claimed at once."""
         if self.stopped:
             return []
@@ -89,12 +89,12 @@ class DueLoop:
         for name in self._rotated():
             due = self._next_due[name]
             if name in fed or (due is not None and due <= now):
-                want = self._sources[name].want()
-                if want is not None:
-                    wanted.append(want)
+                request = self._sources[name].claim_request()
+                if request is not None:
+                    wanted.append(request)
                 elif name in news:
                     # No room, but the news may be that an operator has made some.
-                    wanted.append(Want(name, 0, 0))
+                    wanted.append(ClaimRequest(name, 0, 0))
         return wanted
 
     def _fed(self, now: int, units: Sequence[SealedUnit]) -> set[str]:
@@ -136,20 +136,20 @@ class DueLoop:
     # -- told what happened --------------------------------------------------------------------------
 
     def learned(
-        self, wants: list[Want], chores: Chores, committed: Committed, waiting: dict[str, int], now: int
+        self, requests: list[ClaimRequest], chores: Chores, committed: Committed, waiting: dict[str, int], now: int
     ) -> None:
         """A group has committed. `waiting` names the queues it gave new rows to and when the first of them is due."""
         if chores.fire:
             self._next_timer = committed.next_timer
-        if wants or chores.sweep:
+        if requests or chores.sweep:
             self._next_lapse = committed.next_lapse
-            self._deal(wants, committed)
+            self._deal(requests, committed)
         if committed.swept:
             self._next_due = dict.fromkeys(self._next_due, NOW)
         elsewhere = []
         for queue, due in waiting.items():
             if queue in self._next_due:
-                if not any(want.queue == queue for want in wants):
+                if not any(request.queue == queue for request in requests):
                     self._sooner(queue, due)
                 after = self._next_due[queue]
                 if after is not None and after <= now:
@@ -160,18 +160,18 @@ class DueLoop:
             self._ring(elsewhere)
         self.arm()
 
-    def _deal(self, wants: list[Want], committed: Committed) -> None:
+    def _deal(self, requests: list[ClaimRequest], committed: Committed) -> None:
         by_queue: dict[str, list[Delivery]] = {}
         for delivery in committed.claimed:
             by_queue.setdefault(delivery.queue, []).append(delivery)
-        for want in wants:
-            full = want.queue not in committed.next_due
+        for request in requests:
+            full = request.queue not in committed.next_due
             # News that came while the claim was under way may be about a row it could not see yet: look again.
-            again = full or want.queue in self._news
-            self._next_due[want.queue] = NOW if again else committed.next_due[want.queue]
-            source = self._sources[want.queue]
-            source.tuned(committed.parallel.get(want.queue))
-            claimed = by_queue.get(want.queue)
+            again = full or request.queue in self._news
+            self._next_due[request.queue] = NOW if again else committed.next_due[request.queue]
+            source = self._sources[request.queue]
+            source.tuned(committed.parallel.get(request.queue))
+            claimed = by_queue.get(request.queue)
             if claimed:
                 source.take(claimed, full=full, at=committed.claimed_at)
 
@@ -217,7 +217,7 @@ class DueLoop:
         if self._next_timer is not None and (earliest is None or self._next_timer < earliest):
             earliest = self._next_timer
         for name, due in self._next_due.items():
-            if due is None or (due <= now and self._sources[name].want() is None):
+            if due is None or (due <= now and self._sources[name].claim_request() is None):
                 continue
             if earliest is None or due < earliest:
                 earliest = due

@@ -109,7 +109,7 @@ class Engine:
             self.events.emit(WakeUpsFailed(str(error)))
         self.gate = Gate()
         loop = asyncio.get_running_loop()
-        self.presence.when_cut_off(lambda away: loop.call_soon_threadsafe(self.gate.cut_off, away))
+        self.presence.when_cut_off(lambda away: loop.call_soon_threadsafe(self.gate.set_store_lost, away))
         self.due = DueLoop(self.clock, may_sweep=self.may_sweep, start=lambda: self.committer.start(), ring=self.ring)
         self.meter = MeterBook(self)
         self.history = History(

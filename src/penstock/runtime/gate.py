@@ -12,12 +12,12 @@ class Gate:
 
     def __init__(self) -> None:
         self.closed = False
-        self.away = False  # the store is
-        self.cuts = 0  # how often it was
+        self.store_lost = False  # the store is
+        self.losses = 0  # how often it was
         self.running = 0
-        self.watched = 0  # how many wait for quiet, or for the store
-        self.on_watch: set[Callable[[], None]] = set()  # of what runs for long and can end early
-        self.on_cut: list[Callable[[], object]] = []
+        self.draining = 0  # how many wait for quiet, or for the store
+        self.on_draining: set[Callable[[], None]] = set()  # of what runs for long and can end early
+        self.on_store_lost: list[Callable[[], object]] = []
         self.on_reopen: list[Callable[[], None]] = []
         self._suspects = 0  # that run, or were claimed and wait for their turn
         self._one = asyncio.Lock()
@@ -30,15 +30,15 @@ class Gate:
 
     async def quiet(self) -> None:
         """Returns when no handler runs."""
-        self.watched += 1
-        for told in tuple(self.on_watch):
+        self.draining += 1
+        for told in tuple(self.on_draining):
             told()
         try:
             while self.running:
                 self._quiet.clear()
                 await self._quiet.wait()
         finally:
-            self.watched -= 1
+            self.draining -= 1
 
     def expect(self) -> None:
         """A suspect was claimed, and has to `leave` in the end: what would be claimed meanwhile could only wait as well."""
@@ -60,22 +60,22 @@ class Gate:
         self._suspects -= 1
         self._reopen()
 
-    def cut_off(self, away: bool) -> None:
+    def set_store_lost(self, away: bool) -> None:
         """What began without the store could save nothing, while others may take it over and begin it too: nothing begins,
         and what was claimed and waits is given back, as soon as that can be."""
-        if away == self.away:
+        if away == self.store_lost:
             return
-        self.away = away
-        self.cuts += away
-        self.watched += 1 if away else -1
+        self.store_lost = away
+        self.losses += away
+        self.draining += 1 if away else -1
         if away:
             self.closed = True
-            for told in (*self.on_watch, *self.on_cut):
+            for told in (*self.on_draining, *self.on_store_lost):
                 told()
         self._reopen()
 
     def _reopen(self) -> None:
-        if not (self._suspects or self.away):
+        if not (self._suspects or self.store_lost):
             self.closed = False
             for told in self.on_reopen:
                 told()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.contracts.ledger import (
+    ClaimRequest,
     Committed,
     Ledger,
     NotCommitted,
@@ -13,7 +14,6 @@ from penstock.contracts.ledger import (
     RepeatedUnits,
     SealedUnit,
     StaleUnits,
-    Want,
 )
 from penstock.model.errors import LeaseLost, StoreError
 
@@ -35,7 +35,7 @@ class GroupResult:
 def commit_group(
     ledger: Ledger,
     units: Sequence[SealedUnit],
-    wants: Sequence[Want],
+    requests: Sequence[ClaimRequest],
     *,
     now: int,
     sweep: bool,
@@ -43,7 +43,7 @@ def commit_group(
 ) -> GroupResult:
     result = GroupResult(now=now)
     try:
-        _commit(ledger, list(units), wants, now, sweep, fire, result)
+        _commit(ledger, list(units), requests, now, sweep, fire, result)
     except Exception as error:
         told = [*result.saved, *result.repeated, *(unit for unit, _ in result.failed)]
         result.left = without(list(units), told)
@@ -54,7 +54,7 @@ def commit_group(
 def _commit(
     ledger: Ledger,
     units: list[SealedUnit],
-    wants: Sequence[Want],
+    requests: Sequence[ClaimRequest],
     now: int,
     sweep: bool,
     fire: bool,
@@ -62,7 +62,7 @@ def _commit(
 ) -> None:
     while True:
         try:
-            result.commits.append(ledger.commit(units, wants, now=now, sweep=sweep, fire=fire))
+            result.commits.append(ledger.commit(units, requests, now=now, sweep=sweep, fire=fire))
         except StaleUnits as error:
             result.failed += [(unit, LeaseLost()) for unit in error.stale]
             units = without(units, error.stale)
@@ -87,7 +87,7 @@ def _commit(
         else:
             result.saved += units
             return
-        if not units and not wants and not sweep and not fire:
+        if not units and not requests and not sweep and not fire:
             return
 
 

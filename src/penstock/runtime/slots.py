@@ -9,8 +9,8 @@ from contextvars import Token
 from time import thread_time
 from typing import Any, NoReturn, TypeVar
 
-from penstock.contracts import running
-from penstock.contracts.running import CURRENT
+from penstock.contracts import running_handlers
+from penstock.contracts.running_handlers import CURRENT
 from penstock.model.errors import HandlerExit
 from penstock.runtime.unit import Unit
 
@@ -22,14 +22,16 @@ class SlotNumbers:
 
     def __init__(self, cells: memoryview) -> None:
         self._cells = cells
-        self._free = list(range(running.SLOTS_MAX - 1, -1, -1))
+        self._free = list(range(running_handlers.SLOTS_MAX - 1, -1, -1))
 
     def take(self) -> int | None:
         if not self._free:
             return None
         number = self._free.pop()
-        if number >= self._cells[running.USED]:
-            self._cells[running.USED] = number + 1  # whoever looks after the process looks no further than this
+        if number >= self._cells[running_handlers.USED]:
+            self._cells[running_handlers.USED] = (
+                number + 1
+            )  # whoever looks after the process looks no further than this
         return number
 
     def give(self, number: int) -> None:
@@ -38,7 +40,7 @@ class SlotNumbers:
     def note(self, row: int, kind: int, beside: int = 0) -> int | None:
         """List a row as under way. Return its number; None if all are taken, and then it is not suspected of a death."""
         if (number := self.take()) is not None:
-            at = running.HEADER_CELLS + number * running.SLOT_CELLS
+            at = running_handlers.HEADER_CELLS + number * running_handlers.SLOT_CELLS
             self._cells[at + 1] = row
             self._cells[at + 2] = beside
             self._cells[at] = kind
@@ -56,7 +58,7 @@ class Slot:
     def __init__(self, number: int) -> None:
         self.number = number
         self.mark = number + 1
-        self.at = running.HEADER_CELLS + number * running.SLOT_CELLS
+        self.at = running_handlers.HEADER_CELLS + number * running_handlers.SLOT_CELLS
         self.task: asyncio.Task[Any] | None = None
         self.started = 0.0
         self.overdue = ""  # which limit it passed, "timeout" or "cpu_timeout", and was cancelled for
@@ -107,32 +109,34 @@ class SlotPool:
         cells[at + 1] = row
         cells[at + 2] = int(started * 1_000_000)
         cells[at + 3] = self._wall_micros
-        cells[at] = running.KIND_MESSAGE  # last: a slot counts only once it is complete
+        cells[at] = running_handlers.KIND_MESSAGE  # last: a slot counts only once it is complete
         if self._timer is None:
             self._timer = self._loop.call_later(self._wall, self._watch)
 
     def begin_batch(self, slot: Slot, rows: list[int]) -> None:
         for row in rows[1:]:
-            if (number := self._numbers.note(row, running.KIND_MEMBER, slot.number)) is not None:
+            if (number := self._numbers.note(row, running_handlers.KIND_MEMBER, slot.number)) is not None:
                 slot.members.append(number)
         self.begin(slot, rows[0])
 
     def settled(self, slot: Slot, row: int) -> None:
         """One row of a batch is done before the others: whoever gets its number next is not to blame for a death."""
         for number in (slot.number, *slot.members):
-            at = running.HEADER_CELLS + number * running.SLOT_CELLS
+            at = running_handlers.HEADER_CELLS + number * running_handlers.SLOT_CELLS
             if self._cells[at + 1] == row:
                 self._cells[at + 1] = 0
 
     def end_batch(self, slot: Slot) -> None:
         self.end(slot)
         for number in slot.members:
-            self._cells[running.HEADER_CELLS + number * running.SLOT_CELLS] = running.KIND_FREE
+            self._cells[running_handlers.HEADER_CELLS + number * running_handlers.SLOT_CELLS] = (
+                running_handlers.KIND_FREE
+            )
             self._numbers.give(number)
         slot.members.clear()
 
     def end(self, slot: Slot) -> None:
-        self._cells[slot.at] = running.KIND_FREE
+        self._cells[slot.at] = running_handlers.KIND_FREE
         del self._running[slot.number]
 
     def cancel_all(self) -> None:
@@ -163,7 +167,7 @@ class SlotPool:
 
 
 NOT_BEGUN = object()
-_NO_CELLS = memoryview(bytearray(8 * running.HEADER_CELLS)).cast("q")
+_NO_CELLS = memoryview(bytearray(8 * running_handlers.HEADER_CELLS)).cast("q")
 forked: list[int] = []  # not empty in a child process that user code forked
 
 os.register_at_fork(after_in_child=lambda: forked.append(os.getpid()))
@@ -197,14 +201,14 @@ def contain(error: BaseException) -> Exception:
 def contained(work: Awaitable[T]) -> Awaitable[T]:
     """Await user code inside a handler. Where it raises an exit, `HandlerExit` is raised: asyncio would end the process."""
     coroutine: Any = work if hasattr(work, "send") else _awaited(work)  # a future has no steps of its own
-    return Stepped(coroutine, NOT_BEGUN, _NO_CELLS, 0)  # type: ignore[return-value]
+    return BlameTracked(coroutine, NOT_BEGUN, _NO_CELLS, 0)  # type: ignore[return-value]
 
 
 async def _awaited(work: Awaitable[T]) -> T:
     return await work
 
 
-class Stepped:
+class BlameTracked:
     """Awaits the rest of a coroutine and notes, in memory that outlives the process, whenever it is the one on the processor.
 
     So a process that died or stopped answering names the handler that was to blame, even if it held the interpreter.
@@ -246,7 +250,7 @@ class Stepped:
                 cells[CURRENT] = 0
 
 
-class Metered:
+class CpuLimited:
     """A coroutine whose steps are timed on the processor. It is cancelled at its next wait once its seconds are used up."""
 
     __slots__ = ("_coroutine", "_left", "_slot", "close")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.contracts import running
+from penstock.contracts import running_handlers
 from penstock.contracts.clock import Clock
 from penstock.model.errors import StoreError
 from penstock.runtime.engine import Engine
@@ -222,9 +222,9 @@ class Supervisor:
         if culprit is None and not stuck:
             return
         if culprit is None:
-            culprit = running.on_processor(cells)
+            culprit = running_handlers.on_processor(cells)
         if culprit is not None:
-            cells[running.BLAMED] = culprit.row  # before the kill: whoever returns its rows reads it there
+            cells[running_handlers.BLAMED] = culprit.row  # before the kill: whoever returns its rows reads it there
         reason = "its event loop is blocked" if stuck else "a handler did not stop at its timeout"
         worker = child.hello.worker if child.hello else 0
         self._events.emit(WorkerWasKilled(worker, child.process.pid, reason))
@@ -246,13 +246,15 @@ def uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def overdue(cells: memoryview, now_micros: int) -> running.RunningHandler | None:
+def overdue(cells: memoryview, now_micros: int) -> running_handlers.RunningHandler | None:
     """The handler to blame if one is past its wall limit and its time to clean up: the one that holds the processor, since
     beside it nobody else can stop in time, or else the one that should have stopped longest ago."""
     slack = int(OVERRUN_SECONDS * 1_000_000)
-    late = [each for each in running.running(cells) if each.started_micros + each.wall_micros + slack < now_micros]
-    holder = running.on_processor(cells)
-    stalled = cells[running.BEAT] + int(STALL_SECONDS * 1_000_000) < now_micros
+    late = [
+        each for each in running_handlers.running(cells) if each.started_micros + each.wall_micros + slack < now_micros
+    ]
+    holder = running_handlers.on_processor(cells)
+    stalled = cells[running_handlers.BEAT] + int(STALL_SECONDS * 1_000_000) < now_micros
     if late and holder is not None and (stalled or holder in late):
         return holder
     return min(late, key=lambda each: each.started_micros + each.wall_micros, default=None)
@@ -260,12 +262,14 @@ def overdue(cells: memoryview, now_micros: int) -> running.RunningHandler | None
 
 def silent(cells: memoryview, now_micros: int) -> bool:
     """Whether handlers are under way and the event loop has given no sign for too long."""
-    return cells[running.BEAT] + int(SILENCE_SECONDS * 1_000_000) < now_micros and bool(running.running(cells))
+    return cells[running_handlers.BEAT] + int(SILENCE_SECONDS * 1_000_000) < now_micros and bool(
+        running_handlers.running(cells)
+    )
 
 
 def _mapped(path: Path) -> memoryview | None:
     try:
         with path.open("r+b") as file:
-            return memoryview(mmap.mmap(file.fileno(), running.BYTES)).cast("q")
+            return memoryview(mmap.mmap(file.fileno(), running_handlers.BYTES)).cast("q")
     except (OSError, ValueError):
         return None  # it has already ended

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from penstock.contracts.ledger import Also, Call, Exhumation, Line, OnceKey, SealedUnit
+from penstock.contracts.ledger import Also, Call, LetterAction, Line, OnceKey, SealedUnit
 from penstock.contracts.runs import RunChange
 from penstock.model.errors import BadApp, BadMessage, NoUnit, PenstockError, UnitClosed, UnitTooLarge
 from penstock.model.ids import derived
@@ -120,7 +120,7 @@ class AwaitedUnit(Unit):
 
     def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
         super().__init__(engine, delivery, task, key)
-        self.outcome: asyncio.Future[None] = Sealed()
+        self.outcome: asyncio.Future[None] = UncancellableFuture()
 
     def finished(self, error: Exception | None) -> None:
         if self.outcome.done():
@@ -140,7 +140,7 @@ class AwaitedUnit(Unit):
             raise
 
 
-class Sealed(asyncio.Future[None]):
+class UncancellableFuture(asyncio.Future[None]):
     """Who waits for it and is cancelled hears of that when it is done."""
 
     def cancel(self, msg: object = None) -> bool:
@@ -209,7 +209,7 @@ def once_key(engine: Engine, key: object) -> OnceKey:
     return OnceKey(b"" if consumed is None else consumed.origin + consumed.handler.encode(), key)
 
 
-def joined(engine_of: object) -> Unit:
+def require_unit(engine_of: object) -> Unit:
     """The unit that a joining verb belongs to."""
     unit = current_unit.get()
     if unit is None:
@@ -224,9 +224,9 @@ def joined(engine_of: object) -> Unit:
     return unit
 
 
-def joined_letters(engine_of: object) -> list[Exhumation]:
+def joined_letters(engine_of: object) -> list[LetterAction]:
     """What the current unit does with dead letters."""
-    unit = joined(engine_of)
+    unit = require_unit(engine_of)
     if unit.also is None:
         unit.also = Also()
     return unit.also.letters

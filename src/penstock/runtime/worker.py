@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
-from penstock.contracts import running
+from penstock.contracts import running_handlers
 from penstock.contracts.workers import HandlerRow
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.ids import as_text
@@ -139,7 +139,7 @@ class Worker:
         """List what has ended and may not be saved as under way: one of those handlers may have broken this process."""
         for unit in self._engine.committer.unknown():
             for delivery, _ in unit.fence():
-                self.slots.note(delivery.seq, running.KIND_MESSAGE)
+                self.slots.note(delivery.seq, running_handlers.KIND_MESSAGE)
 
     def _started(self) -> None:
         engine, queues = self._engine, [each.queue for each in self._consumers if not is_internal(each.queue)]
@@ -190,7 +190,7 @@ class Worker:
     # -- signs of life and looks around -----------------------------------------------------------------
 
     def _give_sign(self) -> None:
-        self.cells[running.BEAT] = int(self._engine.clock.monotonic() * 1_000_000)
+        self.cells[running_handlers.BEAT] = int(self._engine.clock.monotonic() * 1_000_000)
         if self._engine.surroundings.tick_seconds:
             self._beat = self._loop.call_later(BEAT_SECONDS, self._give_sign)
 

@@ -87,7 +87,7 @@ class StoredOperations:
         session = self._session
         found: list[Any] = session.rows("operations.backlog", {"queue": queue})
         ((count, size),) = found
-        return Backlog(count, size, session.value("claiming.next_due", {"queue": queue}))
+        return Backlog(count, size, session.value("claims.next_due", {"queue": queue}))
 
     def dead(self) -> list[tuple[str, int]]:
         rows: list[Any] = self._session.rows("operations.dead")

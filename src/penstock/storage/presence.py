@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.contracts import running
+from penstock.contracts import running_handlers
 from penstock.contracts.presence import Departed
 from penstock.storage.private import open_private
 
@@ -19,20 +19,20 @@ def cells_at(path: Path) -> memoryview | None:
         content = path.read_bytes()
     except OSError:
         return None
-    return memoryview(content).cast("q") if len(content) == running.BYTES else None
+    return memoryview(content).cast("q") if len(content) == running_handlers.BYTES else None
 
 
 def started_at(path: Path) -> list[int] | None:
     """The rows that a worker, alive or dead, may have begun; None where its list cannot be read."""
     cells = cells_at(path)
-    return None if cells is None else running.may_have_started(cells)
+    return None if cells is None else running_handlers.may_have_started(cells)
 
 
 def obituary(worker: int, cells: memoryview | None) -> Departed:
     """What a worker that is gone had begun, and the row for which it was killed."""
     if cells is None:
         return Departed(worker, None, [])
-    return Departed(worker, running.may_have_started(cells), running.blamed(cells))
+    return Departed(worker, running_handlers.may_have_started(cells), running_handlers.blamed(cells))
 
 
 def is_locked(path: Path) -> bool:
@@ -59,13 +59,13 @@ class StoredPresence:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             take_space(self._file)
-            self._map = mmap.mmap(self._file, running.BYTES)
+            self._map = mmap.mmap(self._file, running_handlers.BYTES)
         except BaseException:
             path.unlink(missing_ok=True)
             os.close(self._file)
             raise
         self.cells = memoryview(self._map).cast("q")
-        running.clear(self.cells, os.getpid())
+        running_handlers.clear(self.cells, os.getpid())
 
     def vanish(self) -> None:
         """Lets go as a death would: the file stays behind for others to read."""

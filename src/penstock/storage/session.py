@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, SealedUnit
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
@@ -60,7 +60,7 @@ class Session(Protocol):
     def insert_messages(self, rows: Sequence[NewMessage]) -> int: ...
 
     def take(
-        self, want: Want, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
+        self, want: ClaimRequest, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
     ) -> list[Any]:
         """Leases what is due, highest priority first; whole rows for `Delivery`, in the order they are to run."""
         ...

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.contracts.faults import Faults
 from penstock.contracts.workers import HandlerRow, Returned, WorkerRow
 from penstock.model.queue import QueueSettings
-from penstock.storage.returning import return_rows
+from penstock.storage.dead_workers import return_rows
 from penstock.storage.session import Session
 from penstock.storage.tally import Tally
 
@@ -88,7 +88,7 @@ class StoredWorkers:
         return returned.counts(tally)
 
     def _remove(self, worker: int) -> None:
-        self._session.change("owning.let_go_all", {"worker": worker})
+        self._session.change("objects.let_go_all", {"worker": worker})
         for statement in ("keep_counts", "drop_counts", "forget_handlers", "leave"):
             self._session.change(f"workers.{statement}", {"worker": worker})
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
-from penstock.contracts.ledger import Committed, Ledger, OnceKey, SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, Committed, Ledger, OnceKey, SealedUnit
 from penstock.model.message import Delivery
 from penstock.queues.batch import Batch
 from penstock.queues.handler import BatchHandler, Handler
@@ -26,7 +26,7 @@ class Unruly:
         self._doubled: set[bytes] = set()
 
     def commit(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+        self, units: Sequence[SealedUnit], wants: Sequence[ClaimRequest], *, now: int, sweep: bool, fire: bool = False
     ) -> Committed:
         committed = self._ledger.commit(units, wants, now=now, sweep=sweep, fire=fire)
         if self._duplicated:

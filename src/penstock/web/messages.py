@@ -14,8 +14,8 @@ from penstock.model import tagged
 from penstock.model.errors import TooLarge
 from penstock.model.ids import from_text
 from penstock.model.strict_json import BadJson, parse
-from penstock.queues.desk import Desk
-from penstock.queues.parcel import Parcel, Pushed
+from penstock.queues.admin import QueueAdmin
+from penstock.queues.external import PushRequest, PushResult
 from penstock.web.intake import BadField, between, idempotency_key, read_json, request_bytes_max, whole
 from penstock.web.reply import Result
 
@@ -121,10 +121,10 @@ class Messages:
         pushed = await desk.push(queue, parcels, delay_seconds=delay_seconds)
         return Result({**_told(pushed), "metadata": {"metrics": await _metrics(desk, queue)}}, remarks)
 
-    def _parcel(self, asked: Pushing, place: str, unique: str | None, remarks: list[str]) -> Parcel:
+    def _parcel(self, asked: Pushing, place: str, unique: str | None, remarks: list[str]) -> PushRequest:
         self._check_delay(asked.delay_seconds, f"{place}delay_seconds")
         whole(asked.priority, f"{place}priority", least=0, most=2)
-        return Parcel(
+        return PushRequest(
             body=_body(asked, f"{place}body", remarks),
             content_type=asked.content_type,
             delay_seconds=asked.delay_seconds,
@@ -247,7 +247,7 @@ def _once_decoded(body: str, remarks: list[str]) -> object:
     return value
 
 
-def _told(pushed: Pushed) -> dict[str, Any]:
+def _told(pushed: PushResult) -> dict[str, Any]:
     return {
         "id": pushed.ids[0],
         "ids": pushed.ids,
@@ -256,7 +256,7 @@ def _told(pushed: Pushed) -> dict[str, Any]:
     }
 
 
-async def _metrics(desk: Desk, queue: str) -> dict[str, int]:
+async def _metrics(desk: QueueAdmin, queue: str) -> dict[str, int]:
     backlog = await desk.backlog(queue)
     return {
         "backlog_count": backlog.count,

@@ -18,7 +18,7 @@ from penstock.app import App
 from penstock.model.errors import BadApp, TooLarge
 from penstock.model.strict_json import INTEGER_HIGHEST, INTEGER_LOWEST
 from penstock.routes import EMPTY, Parameter, Redirect, Reply, Request, Route
-from penstock.runtime.slots import Metered, Slot, contained
+from penstock.runtime.slots import CpuLimited, Slot, contained
 from penstock.web.intake import BadField, KeyReused, decode_json, idempotency_key, read_body
 from penstock.web.reply import TooSlow, answered, enveloped
 
@@ -100,7 +100,7 @@ class UserRoutes:
         slot.task = asyncio.current_task()
         try:
             async with asyncio.timeout(seconds) as limit:
-                return await contained(work if cpu_seconds is None else Metered(work, slot, cpu_seconds))  # type: ignore[arg-type]
+                return await contained(work if cpu_seconds is None else CpuLimited(work, slot, cpu_seconds))  # type: ignore[arg-type]
         except asyncio.CancelledError as error:
             if slot.overdue != "cpu_timeout" or slot.task is None:
                 raise

@@ -134,7 +134,7 @@ class Slice:
                 attempt, started = record.attempts + 1, record.started_at
                 while record.due is not None and self.now() < record.due:
                     await self.blocked(run, record.due, None)
-            if self.pausing or self.loop.time() >= self._ends_at or self._gate.watched:
+            if self.pausing or self.loop.time() >= self._ends_at or self._gate.draining:
                 await self._yield(run)
             try:
                 return await self._do(run, name, position, attempt, started, function, arguments, timeout)

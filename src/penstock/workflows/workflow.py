@@ -19,8 +19,8 @@ from penstock.model.message import PRIORITY_NORMAL, NewMessage
 from penstock.model.run import COMPLETE, ENDED, PENDING, SIGNAL, StepRecord, check_name, is_made, key_of, made_id
 from penstock.model.times import from_micros, in_seconds
 from penstock.runtime.audit import audit, record
-from penstock.runtime.unit import Unit, joined
-from penstock.workflows.executing import Begun
+from penstock.runtime.unit import Unit, require_unit
+from penstock.workflows.executor import Begun
 from penstock.workflows.inputs import Inputs, restored, stored
 from penstock.workflows.steps import StepFailed
 
@@ -102,7 +102,7 @@ class Workflow(Generic[P, R]):
 
     def start(self, *arguments: P.args, **named: P.kwargs) -> Handle[P, R]:
         """Begins a run when the current unit of work commits. It gets an id of its own."""
-        key = joined(self.home).next_id("workflow.run")
+        key = require_unit(self.home).next_id("workflow.run")
         return self._start(made_id(key), key, arguments, named, self.priority)
 
     def __getitem__(self, id: str) -> Handle[P, R]:
@@ -132,7 +132,7 @@ class Workflow(Generic[P, R]):
     def _start(
         self, id: str, key: bytes, arguments: tuple[Any, ...], named: dict[str, Any], priority: int
     ) -> Handle[P, R]:
-        unit = joined(self.home)
+        unit = require_unit(self.home)
         run = self.new_run(unit, id, key, arguments, named, priority)
         unit.change_run(run, len(run.input) + len(run.message.body))
         record(unit, audit(unit.engine, "workflows start", "run", f"{self.name}/{id}", key))
@@ -164,7 +164,7 @@ class Handle(Generic[P, R]):
         """Send a signal to the run when the current unit of work commits. The commit raises `BadSignal` if the run waits for
         it with a type that the payload does not fit. A run that has ended ignores it."""
         body = stored(payload, name, "Signal")
-        unit = joined(self._workflow.home)
+        unit = require_unit(self._workflow.home)
         unit.change_run(NewSignal(self.key, check_name(name, "a signal"), body), len(body))
         record(unit, self._audit(unit.engine, "signal", signal=name))
 

@@ -14,7 +14,7 @@ from penstock.model.queue import PARALLEL_AUTOMATIC_MAX, QueueSettings
 from penstock.model.retry import Retry, retry_of
 from penstock.model.run import STATES, check_name, queue_of
 from penstock.model.times import Span, in_seconds
-from penstock.workflows.executing import Begun, Executor
+from penstock.workflows.executor import Begun, Executor
 from penstock.workflows.inputs import Inputs
 from penstock.workflows.run import Run
 from penstock.workflows.steps import RETRY

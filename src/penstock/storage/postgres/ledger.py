@@ -8,41 +8,47 @@ from collections.abc import Sequence
 import psycopg
 
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Atomic, Chores, Committed, NotCommitted, OnceKey, SealedUnit, Want
+from penstock.contracts.ledger import Atomic, Chores, ClaimRequest, Committed, NotCommitted, OnceKey, SealedUnit
 from penstock.model.errors import StatementFailed, StorageFull, StoreError
-from penstock.storage.filling import Filler
+from penstock.storage.group_commit import GroupCommit
 from penstock.storage.postgres.connection import CONFLICTS, failed, first_line, is_lost, translated
 from penstock.storage.postgres.session import TRIES, Conflict, PostgresSession
-from penstock.storage.sending import Conflicts
+from penstock.storage.sends import Conflicts
 
 
 class PostgresLedger:
     def __init__(self, session: PostgresSession, faults: Faults) -> None:
         self._session = session
         self._at = faults.at
-        self._filler = Filler(session, faults)
+        self._group_commit = GroupCommit(session, faults)
 
     def find_once(self, once: OnceKey) -> bytes | None:
-        return self._filler.find_once(once)
+        return self._group_commit.find_once(once)
 
     def commit(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+        self,
+        units: Sequence[SealedUnit],
+        requests: Sequence[ClaimRequest],
+        *,
+        now: int,
+        sweep: bool,
+        fire: bool = False,
     ) -> Committed:
         chores = Chores(sweep, fire)
         if not any(type(call) is Atomic for unit in units for call in unit.calls):
-            return self._commit(units, wants, chores, now, serializable=False)
+            return self._commit(units, requests, chores, now, serializable=False)
         # Functions that read and then write are serializable among themselves. Claims would only get in their way.
         committed = self._commit(units, (), Chores(), now, serializable=True)
-        if wants or any(chores):
-            self._claim_after(committed, wants, chores, now)
+        if requests or any(chores):
+            self._claim_after(committed, requests, chores, now)
         return committed
 
-    def _claim_after(self, committed: Committed, wants: Sequence[Want], chores: Chores, now: int) -> None:
+    def _claim_after(self, committed: Committed, requests: Sequence[ClaimRequest], chores: Chores, now: int) -> None:
         """The units are saved, whatever becomes of the claims."""
         try:
-            claims = self._commit((), wants, chores, now, serializable=False)
+            claims = self._commit((), requests, chores, now, serializable=False)
         except (StoreError, NotCommitted):
-            committed.next_due |= {want.queue: now for want in wants}
+            committed.next_due |= {request.queue: now for request in requests}
             return
         committed.claimed, committed.next_due, committed.swept = claims.claimed, claims.next_due, claims.swept
         committed.next_lapse, committed.next_timer = claims.next_lapse, claims.next_timer
@@ -53,12 +59,18 @@ class PostgresLedger:
             committed.waiting[queue] = min(due, committed.waiting.get(queue, due))
 
     def _commit(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], chores: Chores, now: int, *, serializable: bool
+        self,
+        units: Sequence[SealedUnit],
+        requests: Sequence[ClaimRequest],
+        chores: Chores,
+        now: int,
+        *,
+        serializable: bool,
     ) -> Committed:
         careful = False
         for tried in range(TRIES):
             try:
-                return self._try(units, wants, chores, now, careful=careful, serializable=serializable)
+                return self._try(units, requests, chores, now, careful=careful, serializable=serializable)
             except Conflicts:
                 careful = True
             except Conflict:
@@ -68,7 +80,7 @@ class PostgresLedger:
     def _try(
         self,
         units: Sequence[SealedUnit],
-        wants: Sequence[Want],
+        requests: Sequence[ClaimRequest],
         chores: Chores,
         now: int,
         *,
@@ -79,7 +91,7 @@ class PostgresLedger:
         try:
             session.ensure()
             session.begin(serializable=serializable, with_first=True)
-            committed = self._filler.fill(units, wants, chores, now=now, careful=careful)
+            committed = self._group_commit.apply(units, requests, chores, now=now, careful=careful)
             if committed.is_empty and not units:
                 session.rollback()
                 return committed

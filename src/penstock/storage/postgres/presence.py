@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.contracts import running
+from penstock.contracts import running_handlers
 from penstock.contracts.presence import Departed
 from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.presence import StoredPresence, cells_at, is_locked, obituary
@@ -34,7 +34,7 @@ def path_in(folder: Path, worker: int) -> Path:
 
 
 def _take_space(file: int) -> None:
-    os.pwrite(file, bytes(running.BYTES), 0)
+    os.pwrite(file, bytes(running_handlers.BYTES), 0)
 
 
 class PostgresPresence(StoredPresence):

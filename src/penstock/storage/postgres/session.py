@@ -14,12 +14,12 @@ import psycopg
 from psycopg import errors
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, SealedUnit
 from penstock.model.errors import StoreUnavailable
 from penstock.model.message import PRIORITIES, NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
-from penstock.storage.auditing import audited
+from penstock.storage.audit import audited
 from penstock.storage.postgres.connection import (
     CONFLICTS,
     ENGINE_PLANS,
@@ -45,9 +45,9 @@ AGAIN_SECONDS = 0.1  # between two tries to reach it
 LOCK_SECONDS = 20.0  # longer than anybody but a process that is stopped in the middle holds the lock of another
 NOTHING: dict[str, Any] = {}
 TYPES = {  # of the columns of rows that are copied
-    "sending.send": "bytea text int8 int8 text text bytea bytea int8 int8 int8 int8 bytea int8 int8".split(),
-    "running.create": "bytea text text text bytea int8 bytea bytea text int8".split(),
-    "running.add_step": "bytea int8 text text text int8 int8 int8 int8 bytea text text".split(),
+    "sends.send": "bytea text int8 int8 text text bytea bytea int8 int8 int8 int8 bytea int8 int8".split(),
+    "workflow_runs.create": "bytea text text text bytea int8 bytea bytea text int8".split(),
+    "workflow_runs.add_step": "bytea int8 text text text int8 int8 int8 int8 bytea text text".split(),
 }
 _place = itemgetter(20, 21)
 _order = itemgetter(20, 21, 0)  # what is due at one moment, as it was sent
@@ -147,27 +147,27 @@ class PostgresSession:
     def insert_messages(self, rows: Sequence[NewMessage]) -> int:
         self._floors.sent(rows)
         if len(rows) == 1:
-            return self.change("sending.send", rows[0]._asdict())
-        return self.insert("sending.send", rows)
+            return self.change("sends.send", rows[0]._asdict())
+        return self.insert("sends.send", rows)
 
     def take(
-        self, want: Want, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
+        self, request: ClaimRequest, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
     ) -> list[Any]:
-        lease_end = now + want.lease_micros
+        lease_end = now + request.lease_micros
         bound = {
             "priorities": priorities,
-            "queue": want.queue,
+            "queue": request.queue,
             "now": now,
             "limit": limit,
             "number": number,
             "worker": holder,
             "lease_end": lease_end,
         }
-        floors = self._floors.of(want.queue, now)
+        floors = self._floors.of(request.queue, now)
         began = time.perf_counter()
         rows = self._take(bound, floors)
         self._floors.looked(
-            want.queue,
+            request.queue,
             [(priorities[place - 1], due) for place, due in map(_place, rows)],
             everything=not floors,
             dry=len(rows) < limit,
@@ -183,23 +183,23 @@ class PostgresSession:
             "priorities": Numbers(priorities),
             "floors": Numbers([floors.get(priority, 0) for priority in priorities]),
         }
-        rows = self.rows("claiming.take", bound | arrays)
+        rows = self.rows("claims.take", bound | arrays)
         rows.sort(key=_order)
         return rows
 
     def next_due(self, queue: str, now: int) -> int | None:
         looked = self._floors.after(queue, now)
         if looked is None:
-            due: int | None = self.value("claiming.next_due", {"queue": queue})
+            due: int | None = self.value("claims.next_due", {"queue": queue})
             return due
         floors, again = looked
         bound = {"queue": queue, "priorities": Numbers(PRIORITIES), "floors": Numbers(floors)}
-        return min(again, self.value("claiming.next_due_above", bound) or again)
+        return min(again, self.value("claims.next_due_above", bound) or again)
 
     def next_lapse(self, *, surely: bool) -> int | None:
         lapse = None if surely else self._floors.lapse_known()
         if lapse is None:
-            lapse = self.value("claiming.next_lapse")
+            lapse = self.value("claims.next_lapse")
             self._floors.lapse_is(lapse)
         return lapse
 
@@ -207,10 +207,10 @@ class PostgresSession:
         run_calls(self, units, measures)
 
     def lock_queue(self, queue: str) -> None:
-        self.rows("claiming.lock_queue", {"queue": queue})
+        self.rows("claims.lock_queue", {"queue": queue})
 
     def try_lock_queue(self, queue: str) -> bool:
-        return bool(self.value("claiming.try_lock_queue", {"queue": queue}))
+        return bool(self.value("claims.try_lock_queue", {"queue": queue}))
 
     def enrolled(self, worker: int) -> None:
         self.rows("workers.hold_lock", {"worker": worker})

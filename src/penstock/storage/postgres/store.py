@@ -14,11 +14,11 @@ from penstock.contracts.audit import Audit
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
 from penstock.model.errors import BadConfig
-from penstock.storage.auditing import carry
+from penstock.storage.audit import carry
 from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
+from penstock.storage.objects import StoredObjects
 from penstock.storage.operations import StoredOperations
-from penstock.storage.owning import StoredObjects
 from penstock.storage.postgres import schema
 from penstock.storage.postgres.bell import NotifyBell
 from penstock.storage.postgres.connection import SYNCHRONOUS, Settings, failed, translated
@@ -29,9 +29,9 @@ from penstock.storage.postgres.reader import PostgresReader
 from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.postgres.upkeep import PostgresUpkeep
 from penstock.storage.presence import started_at
-from penstock.storage.running import StoredRuns
-from penstock.storage.timing import StoredTimers
+from penstock.storage.timers import StoredTimers
 from penstock.storage.workers import StoredWorkers
+from penstock.storage.workflow_runs import StoredRuns
 
 
 class PostgresWriter:

@@ -13,16 +13,16 @@ from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
 from penstock.model.statement import one_line
 from penstock.model.upsert import quoted
-from penstock.storage.keeping import StoredKeeping
 from penstock.storage.postgres.connection import first_line, is_lost
 from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.postgres.users import ENGINES_PLANS, USERS_PLANS
+from penstock.storage.upkeep import StoredUpkeep
 
 MIGRATING = 20_548  # the lock of whoever migrates
 NUMBERS_KEPT_MICROS = 86_400_000_000
 
 
-class PostgresUpkeep(StoredKeeping):
+class PostgresUpkeep(StoredUpkeep):
     def __init__(self, session: PostgresSession) -> None:
         super().__init__(session)
         self._session: PostgresSession = session

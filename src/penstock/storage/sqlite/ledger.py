@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import apsw
 
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Chores, Committed, NotCommitted, OnceKey, SealedUnit, Want
+from penstock.contracts.ledger import Chores, ClaimRequest, Committed, NotCommitted, OnceKey, SealedUnit
 from penstock.model.errors import StatementFailed, StorageFull, StoreError, StoreReplaced
-from penstock.storage.filling import Filler
-from penstock.storage.sending import Conflicts
+from penstock.storage.group_commit import GroupCommit
+from penstock.storage.sends import Conflicts
 from penstock.storage.sqlite.connection import damaged
 from penstock.storage.sqlite.session import SqliteSession
 
@@ -21,38 +21,44 @@ class SqliteLedger:
     def __init__(self, session: SqliteSession, faults: Faults) -> None:
         self._session = session
         self._at = faults.at
-        self._filler = Filler(session, faults)
+        self._group_commit = GroupCommit(session, faults)
 
     def find_once(self, once: OnceKey) -> bytes | None:
-        return self._filler.find_once(once)
+        return self._group_commit.find_once(once)
 
     def commit(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], *, now: int, sweep: bool, fire: bool = False
+        self,
+        units: Sequence[SealedUnit],
+        requests: Sequence[ClaimRequest],
+        *,
+        now: int,
+        sweep: bool,
+        fire: bool = False,
     ) -> Committed:
         with self._session.turn:
             postponed: dict[str, int | None] = {}
             if self._session.reserve.released and not self._session.reserve.refill():
                 if any(unit.grows for unit in units):
                     raise StorageFull(f"The disk that holds {self._session.settings.path} is full; nothing was saved.")
-                postponed = {want.queue: now + FULL_WAIT_MICROS for want in wants}
-                wants = ()
+                postponed = {request.queue: now + FULL_WAIT_MICROS for request in requests}
+                requests = ()
             chores = Chores(sweep, fire)
             try:
-                committed = self._try(units, wants, chores, now, careful=False)
+                committed = self._try(units, requests, chores, now, careful=False)
             except Conflicts:
-                committed = self._try(units, wants, chores, now, careful=True)
+                committed = self._try(units, requests, chores, now, careful=True)
         committed.next_due |= postponed
         return committed
 
     def _try(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], chores: Chores, now: int, *, careful: bool
+        self, units: Sequence[SealedUnit], requests: Sequence[ClaimRequest], chores: Chores, now: int, *, careful: bool
     ) -> Committed:
         session = self._session
         number = 0
         try:
             with session.errors():
                 session.begin()
-                committed = self._filler.fill(units, wants, chores, now=now, careful=careful)
+                committed = self._group_commit.apply(units, requests, chores, now=now, careful=careful)
                 number = committed.number
                 if committed.is_empty and not units:
                     # A look that found nothing leaves no trace, or every look would make the neighbours look too.

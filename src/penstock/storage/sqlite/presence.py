@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.contracts import running
+from penstock.contracts import running_handlers
 from penstock.contracts.presence import Departed
 from penstock.model.errors import StorageFull, StoreUnavailable
 from penstock.storage.presence import StoredPresence, cells_at, obituary
@@ -29,7 +29,7 @@ class SqlitePresence(StoredPresence):
         """Every page of the list is written now: on a full disk, noting a handler in a page that has no place there would
         be a fatal signal."""
         try:
-            if os.pwrite(file, bytes(running.BYTES), 0) == running.BYTES:
+            if os.pwrite(file, bytes(running_handlers.BYTES), 0) == running_handlers.BYTES:
                 return
         except OSError as error:
             if error.errno != errno.ENOSPC:

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import apsw
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import SealedUnit, Want
+from penstock.contracts.ledger import ClaimRequest, SealedUnit
 from penstock.model.errors import StorageFull, StoreError, StoreReplaced
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
-from penstock.storage.auditing import audited
+from penstock.storage.audit import audited
 from penstock.storage.private import identity
 from penstock.storage.session import Bound
 from penstock.storage.sqlite.connection import BUSY_MILLISECONDS, connect, damaged, disconnect, translated
@@ -178,18 +178,18 @@ class SqliteSession:
         return apsw.carray(array("q", numbers))
 
     def insert_messages(self, rows: Sequence[NewMessage]) -> int:
-        return self.insert("sending.send", rows)
+        return self.insert("sends.send", rows)
 
     def take(
-        self, want: Want, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
+        self, request: ClaimRequest, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
     ) -> list[Any]:
         taken: list[Any] = []
         for priority in priorities:
-            rows = self._due(want.queue, priority, limit - len(taken), number, now)
+            rows = self._due(request.queue, priority, limit - len(taken), number, now)
             if rows:
                 seqs = self.numbers([row[0] for row in rows])
-                lease = {"worker": holder, "number": number, "seqs": seqs, "lease_end": now + want.lease_micros}
-                self.change("claiming.take", lease)
+                lease = {"worker": holder, "number": number, "seqs": seqs, "lease_end": now + request.lease_micros}
+                self.change("claims.take", lease)
                 taken += rows
                 if len(taken) >= limit:
                     break
@@ -198,16 +198,16 @@ class SqliteSession:
     def _due(self, queue: str, priority: int, limit: int, number: int, now: int) -> list[Any]:
         probe = {"number": number, "queue": queue, "priority": priority, "now": now, "limit": limit}
         try:
-            return self.rows("claiming.due", probe)
+            return self.rows("claims.due", probe)
         except UnicodeDecodeError as error:
             raise damaged(self.settings.path, error) from error
 
     def next_due(self, queue: str, now: int) -> int | None:
-        due: int | None = self.value("claiming.next_due", {"queue": queue})
+        due: int | None = self.value("claims.next_due", {"queue": queue})
         return due
 
     def next_lapse(self, *, surely: bool) -> int | None:
-        lapse: int | None = self.value("claiming.next_lapse")
+        lapse: int | None = self.value("claims.next_lapse")
         return lapse
 
     def note_number(self, number: int, now: int) -> None:

@@ -10,13 +10,12 @@ from penstock.contracts.audit import Audit
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
 from penstock.model.errors import BadConfig
-from penstock.storage.auditing import carry
+from penstock.storage.audit import carry
 from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
+from penstock.storage.objects import StoredObjects
 from penstock.storage.operations import StoredOperations
-from penstock.storage.owning import StoredObjects
 from penstock.storage.presence import started_at
-from penstock.storage.running import StoredRuns
 from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
 from penstock.storage.sqlite.connection import SYNCHRONOUS, translated
@@ -27,8 +26,9 @@ from penstock.storage.sqlite.reader import SqliteReader
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, free_on_disk
 from penstock.storage.sqlite.session import Settings, SqliteSession
 from penstock.storage.sqlite.upkeep import SqliteUpkeep
-from penstock.storage.timing import StoredTimers
+from penstock.storage.timers import StoredTimers
 from penstock.storage.workers import StoredWorkers
+from penstock.storage.workflow_runs import StoredRuns
 
 CHECKED_AT_OPEN_BYTES = 50_000_000  # a larger file is not read through at every start; `penstock doctor` does it
 

@@ -12,11 +12,11 @@ from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
 from penstock.model.statement import one_line
 from penstock.model.upsert import quoted
-from penstock.storage.keeping import StoredKeeping
 from penstock.storage.sqlite.session import SQL, SqliteSession
+from penstock.storage.upkeep import StoredUpkeep
 
 
-class SqliteUpkeep(StoredKeeping):
+class SqliteUpkeep(StoredUpkeep):
     def __init__(self, session: SqliteSession) -> None:
         super().__init__(session)
         self._session = session

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import Committed, NotCommitted, Want
+from penstock.contracts.ledger import ClaimRequest, Committed, NotCommitted
 from penstock.contracts.operations import Backlog, Lease, Tuning
 from penstock.model.envelope import CONTENT_TYPES, Encoded, Typed, content_type
 from penstock.model.errors import (
@@ -22,9 +22,9 @@ from penstock.model.errors import (
 from penstock.model.ids import as_text
 from penstock.model.limits import near
 from penstock.model.message import Delivery
-from penstock.model.outcome import DONE, Retried, settle
+from penstock.model.outcome import DONE, RetryRequested, settle
 from penstock.model.queue import QueueSettings
-from penstock.queues.parcel import Acked, Outgoing, Parcel, Peeked, Pulled, Pushed
+from penstock.queues.external import AckResult, Outgoing, PeekedMessage, PulledMessage, PushRequest, PushResult
 from penstock.queues.queue import Queue
 from penstock.queues.sender import Home
 from penstock.runtime.audit import audit, record
@@ -35,7 +35,7 @@ PURGED_AT_ONCE = 1_000
 PULLED_MAX = 1_000
 
 
-class Desk:
+class QueueAdmin:
     def __init__(self, home: Home, engine: Engine, queues: dict[str, Queue[Any]]) -> None:
         self._home = home
         self.engine = engine
@@ -45,8 +45,8 @@ class Desk:
     # -- in -----------------------------------------------------------------------------------------------
 
     async def push(
-        self, queue: str, parcels: Sequence[Parcel], *, delay_seconds: float | None = None, source: str = "http"
-    ) -> Pushed:
+        self, queue: str, parcels: Sequence[PushRequest], *, delay_seconds: float | None = None, source: str = "http"
+    ) -> PushResult:
         """Sends all of them in one commit, or none."""
         target = await self._queue(queue)
         messages = [self._outgoing(target, parcel, index) for index, parcel in enumerate(parcels)]
@@ -57,9 +57,9 @@ class Desk:
                 record(unit, audit(self.engine, "queues send", "queue", queue, ids=ids))
         self.engine.faults.at("send.after_commit")
         duplicates = 0 if unit.also is None else len(unit.also.duplicates)
-        return Pushed(ids, duplicates)
+        return PushResult(ids, duplicates)
 
-    def _outgoing(self, queue: Queue[Any], parcel: Parcel, index: int) -> Outgoing[Any]:
+    def _outgoing(self, queue: Queue[Any], parcel: PushRequest, index: int) -> Outgoing[Any]:
         """The payload a parcel holds: an envelope's, or its body itself where the queue leaves no doubt about its type."""
         if parcel.content_type not in CONTENT_TYPES:
             raise BadMessage(
@@ -84,7 +84,7 @@ class Desk:
             correlation=correlation,
         )
 
-    def _payload(self, queue: Queue[Any], parcel: Parcel, index: int) -> tuple[object, str | None, str | None]:
+    def _payload(self, queue: Queue[Any], parcel: PushRequest, index: int) -> tuple[object, str | None, str | None]:
         body, id, named, correlation = parcel.body, parcel.id, None, None
         if isinstance(body, dict) and "type" in body and "payload" in body:
             named, id, correlation = body["type"], id or body.get("event_id"), body.get("correlation_id")
@@ -116,13 +116,13 @@ class Desk:
 
     async def pull(
         self, queue: str, *, limit: int, lease_seconds: float, request_id: str | None = None
-    ) -> list[Pulled]:
+    ) -> list[PulledMessage]:
         """Leases at most `limit` messages to somebody outside. The same `request_id` again gives the same leases."""
         await self._queue(queue)
         engine = self.engine
         lease_micros = int(lease_seconds * 1_000_000)
         lapsing = engine.may_sweep_outside()
-        want = Want(queue, min(limit, PULLED_MAX), lease_micros, pull=True, lapsing=lapsing, request=request_id)
+        want = ClaimRequest(queue, min(limit, PULLED_MAX), lease_micros, pull=True, lapsing=lapsing, request=request_id)
         now, asked = engine.clock.now(), engine.clock.monotonic()
 
         def claim() -> Committed:
@@ -142,11 +142,13 @@ class Desk:
         engine.due.leased(committed.next_lapse)
         return [_pulled(delivery) for delivery in committed.claimed]
 
-    async def settle(self, queue: str, *, acks: Sequence[str], retries: Sequence[tuple[str, float | None]]) -> Acked:
+    async def settle(
+        self, queue: str, *, acks: Sequence[str], retries: Sequence[tuple[str, float | None]]
+    ) -> AckResult:
         """Acknowledges some leases and gives others back. A lease that has lapsed is told in `warnings`."""
         target = await self._queue(queue)
         wanted: dict[str, object] = dict.fromkeys(acks)
-        wanted |= {lease: Retried(delay) for lease, delay in retries if lease not in wanted}
+        wanted |= {lease: RetryRequested(delay) for lease, delay in retries if lease not in wanted}
         by_lease = {text: _lease(text) for text in wanted}
         found = await self.engine.in_writer(partial(self.engine.writer.operations.leased, list(by_lease.values())))
         held = {Lease(delivery.seq, delivery.token): delivery for delivery in found if delivery.queue == queue}
@@ -164,7 +166,7 @@ class Desk:
                 warnings[text] = _LAPSED
             else:
                 acked, retried = acked + (wanted[text] is None), retried + (wanted[text] is not None)
-        return Acked(acked, retried, warnings)
+        return AckResult(acked, retried, warnings)
 
     def _put(self, queue: Queue[Any], delivery: Delivery, outcome: object) -> AwaitedUnit:
         unit = AwaitedUnit(self.engine, delivery, f"{queue.name}:pull", "")
@@ -174,7 +176,7 @@ class Desk:
         self.engine.committer.put(unit)
         return unit
 
-    async def peek(self, queue: str, *, limit: int) -> list[Peeked]:
+    async def peek(self, queue: str, *, limit: int) -> list[PeekedMessage]:
         """The next messages that wait. Nothing is claimed."""
         await self._queue(queue)
         found = await self._operate("peek", queue, limit=min(limit, PULLED_MAX))
@@ -267,8 +269,8 @@ def _lease(text: str) -> Lease:
     return Lease(int(seq), int(token))
 
 
-def _pulled(delivery: Delivery) -> Pulled:
-    return Pulled(
+def _pulled(delivery: Delivery) -> PulledMessage:
+    return PulledMessage(
         as_text(delivery.id),
         f"{delivery.seq}.{delivery.token}",
         delivery.attempt,
@@ -279,8 +281,8 @@ def _pulled(delivery: Delivery) -> Pulled:
     )
 
 
-def _peeked(due: int, delivery: Delivery) -> Peeked:
-    return Peeked(
+def _peeked(due: int, delivery: Delivery) -> PeekedMessage:
+    return PeekedMessage(
         as_text(delivery.id),
         delivery.attempts,
         delivery.body,

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.contracts.ledger import Committed, Want
+from penstock.contracts.ledger import ClaimRequest, Committed
 from penstock.model.message import PRIORITIES, Delivery
 from penstock.model.pacing import allowed, moved
 from penstock.model.prices import OPERATION_BYTES
-from penstock.storage.returning import return_rows
+from penstock.storage.dead_workers import return_rows
 from penstock.storage.session import PULLED, Session
 from penstock.storage.tally import EXPIRED, OPERATIONS, Tally
 
@@ -41,26 +41,26 @@ class Claimer:
         self._session = session
         self._claims: dict[str, int] = {}  # by queue, those that took something: looks in between must not be counted
 
-    def claim(self, wants: Sequence[Want], committed: Committed, tally: Tally, now: int) -> None:
-        if any(want.lapsing for want in wants):
+    def claim(self, requests: Sequence[ClaimRequest], committed: Committed, tally: Tally, now: int) -> None:
+        if any(request.lapsing for request in requests):
             # First: what comes back here may have expired meanwhile.
             committed.swept += self._take_back(PULLED, committed.number, now, tally)
-        said: list[Any] = self._session.rows("claiming.rules")
+        said: list[Any] = self._session.rows("claims.rules")
         rules = {name: Rule(*rest) for name, *rest in said}
         expiry = next((first for name, first, *_ in said if name is None), None)
         if expiry is not None and expiry <= now and self._expire(tally, now):
-            committed.next_due |= {want.queue: now for want in wants}
+            committed.next_due |= {request.queue: now for request in requests}
             return
-        for want in wants:
-            rule = rules.get(want.queue, FREE)
+        for request in requests:
+            rule = rules.get(request.queue, FREE)
             if rule.parallel is not None:
-                committed.parallel[want.queue] = rule.parallel
-            if want.request is not None and self._claimed_before(want, committed):
+                committed.parallel[request.queue] = rule.parallel
+            if request.request is not None and self._claimed_before(request, committed):
                 continue  # also while its queue is paused: what is leased stays so
             if rule.paused:
-                committed.next_due[want.queue] = None
+                committed.next_due[request.queue] = None
             else:
-                self._claim_for(want, rule, committed, tally, now)
+                self._claim_for(request, rule, committed, tally, now)
 
     def _expire(self, tally: Tally, now: int) -> bool:
         """Nothing is delivered after its end, even if nobody looked when that was. Tells whether more is to be removed."""
@@ -71,100 +71,100 @@ class Claimer:
         first = self._session.value("operations.next_expiry")
         return first is not None and first <= now
 
-    def _claim_for(self, want: Want, rule: Rule, committed: Committed, tally: Tally, now: int) -> None:
-        limit = want.limit
-        counted = (want.alone and limit > 0) or bool(rule.rate)
-        if counted and not self._session.try_lock_queue(want.queue):
-            committed.next_due[want.queue] = now + TURN_AGAIN_MICROS
+    def _claim_for(self, request: ClaimRequest, rule: Rule, committed: Committed, tally: Tally, now: int) -> None:
+        limit = request.limit
+        counted = (request.alone and limit > 0) or bool(rule.rate)
+        if counted and not self._session.try_lock_queue(request.queue):
+            committed.next_due[request.queue] = now + TURN_AGAIN_MICROS
             return
-        if want.alone and limit:
-            if self._session.value("claiming.is_held", {"queue": want.queue}) is not None:
-                committed.next_due[want.queue] = now + ALONE_AGAIN_MICROS
+        if request.alone and limit:
+            if self._session.value("claims.is_held", {"queue": request.queue}) is not None:
+                committed.next_due[request.queue] = now + ALONE_AGAIN_MICROS
                 return
             limit = 1
         if rule.rate:
-            next_start: int = self._session.value("claiming.next_start", {"queue": want.queue})
+            next_start: int = self._session.value("claims.next_start", {"queue": request.queue})
             limit = min(limit, allowed(rule.rate, next_start, now))
             if limit == 0:
-                committed.next_due[want.queue] = next_start
+                committed.next_due[request.queue] = next_start
                 return
-        if want.wait_micros:
-            limit = self._whole_batches(want, limit, now)
-        taken = self._take(want, limit, committed, now) if limit else 0
+        if request.wait_micros:
+            limit = self._whole_batches(request, limit, now)
+        taken = self._take(request, limit, committed, now) if limit else 0
         if taken:
             extra = sum(max(len(each.body) - 1, 0) // OPERATION_BYTES for each in committed.claimed[-taken:])
-            tally.of(want.queue)[OPERATIONS] += taken + extra
+            tally.of(request.queue)[OPERATIONS] += taken + extra
         if rule.rate and taken:
             start = moved(rule.rate, next_start, now, taken)
-            self._session.change("claiming.note_start", {"queue": want.queue, "start": start})
-            if taken < want.limit:
-                first = self._session.next_due(want.queue, now)
-                committed.next_due[want.queue] = None if first is None else max(first, start)
-        elif taken < want.limit:
-            first = self._session.next_due(want.queue, now)
-            if want.wait_micros and first is not None and first <= now:
-                first = self._next_batch(want)
-            committed.next_due[want.queue] = first
-        if want.request is not None and taken:
-            self._note_request(want, committed.number, now)
+            self._session.change("claims.note_start", {"queue": request.queue, "start": start})
+            if taken < request.limit:
+                first = self._session.next_due(request.queue, now)
+                committed.next_due[request.queue] = None if first is None else max(first, start)
+        elif taken < request.limit:
+            first = self._session.next_due(request.queue, now)
+            if request.wait_micros and first is not None and first <= now:
+                first = self._next_batch(request)
+            committed.next_due[request.queue] = first
+        if request.request is not None and taken:
+            self._note_request(request, committed.number, now)
 
-    def _take(self, want: Want, limit: int, committed: Committed, now: int) -> int:
-        claims = self._claims.get(want.queue, 0) + 1
+    def _take(self, request: ClaimRequest, limit: int, committed: Committed, now: int) -> int:
+        claims = self._claims.get(request.queue, 0) + 1
         priorities = PRIORITIES if claims % LOWEST_FIRST_EVERY else PRIORITIES[::-1]
-        holder = PULLED if want.pull else self._session.worker
-        rows = self._session.take(want, limit, priorities, holder=holder, number=committed.number, now=now)
+        holder = PULLED if request.pull else self._session.worker
+        rows = self._session.take(request, limit, priorities, holder=holder, number=committed.number, now=now)
         if rows:
-            self._claims[want.queue] = claims
+            self._claims[request.queue] = claims
             taken = [*map(_delivery, rows)]
             committed.number = committed.number or taken[0].token
             committed.claimed += taken
         return len(rows)
 
-    def _whole_batches(self, want: Want, limit: int, now: int) -> int:
+    def _whole_batches(self, request: ClaimRequest, limit: int, now: int) -> int:
         """How many rows may be taken now: whole batches, and the rest once its oldest has waited long enough."""
         ready = 0
         oldest = now
         for priority in PRIORITIES:
-            probe = {"queue": want.queue, "priority": priority, "now": now, "limit": max(limit, want.batch)}
-            found: list[Any] = self._session.rows("claiming.ready", probe)
+            probe = {"queue": request.queue, "priority": priority, "now": now, "limit": max(limit, request.batch)}
+            found: list[Any] = self._session.rows("claims.ready", probe)
             ((count, first),) = found
             ready += count
             oldest = oldest if first is None else min(oldest, first)
-        if oldest + want.wait_micros <= now:
+        if oldest + request.wait_micros <= now:
             return limit
-        most = limit - limit % want.batch or limit
-        return min(most, ready // want.batch * want.batch)
+        most = limit - limit % request.batch or limit
+        return min(most, ready // request.batch * request.batch)
 
-    def _next_batch(self, want: Want) -> int:
+    def _next_batch(self, request: ClaimRequest) -> int:
         """When the rows that wait are a batch: with the one that makes it full, or when the first has waited long enough."""
         dues: list[int] = []
         for priority in PRIORITIES:
-            probe = {"queue": want.queue, "priority": priority, "limit": want.batch}
-            dues += [due for (due,) in self._session.rows("claiming.next_dues", probe)]
+            probe = {"queue": request.queue, "priority": priority, "limit": request.batch}
+            dues += [due for (due,) in self._session.rows("claims.next_dues", probe)]
         dues.sort()
-        waited = dues[0] + want.wait_micros
-        return waited if len(dues) < want.batch else min(waited, dues[want.batch - 1])
+        waited = dues[0] + request.wait_micros
+        return waited if len(dues) < request.batch else min(waited, dues[request.batch - 1])
 
     # -- pulls that are asked for again ------------------------------------------------------------------
 
-    def _claimed_before(self, want: Want, committed: Committed) -> bool:
+    def _claimed_before(self, request: ClaimRequest, committed: Committed) -> bool:
         """An answer that never arrived is given again: the same rows under the same leases, as far as they are held."""
-        saved = self._session.value("claiming.find_request", {"scope": _scope(want), "key": want.request})
+        saved = self._session.value("claims.find_request", {"scope": _scope(request), "key": request.request})
         if saved is None:
             return False
         held = {"token": msgspec.json.decode(bytes(saved)), "worker": PULLED}
-        committed.claimed += map(_delivery, self._session.rows("claiming.pulled", held))
+        committed.claimed += map(_delivery, self._session.rows("claims.pulled", held))
         return True
 
-    def _note_request(self, want: Want, number: int, now: int) -> None:
-        noted = {"scope": _scope(want), "key": want.request, "result": msgspec.json.encode(number), "now": now}
-        self._session.change("claiming.note_request", noted)
+    def _note_request(self, request: ClaimRequest, number: int, now: int) -> None:
+        noted = {"scope": _scope(request), "key": request.request, "result": msgspec.json.encode(number), "now": now}
+        self._session.change("claims.note_request", noted)
 
     # -- leases that have lapsed -------------------------------------------------------------------------
 
     def sweep(self, number: int, now: int, tally: Tally) -> int:
         """Returns rows whose lease has lapsed: their worker is stopped, cut off, or on another host and dead."""
-        lapsed: list[Any] = self._session.rows("claiming.lapsed", {"now": now})
+        lapsed: list[Any] = self._session.rows("claims.lapsed", {"now": now})
         return sum(self._take_back(worker, number, now, tally) for (worker,) in lapsed)
 
     def _take_back(self, worker: int, number: int, now: int, tally: Tally) -> int:
@@ -183,5 +183,5 @@ class Claimer:
 _delivery = partial(tuple.__new__, Delivery)  # what `Delivery._make` does, without its checks
 
 
-def _scope(want: Want) -> bytes:
-    return f"pull:{want.queue}".encode()
+def _scope(request: ClaimRequest) -> bytes:
+    return f"pull:{request.queue}".encode()

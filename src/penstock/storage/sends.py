@@ -48,7 +48,7 @@ def _send_one_by_one(session: Session, unit: SealedUnit, tally: Tally, now: int)
     for row in unit.sends:
         if row.flags & KEYED:
             seen = {"id": row.id, "queue": row.queue, "type": row.type, "source": row.source, "now": now}
-            if not session.change("sending.note_seen", seen):
+            if not session.change("sends.note_seen", seen):
                 if unit.also is None:
                     unit.also = Also()
                 unit.also.duplicates.add(row.id)
@@ -93,7 +93,7 @@ class _Load:
     """What a queue with a bound holds, this commit included."""
 
     def __init__(self, session: Session, settings: QueueSettings, tally: Tally, now: int) -> None:
-        ((messages, size, second, second_sent),) = session.rows("sending.load", {"queue": settings.name})
+        ((messages, size, second, second_sent),) = session.rows("sends.load", {"queue": settings.name})
         sent, acked, dead, purged, expired, more, _ = tally.by_queue.get(settings.name, NOTHING)
         self._settings = settings
         self._now = now
@@ -133,4 +133,4 @@ class _Load:
     def save(self, session: Session) -> None:
         if self._settings.per_second_max is not None:
             counted = {"queue": self._settings.name, "second": self._second, "sent": self._second_sent}
-            session.change("sending.note_second", counted)
+            session.change("sends.note_second", counted)

@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Chores, Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits, Want
+from penstock.contracts.ledger import Chores, ClaimRequest, Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits
 from penstock.model.errors import PenstockError
 from penstock.model.message import KEYED, PAUSING, Delivery
 from penstock.model.outcome import DONE, Again, Dead, Held, Settlement, Split
-from penstock.storage.auditing import look_at_all, note_all
-from penstock.storage.burial import bury, exhume, split
-from penstock.storage.claiming import Claimer
+from penstock.storage.audit import look_at_all, note_all
+from penstock.storage.claims import Claimer
+from penstock.storage.dead_letters import add_dead_letter, apply_actions, split
 from penstock.storage.items import change_items
-from penstock.storage.owning import is_owned, save
-from penstock.storage.running import change_runs
-from penstock.storage.sending import send
+from penstock.storage.objects import is_owned, save
+from penstock.storage.sends import send
 from penstock.storage.session import Session
 from penstock.storage.tally import ACKED, Tally
-from penstock.storage.timing import change_timers, fire_due, next_timer
+from penstock.storage.timers import change_timers, fire_due, next_timer
+from penstock.storage.workflow_runs import change_runs
 
 
 class SameKey(PenstockError):
     """A group that has to be divided."""
 
 
-class Filler:
+class GroupCommit:
     def __init__(self, session: Session, faults: Faults) -> None:
         self._session = session
         self._at = faults.at
@@ -36,13 +36,13 @@ class Filler:
         saved = self._session.value("ledger.find_once", once._asdict())
         return None if saved is None else bytes(saved)
 
-    def fill(
-        self, units: Sequence[SealedUnit], wants: Sequence[Want], chores: Chores, *, now: int, careful: bool
+    def apply(
+        self, units: Sequence[SealedUnit], requests: Sequence[ClaimRequest], chores: Chores, *, now: int, careful: bool
     ) -> Committed:
         """Does everything but the commit. A look that found nothing is marked as empty."""
         session = self._session
         # A mere look leaves no trace for others to look at: where a number would be one, it is drawn by what is found.
-        looks = session.numbers_last and not (units or any(chores) or any(want.lapsing for want in wants))
+        looks = session.numbers_last and not (units or any(chores) or any(request.lapsing for request in requests))
         number = 0 if looks else session.value("ledger.next_number")
         committed = Committed(number)
         self._at("commit.begun")
@@ -63,10 +63,10 @@ class Filler:
             fire_due(session, tally, number=number, now=now)
             committed.next_timer = next_timer(session)
             self._at("commit.fired")
-        if wants:
-            self._claimer.claim(wants, committed, tally, now)
+        if requests:
+            self._claimer.claim(requests, committed, tally, now)
             self._at("commit.claimed")
-        if wants or chores.sweep:
+        if requests or chores.sweep:
             in_vain = now if chores.sweep and not committed.swept else None
             committed.next_lapse = self._claimer.next_lapse(swept=chores.sweep, in_vain=in_vain)
         committed.is_empty = not (committed.claimed or committed.swept or tally.by_queue)
@@ -111,7 +111,7 @@ class Filler:
                         rounds = int(unit.grows and delivery is unit.delivery)
                         others.append((delivery, settlement, rounds))
             if unit.also is not None and unit.also.letters:
-                exhume(self._session, unit.also, tally, now=now)
+                apply_actions(self._session, unit.also, tally, now=now)
         held = all(save(self._session, wanted, now) for unit in units if unit.also for wanted in unit.also.saves)
         if keyed:
             self._save_once(keyed, now)
@@ -164,7 +164,7 @@ class Filler:
             due = now + int(settlement.seconds * 1_000_000)
             again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": rounds}
             return session.change("ledger.settle_again", facts | again) == 1
-        return bury(session, facts | {"reason": settlement.reason}, tally, now=now)
+        return add_dead_letter(session, facts | {"reason": settlement.reason}, tally, now=now)
 
     def _name_the_stale(self, units: Sequence[SealedUnit]) -> None:
         """Rolls back first: what the group deleted must be there again to be told from what others took."""

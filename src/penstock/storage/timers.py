@@ -19,14 +19,14 @@ FIRED_AT_ONCE = 500  # timers of one commit; the rest follows at once
 
 
 def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
-    due = session.rows("timing.due_timers", {"now": now, "limit": FIRED_AT_ONCE})
+    due = session.rows("timers.due_timers", {"now": now, "limit": FIRED_AT_ONCE})
     for seq, kind, name, due_at, scheduled, queue, type_, rule in due:
         tally.of(queue)  # a commit that only moves a timer, or notes a skipped run, is not an empty one
         if rule is None:
             # Its number tells it from an alarm that was set for the same moment while this one is being tried again.
             id = fired_id(kind, name, number, at=now)
             _send(session, tally, id, queue, type_, {"name": name, "due": due_at}, now)
-            session.change("timing.remove_timer", {"seq": seq})
+            session.change("timers.remove_timer", {"seq": seq})
             continue
         parsed = Rule.parse(rule)
         decided = decide(parsed.schedule(), name, last=scheduled, now=now)
@@ -39,14 +39,14 @@ def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
         known = min(scheduled, decided.next_due - 1)
         last = max((each.due for each in decided.fires), default=now if decided.missed else known)
         moved = {"seq": seq, "due": decided.next_start, "scheduled": last, "fired": len(decided.fires)}
-        session.change("timing.move_timer", moved)
+        session.change("timers.move_timer", moved)
 
 
 def _busy(session: Session, rule: Rule, queue: str) -> int:
     """How many runs of a schedule have not ended, if that matters to it."""
     if rule.overlap == "allow":
         return 0
-    return int(session.value("timing.runs", {"queue": queue, "most": WAITING_MAX}))
+    return int(session.value("timers.runs", {"queue": queue, "most": WAITING_MAX}))
 
 
 def _tick(
@@ -65,7 +65,7 @@ def _tick(
     """One run of a schedule, unless the one before it still runs and may not be overlapped."""
     skipped = meet(rule.overlap, running=0, waiting=busy) == "skip"
     noted = {"schedule": name, "due": each.due, "now": now, "missed": missed}
-    is_new = session.change("timing.note_tick", noted | {"status": "skipped" if skipped else "due"})
+    is_new = session.change("timers.note_tick", noted | {"status": "skipped" if skipped else "due"})
     if is_new and not skipped:
         body = {"name": name, "due": each.due, "expression": rule.expression, "missed": missed}
         id = fired_id(CRON, name, each.due, at=each.due)
@@ -82,12 +82,12 @@ def _send(session: Session, tally: Tally, id: bytes, queue: str, type_: str, bod
         "checksum": checksum(id, encoded),
         "body": encoded,
     }
-    if session.change("timing.send_fired", message):
+    if session.change("timers.send_fired", message):
         tally.entered(queue, len(encoded), now)
 
 
 def next_timer(session: Session) -> int | None:
-    due: int | None = session.value("timing.next_timer")
+    due: int | None = session.value("timers.next_timer")
     return due
 
 
@@ -97,13 +97,13 @@ def change_timers(session: Session, changes: Sequence[TimerChange], *, rows_writ
     for wanted in changes:
         match wanted:
             case SetTimer():
-                execute("timing.set_timer", wanted._asdict())
+                execute("timers.set_timer", wanted._asdict())
                 if wanted.kind == ALARM:
-                    execute("timing.found_alarm", _object_of(wanted.name))
+                    execute("timers.found_alarm", _object_of(wanted.name))
             case ClearTimer():
-                execute("timing.clear_timer", wanted._asdict())
+                execute("timers.clear_timer", wanted._asdict())
             case TickNote():
-                execute("timing.end_tick", wanted._asdict() | {"rows_written": rows_written})
+                execute("timers.end_tick", wanted._asdict() | {"rows_written": rows_written})
 
 
 def _object_of(alarm: str) -> dict[str, str]:
@@ -119,7 +119,7 @@ class StoredTimers:
     def declare(self, schedules: Sequence[Declared]) -> None:
         def write() -> None:
             for schedule in schedules:
-                self._session.change("timing.declare", schedule._asdict())
+                self._session.change("timers.declare", schedule._asdict())
 
         if schedules:
             self._session.transact(write)
@@ -129,7 +129,7 @@ class StoredTimers:
 
         def write() -> None:
             for name in others:
-                self._session.change("timing.clear_timer", {"kind": CRON, "name": name})
+                self._session.change("timers.clear_timer", {"kind": CRON, "name": name})
 
         if others:
             self._session.transact(write)
@@ -137,7 +137,7 @@ class StoredTimers:
     def pause(self, name: str, *, paused: bool, since: int | None = None, due: int | None = None) -> bool:
         def write() -> bool:
             bound = {"kind": CRON, "name": name, "paused": int(paused), "since": since, "due": due}
-            return self._session.change("timing.pause_timer", bound) == 1
+            return self._session.change("timers.pause_timer", bound) == 1
 
         return self._session.transact(write)
 
@@ -146,7 +146,7 @@ class StoredTimers:
 
     def _trigger(self, name: str, now: int) -> bool:
         session = self._session
-        rows: list[Any] = session.rows("timing.fire_by_hand", {"name": name})
+        rows: list[Any] = session.rows("timers.fire_by_hand", {"name": name})
         if not rows:
             return False
         ((queue, type_, rule),) = rows
@@ -157,5 +157,5 @@ class StoredTimers:
         return True
 
     def listed(self, kind: str) -> list[TimerRow]:
-        rows: list[Any] = self._session.rows("timing.timers", {"kind": kind})
+        rows: list[Any] = self._session.rows("timers.timers", {"kind": kind})
         return [TimerRow(*row) for row in rows]

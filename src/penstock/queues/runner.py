@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from penstock.contracts.running import CURRENT
+from penstock.contracts.running_handlers import CURRENT
 from penstock.contracts.workers import HandlerRow
 from penstock.model.errors import HandlerExit, PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery, checksum
 from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Split, describe
-from penstock.queues.message import Message, worded
+from penstock.queues.message import Message, final_outcome
 from penstock.queues.queue import Queue
 from penstock.queues.settling import BatchUnit, MessageUnit, Settler
 from penstock.runtime.events import HandlerOverran
-from penstock.runtime.slots import Metered, Slot, SlotPool, Stepped, contain, forked, leave_child
+from penstock.runtime.slots import BlameTracked, CpuLimited, Slot, SlotPool, contain, forked, leave_child
 from penstock.runtime.unit import current_unit
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self.ended = 0  # handlers that have ended since somebody last looked
 
-    def begin(self, slot: Slot, delivery: Delivery) -> Stepped | None:
+    def begin(self, slot: Slot, delivery: Delivery) -> BlameTracked | None:
         """Runs a handler up to its first wait. Most of the cost of a message that never waits is here; what comes back
         is the rest of one that does."""
         self._at("handler.before")
@@ -91,7 +91,7 @@ class Runner:
             else:
                 coroutine = handler.function(payload)
             if self._cpu_seconds is not None:
-                coroutine = Metered(coroutine, slot, self._cpu_seconds)  # type: ignore[assignment]
+                coroutine = CpuLimited(coroutine, slot, self._cpu_seconds)  # type: ignore[assignment]
             awaited = coroutine.send(None)  # type: ignore[attr-defined]
         except StopIteration as stop:
             outcome = stop.value
@@ -100,7 +100,7 @@ class Runner:
         except BaseException as error:
             outcome = contain(error)
         else:
-            return Stepped(coroutine, awaited, cells, slot.mark)  # type: ignore[arg-type]
+            return BlameTracked(coroutine, awaited, cells, slot.mark)  # type: ignore[arg-type]
         finally:
             if forked:
                 leave_child()
@@ -108,10 +108,10 @@ class Runner:
         self._end(slot, outcome)
         return None
 
-    async def finish(self, slot: Slot, rest: Stepped) -> None:
+    async def finish(self, slot: Slot, rest: BlameTracked) -> None:
         self._end(slot, await self.outcome(slot, rest))
 
-    async def outcome(self, slot: Slot, rest: Stepped) -> object:
+    async def outcome(self, slot: Slot, rest: BlameTracked) -> object:
         """Return what a handler answers or raises."""
         try:
             outcome: object = await rest
@@ -132,7 +132,7 @@ class Runner:
         self.left(slot, unit)
         ended = outcome
         if slot.message is not None:
-            outcome = worded(slot.message.word, outcome, held_nothing=not unit.grows)
+            outcome = final_outcome(slot.message.outcome, outcome, held_nothing=not unit.grows)
             slot.message = None
         if outcome is None:
             unit.settlement = DONE
@@ -146,7 +146,7 @@ class Runner:
         """A handler has ended: nothing joins its unit any more."""
         gate = self._engine.gate
         gate.running -= 1
-        if gate.watched:
+        if gate.draining:
             gate.left()
         self._at("handler.after")
         unit.closed = True

@@ -43,7 +43,7 @@ def staggered(
         yield message if message.delay is not None else replace(message, delay=delay + index // group * every)
 
 
-class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+class PushRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One message from outside, not yet checked. With an `id` or a `unique` key a repeat is ignored."""
 
     body: object
@@ -54,14 +54,14 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     unique: str | None = None
 
 
-class Pushed(NamedTuple):
+class PushResult(NamedTuple):
     """The ids in the order given; how many had been there before."""
 
     ids: list[str]
     duplicates: int
 
 
-class Pulled(NamedTuple):
+class PulledMessage(NamedTuple):
     """A message that is leased to somebody outside. Times are microseconds."""
 
     id: str
@@ -73,7 +73,7 @@ class Pulled(NamedTuple):
     sent_at: int
 
 
-class Peeked(NamedTuple):
+class PeekedMessage(NamedTuple):
     id: str
     attempts: int
     body: bytes
@@ -83,7 +83,7 @@ class Peeked(NamedTuple):
     due: int
 
 
-class Acked(NamedTuple):
+class AckResult(NamedTuple):
     """`warnings` tells by lease id what could not be done, and why."""
 
     acked: int

@@ -36,7 +36,7 @@ from penstock.model.run import (
     child_signal,
     queue_of,
 )
-from penstock.storage.sending import Conflicts
+from penstock.storage.sends import Conflicts
 from penstock.storage.session import Session
 from penstock.storage.tally import PURGED, SENT, Tally
 
@@ -63,7 +63,7 @@ def change_runs(session: Session, units: Sequence[SealedUnit], tally: Tally, *, 
     if steps:
         _note(session, steps, careful=careful)
     if ends:
-        session.change_many("running.end", [_ended(ending, now) for ending in ends])
+        session.change_many("workflow_runs.end", [_ended(ending, now) for ending in ends])
     for change in others:
         _change(session, change, tally, now)
 
@@ -71,8 +71,10 @@ def change_runs(session: Session, units: Sequence[SealedUnit], tally: Tally, *, 
 def _begin(session: Session, begun: list[NewRun], tally: Tally, *, careful: bool) -> None:
     rows = [_row(run) for run in begun]
     if careful:
-        begun = [run for run, row in zip(begun, rows, strict=True) if session.change("running.create", row._asdict())]
-    elif session.insert("running.create", rows) != len(rows):
+        begun = [
+            run for run, row in zip(begun, rows, strict=True) if session.change("workflow_runs.create", row._asdict())
+        ]
+    elif session.insert("workflow_runs.create", rows) != len(rows):
         session.rollback()
         raise Conflicts
     messages = [run.message for run in begun]
@@ -110,8 +112,8 @@ def _note(session: Session, steps: list[StepRecord], *, careful: bool) -> None:
     others = [step for step in steps if careful or step.attempts != 1 or step.state != DONE]
     new = [] if careful else [step for step in steps if step.attempts == 1 and step.state == DONE]
     if others:
-        session.change_many("running.note_step", [step._asdict() for step in others])
-    if new and session.insert("running.add_step", new) != len(new):
+        session.change_many("workflow_runs.note_step", [step._asdict() for step in others])
+    if new and session.insert("workflow_runs.add_step", new) != len(new):
         session.rollback()
         raise Conflicts
 
@@ -123,20 +125,20 @@ def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None
         case Suspend():
             _suspend(session, change, tally, now)
         case ParkRun():
-            session.change("running.park", change._asdict())
+            session.change("workflow_runs.park", change._asdict())
         case Progress():
-            session.change("running.forgive", change._asdict())
+            session.change("workflow_runs.forgive", change._asdict())
         case NewSignal():
             if not _signal(session, change, tally, now):
                 raise NoSuchRun(f"No run {change.key.hex()} exists for signal {change.name!r}; nothing was saved.")
         case TakeSignal():
-            session.change("running.take_signal", change._asdict())
+            session.change("workflow_runs.take_signal", change._asdict())
 
 
 def _end(session: Session, ending: EndRun, tally: Tally, now: int) -> bool:
-    if not session.change("running.end", _ended(ending, now)):
+    if not session.change("workflow_runs.end", _ended(ending, now)):
         return False
-    for parent, step in session.rows("running.parent", {"key": ending.key}):
+    for parent, step in session.rows("workflow_runs.parent", {"key": ending.key}):
         payload = msgspec.json.encode(Ending(ending.state, msgspec.Raw(ending.result or b"null"), ending.error))
         _signal(session, NewSignal(bytes(parent), child_signal(step), payload), tally, now)
     return True
@@ -157,11 +159,11 @@ def _ended(ending: EndRun, now: int) -> dict[str, Any]:
 
 def _signal(session: Session, signal: NewSignal, tally: Tally, now: int) -> bool:
     """False if there is no such run. One that has ended needs no signal."""
-    found: list[Any] = session.rows("running.lock", {"key": signal.key})
+    found: list[Any] = session.rows("workflow_runs.lock", {"key": signal.key})
     for workflow, state in found:
         if state in (ACTIVE, PAUSED):
             _check(session, signal)
-            session.change("running.signal", signal._asdict() | {"now": now})
+            session.change("workflow_runs.signal", signal._asdict() | {"now": now})
         if state == ACTIVE:
             _wake(session, signal.key, queue_of(workflow), tally, now)
     return bool(found)
@@ -169,7 +171,7 @@ def _signal(session: Session, signal: NewSignal, tally: Tally, now: int) -> bool
 
 def _check(session: Session, signal: NewSignal) -> None:
     """Refuse a payload that no wait for this signal takes. Where none waits yet, the run checks it."""
-    rows: list[Any] = session.rows("running.waits", {"key": signal.key})
+    rows: list[Any] = session.rows("workflow_runs.waits", {"key": signal.key})
     waits = [msgspec.json.decode(wait, type=Expectation) for (wait,) in rows]
     waited = [each for each in waits if each.signal == signal.name]
     reasons = [each.schema and misfit(signal.payload, each.schema) for each in waited]
@@ -182,17 +184,17 @@ def _check(session: Session, signal: NewSignal) -> None:
 
 
 def _wake(session: Session, key: bytes, queue: str, tally: Tally, now: int) -> None:
-    if session.change("running.wake", {"key": key, "queue": queue, "now": now}):
+    if session.change("workflow_runs.wake", {"key": key, "queue": queue, "now": now}):
         tally.waiting[queue] = now
 
 
 def _suspend(session: Session, suspend: Suspend, tally: Tally, now: int) -> None:
     """Whoever signals comes before this, and is seen here, or after, and finds the run waiting."""
-    found: list[Any] = session.rows("running.lock", {"key": suspend.key})
+    found: list[Any] = session.rows("workflow_runs.lock", {"key": suspend.key})
     if not found or found[0][1] != ACTIVE:
         return
     if suspend.pausing or any(
-        session.value("running.is_signalled", {"key": suspend.key, "name": name}) for name in suspend.signals
+        session.value("workflow_runs.is_signalled", {"key": suspend.key, "name": name}) for name in suspend.signals
     ):
         _wake(session, suspend.key, suspend.queue, tally, now)
 
@@ -206,47 +208,47 @@ class StoredRuns:
         return [self._history(key) for key in keys]
 
     def _history(self, key: bytes) -> History | None:
-        state: str | None = self._session.value("running.state", {"key": key})
+        state: str | None = self._session.value("workflow_runs.state", {"key": key})
         if state is None:
             return None
-        signals: list[Any] = self._session.rows("running.signals", {"key": key})
+        signals: list[Any] = self._session.rows("workflow_runs.signals", {"key": key})
         return History(state, self.steps(key), [Signal(*row) for row in signals])
 
     def steps(self, key: bytes) -> list[StepRecord]:
-        rows: list[Any] = self._session.rows("running.steps", {"key": key})
+        rows: list[Any] = self._session.rows("workflow_runs.steps", {"key": key})
         return [StepRecord(*row) for row in rows]
 
     def find(self, key: bytes, *, now: int) -> RunRow | None:
-        rows: list[Any] = self._session.rows("running.find", {"key": key, "now": now})
+        rows: list[Any] = self._session.rows("workflow_runs.find", {"key": key, "now": now})
         return RunRow(*rows[0]) if rows else None
 
     def listed(self, workflow: str | None, state: str | None, *, now: int, limit: int) -> list[RunRow]:
         bound = {"workflow": workflow, "state": state, "now": now, "limit": limit}
-        rows: list[Any] = self._session.rows("running.listed", bound)
+        rows: list[Any] = self._session.rows("workflow_runs.listed", bound)
         return [RunRow(*row) for row in rows]
 
     # -- what an operator does ----------------------------------------------------------------------------
 
     def pause(self, key: bytes, *, now: int) -> set[str]:
         def hold() -> set[str]:
-            found: list[Any] = self._session.rows("running.lock", {"key": key})
+            found: list[Any] = self._session.rows("workflow_runs.lock", {"key": key})
             if not found or found[0][1] != ACTIVE:
                 return set()
-            self._session.change("running.park", {"key": key, "reason": "asked", "error": None})
+            self._session.change("workflow_runs.park", {"key": key, "reason": "asked", "error": None})
             never = now + int(NEVER_SECONDS * 1_000_000)
             held = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "never": never}
-            self._session.change("running.hold_message", held)
+            self._session.change("workflow_runs.hold_message", held)
             return {queue_of(found[0][0])}
 
         return self._session.transact(hold)
 
     def resume(self, key: bytes, *, now: int) -> set[str]:
         def free() -> set[str]:
-            found: list[Any] = self._session.rows("running.lock", {"key": key})
-            if not found or not self._session.change("running.resume", {"key": key}):
+            found: list[Any] = self._session.rows("workflow_runs.lock", {"key": key})
+            if not found or not self._session.change("workflow_runs.resume", {"key": key}):
                 return set()
             freed = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "now": now}
-            self._session.change("running.free_message", freed)
+            self._session.change("workflow_runs.free_message", freed)
             return {queue_of(found[0][0])}
 
         return self._session.transact(free)
@@ -262,17 +264,17 @@ class StoredRuns:
         return {*tally.by_queue, *tally.waiting}
 
     def _terminate(self, tally: Tally, key: bytes, now: int, kept_seconds: float) -> bool:
-        found: list[Any] = self._session.rows("running.lock", {"key": key})
+        found: list[Any] = self._session.rows("workflow_runs.lock", {"key": key})
         if not found or not _end(self._session, EndRun(key, TERMINATED, None, None, kept_seconds), tally, now):
             return False
         self._remove_message(key, found[0][0], tally)
-        for (child,) in self._session.rows("running.children", {"key": key}):
+        for (child,) in self._session.rows("workflow_runs.children", {"key": key}):
             self._terminate(tally, bytes(child), now, kept_seconds)
         return True
 
     def _remove_message(self, key: bytes, workflow: str, tally: Tally) -> None:
         gone = {"key": key, "queue": queue_of(workflow)}
-        for queue, body_bytes in self._session.rows("running.remove_message", gone):
+        for queue, body_bytes in self._session.rows("workflow_runs.remove_message", gone):
             tally.left(queue, PURGED, body_bytes)
 
     def restart(
@@ -285,16 +287,16 @@ class StoredRuns:
         self, tally: Tally, key: bytes, position: int, generation: int, message: NewMessage, kept_seconds: float
     ) -> bool:
         session = self._session
-        found: list[Any] = session.rows("running.lock", {"key": key})
-        if not found or not session.change("running.restart", {"key": key, "generation": generation}):
+        found: list[Any] = session.rows("workflow_runs.lock", {"key": key})
+        if not found or not session.change("workflow_runs.restart", {"key": key, "generation": generation}):
             return False
         self._remove_message(key, found[0][0], tally)
-        for (child,) in session.rows("running.children_since", {"key": key, "position": position}):
+        for (child,) in session.rows("workflow_runs.children_since", {"key": key, "position": position}):
             self._terminate(tally, bytes(child), message.due, kept_seconds)
         forgotten = {"key": key, "position": position, "child": child_signal("")}
-        session.change("running.forget_children", forgotten)
-        session.change("running.disown_children", forgotten)
-        session.change("running.forget_steps", forgotten)
+        session.change("workflow_runs.forget_children", forgotten)
+        session.change("workflow_runs.disown_children", forgotten)
+        session.change("workflow_runs.forget_steps", forgotten)
         session.insert_messages([message])
         tally.bulk([message], SENT)
         return True

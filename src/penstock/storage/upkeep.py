@@ -23,7 +23,7 @@ CALLS_KEPT_DAYS = 400  # paid ones, and their sums
 DAY_MICROS = 86_400_000_000
 
 
-class StoredKeeping:
+class StoredUpkeep:
     def __init__(self, session: Session) -> None:
         self._kept = session
 

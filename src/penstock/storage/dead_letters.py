@@ -17,7 +17,7 @@ from penstock.storage.tally import DEAD, PURGED, SENT, Tally
 NOTICE_TYPE = "message.died"
 
 
-def bury(session: Session, facts: dict[str, Any], tally: Tally, *, now: int) -> bool:
+def add_dead_letter(session: Session, facts: dict[str, Any], tally: Tally, *, now: int) -> bool:
     """Makes a dead letter of a row that is still held under its token; false if it is not."""
     buried = session.rows("dead.bury", facts)
     if not buried:
@@ -56,7 +56,7 @@ def _give_notice(
         tally.entered(f"{queue}-dlq", len(body), now)
 
 
-def exhume(session: Session, also: Also, tally: Tally, *, now: int) -> None:
+def apply_actions(session: Session, also: Also, tally: Tally, *, now: int) -> None:
     """Carries out what a unit wants done with dead letters. One that somebody else has dealt with is left alone."""
     also.resolved = 0
     for wanted in also.letters:
@@ -88,7 +88,7 @@ def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:
         "flags": wanted.flags | KEYED,
         "kept": FLAGS,
     }
-    session.change("sending.note_seen", {"id": new_id, "queue": queue, "type": type, "source": source, "now": now})
+    session.change("sends.note_seen", {"id": new_id, "queue": queue, "type": type, "source": source, "now": now})
     session.change("dead.replay", facts)
     resolved = {"letter": wanted.letter, "resolution": wanted.resolution, "note": None, "now": now}
     session.change("dead.resolve", resolved)

@@ -10,7 +10,7 @@ from penstock.contracts.workers import Returned
 from penstock.model.outcome import Again, Dead, Failure
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
-from penstock.storage.burial import bury
+from penstock.storage.dead_letters import add_dead_letter
 from penstock.storage.session import PULLED, Session
 from penstock.storage.tally import Tally
 
@@ -124,7 +124,7 @@ def _carry_out(session: Session, row: HeldRow, judged: Verdict, tally: Tally, no
         "traceback": failure.traceback if failure else None,
     }
     if isinstance(settlement, Dead):
-        bury(session, facts | {"reason": settlement.reason}, tally, now=now)
+        add_dead_letter(session, facts | {"reason": settlement.reason}, tally, now=now)
     else:
         due = now + int(settlement.seconds * 1_000_000)
         again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": 0}

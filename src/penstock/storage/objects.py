@@ -13,12 +13,12 @@ def save(session: Session, wanted: SaveObject, now: int) -> bool:
     """False if the object is not ours any more."""
     if wanted.state is None:
         return is_owned(session, wanted)
-    return session.change("owning.save", wanted._asdict() | {"me": session.worker, "now": now}) == 1
+    return session.change("objects.save", wanted._asdict() | {"me": session.worker, "now": now}) == 1
 
 
 def is_owned(session: Session, wanted: SaveObject) -> bool:
     owned = {"class_name": wanted.class_name, "name": wanted.name, "epoch": wanted.epoch, "me": session.worker}
-    return session.value("owning.is_owned", owned) is not None
+    return session.value("objects.is_owned", owned) is not None
 
 
 class StoredObjects:
@@ -31,10 +31,10 @@ class StoredObjects:
 
     def _acquire(self, facts: dict[str, Any]) -> Acquired:
         session = self._session
-        session.change("owning.create", facts)
-        while not (taken := session.rows("owning.acquire", facts)):
-            session.change("owning.ask", facts)
-            owner: int | None = session.value("owning.owner", facts)
+        session.change("objects.create", facts)
+        while not (taken := session.rows("objects.acquire", facts)):
+            session.change("objects.ask", facts)
+            owner: int | None = session.value("objects.owner", facts)
             if owner is not None:  # otherwise it was let go between the two
                 return Acquired(owner, 0, b"")
         ((epoch, state),) = taken
@@ -42,35 +42,35 @@ class StoredObjects:
 
     def release(self, class_name: str, name: str, epoch: int) -> None:
         facts = {"class_name": class_name, "name": name, "epoch": epoch, "me": self._session.worker}
-        self._session.transact(partial(self._session.change, "owning.release", facts))
+        self._session.transact(partial(self._session.change, "objects.release", facts))
 
     def disown(self, class_name: str, name: str) -> None:
         facts = {"class_name": class_name, "name": name, "me": self._session.worker}
-        self._session.transact(partial(self._session.change, "owning.disown", facts))
+        self._session.transact(partial(self._session.change, "objects.disown", facts))
 
     def wanted(self) -> list[tuple[str, str]]:
-        rows: list[Any] = self._session.rows("owning.wanted", {"me": self._session.worker})
+        rows: list[Any] = self._session.rows("objects.wanted", {"me": self._session.worker})
         return rows
 
     def look(self, class_name: str, name: str) -> ObjectRow | None:
         facts = {"class_name": class_name, "name": name}
-        rows: list[Any] = self._session.rows("owning.look", facts)
+        rows: list[Any] = self._session.rows("objects.look", facts)
         return ObjectRow(*rows[0]) if rows else None
 
     def listed(self, class_name: str | None, *, limit: int) -> list[ObjectRow]:
         facts = {"class_name": class_name, "limit": limit}
-        rows: list[Any] = self._session.rows("owning.listed", facts)
+        rows: list[Any] = self._session.rows("objects.listed", facts)
         return [ObjectRow(*row) for row in rows]
 
     def lost_alarm(self, class_name: str, name: str, *, lost: bool) -> None:
         facts = {"class_name": class_name, "name": name, "lost": int(lost)}
-        self._session.transact(partial(self._session.change, "owning.lost_alarm", facts))
+        self._session.transact(partial(self._session.change, "objects.lost_alarm", facts))
 
     def introduce(self, class_name: str, tag: str, *, now: int) -> str | None:
         def write() -> str | None:
             facts = {"class_name": class_name, "tag": tag, "now": now}
-            before: str | None = self._session.value("owning.tag", facts)
-            self._session.change("owning.introduce", facts)
+            before: str | None = self._session.value("objects.tag", facts)
+            self._session.change("objects.introduce", facts)
             return before
 
         return self._session.transact(write)
