@@ -140,7 +140,7 @@ def pages_of_a_claim(url: str, *, floor: int) -> int:
         "lease_end": T0,
     }
     with psycopg.connect(url, options="-c enable_seqscan=off -c enable_bitmapscan=off") as connection:
-        explained = connection.execute(f"explain (analyze, buffers) {statements()['claiming.take']}".encode(), bound)
+        explained = connection.execute(f"explain (analyze, buffers) {statements()['claims.take']}".encode(), bound)
         plan = "\n".join(line for (line,) in explained)
         connection.rollback()
     found = re.search(r"Buffers: shared hit=(\d+)(?: read=(\d+))?", plan)

@@ -17,7 +17,7 @@ from penstock.storage.statements import load_all
 from tests.contract.conftest import at_a_desk
 from tests.contract.material import Desk, message, sheet
 
-HOT = ("ledger.", "sending.", "claiming.", "dead.", "calls.")
+HOT = ("ledger.", "sends.", "claims.", "dead.", "calls.")
 SQL = load_all("penstock.storage.sqlite")
 LEDGER = {name: sql for name, sql in SQL.items() if name.startswith(HOT)}
 RETURNING = {name: SQL[name] for name in ("workers.held", "ledger.settle_again")}

@@ -45,11 +45,16 @@ class QueueAdmin:
     # -- in -----------------------------------------------------------------------------------------------
 
     async def push(
-        self, queue: str, parcels: Sequence[PushRequest], *, delay_seconds: float | None = None, source: str = "http"
+        self,
+        queue: str,
+        messages_in: Sequence[PushRequest],
+        *,
+        delay_seconds: float | None = None,
+        source: str = "http",
     ) -> PushResult:
         """Sends all of them in one commit, or none."""
         target = await self._queue(queue)
-        messages = [self._outgoing(target, parcel, index) for index, parcel in enumerate(parcels)]
+        messages = [self._outgoing(target, pushed, index) for index, pushed in enumerate(messages_in)]
         async with open_unit(self.engine, None) as unit:
             ids = target.send_batch(messages, delay=delay_seconds or 0.0)
             unit.sends = [each._replace(source=source) for each in unit.sends]
@@ -59,33 +64,33 @@ class QueueAdmin:
         duplicates = 0 if unit.also is None else len(unit.also.duplicates)
         return PushResult(ids, duplicates)
 
-    def _outgoing(self, queue: Queue[Any], parcel: PushRequest, index: int) -> Outgoing[Any]:
-        """The payload a parcel holds: an envelope's, or its body itself where the queue leaves no doubt about its type."""
-        if parcel.content_type not in CONTENT_TYPES:
+    def _outgoing(self, queue: Queue[Any], pushed: PushRequest, index: int) -> Outgoing[Any]:
+        """The payload a pushed holds: an envelope's, or its body itself where the queue leaves no doubt about its type."""
+        if pushed.content_type not in CONTENT_TYPES:
             raise BadMessage(
-                f"messages[{index}].content_type is {parcel.content_type!r}; it can be {', '.join(sorted(CONTENT_TYPES))}.",
+                f"messages[{index}].content_type is {pushed.content_type!r}; it can be {', '.join(sorted(CONTENT_TYPES))}.",
                 field="content_type",
             )
-        payload, id, correlation = parcel.body, parcel.id, None
-        if parcel.content_type == "v8":
-            payload = Typed(parcel.body)
-        elif parcel.content_type in ("text", "bytes") and not isinstance(payload, str | bytes):
-            raise self._refused(queue, index, f"needs {parcel.content_type} where that is declared")
-        elif parcel.content_type == "json":
-            payload, id, correlation = self._payload(queue, parcel, index)
-        elif queue.accepts is not None and parcel.content_type not in queue.accepts:
-            raise self._refused(queue, index, f"takes no {parcel.content_type}")
+        payload, id, correlation = pushed.body, pushed.id, None
+        if pushed.content_type == "v8":
+            payload = Typed(pushed.body)
+        elif pushed.content_type in ("text", "bytes") and not isinstance(payload, str | bytes):
+            raise self._refused(queue, index, f"needs {pushed.content_type} where that is declared")
+        elif pushed.content_type == "json":
+            payload, id, correlation = self._payload(queue, pushed, index)
+        elif queue.accepts is not None and pushed.content_type not in queue.accepts:
+            raise self._refused(queue, index, f"takes no {pushed.content_type}")
         return Outgoing(
             payload=payload,
-            delay=parcel.delay_seconds,
-            priority=parcel.priority,
+            delay=pushed.delay_seconds,
+            priority=pushed.priority,
             id=id,
-            unique=parcel.unique,
+            unique=pushed.unique,
             correlation=correlation,
         )
 
-    def _payload(self, queue: Queue[Any], parcel: PushRequest, index: int) -> tuple[object, str | None, str | None]:
-        body, id, named, correlation = parcel.body, parcel.id, None, None
+    def _payload(self, queue: Queue[Any], pushed: PushRequest, index: int) -> tuple[object, str | None, str | None]:
+        body, id, named, correlation = pushed.body, pushed.id, None, None
         if isinstance(body, dict) and "type" in body and "payload" in body:
             named, id, correlation = body["type"], id or body.get("event_id"), body.get("correlation_id")
             if not isinstance(named, str) or not all(isinstance(each, str | None) for each in (id, correlation)):
