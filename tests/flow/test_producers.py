@@ -26,7 +26,7 @@ def platform(payload_type: Any = ANY_JSON, **queue: Any) -> tuple[ps.App, Queue[
 
 
 @dataclass(frozen=True)
-class PushRequest:
+class Parcel:
     weight: float
 
 
@@ -56,7 +56,7 @@ TAGGED = {
         (b"", "bytes"),
         (ps.Typed(TAGGED), "v8"),
         (Listing(name="a"), "listing"),
-        (PushRequest(weight=1.5), "parcel"),
+        (Parcel(weight=1.5), "parcel"),
         (Letter(pages=3), "letter"),
     ],
 )

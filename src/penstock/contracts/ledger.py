@@ -265,6 +265,10 @@ class ClaimRequest(NamedTuple):
     request: str | None = None
 
 
+Units = Sequence[SealedUnit]
+Requests = Sequence[ClaimRequest]
+
+
 @dataclass(slots=True)
 class Committed:
     """What a group commit did."""
@@ -308,10 +312,9 @@ class NotCommitted(PenstockError):
 class Ledger(Protocol):
     """Lives in one thread. Each method is one transaction."""
 
-    def commit(
-        self, units: Sequence[SealedUnit], wants: Sequence[ClaimRequest], *, now: int, sweep: bool, fire: bool = False
-    ) -> Committed:
-        """Commits all units and claims for all wants, or nothing. With `fire` timers that are due become messages first.
+    def commit(self, units: Units, requests: Requests, *, now: int, sweep: bool, fire: bool = False) -> Committed:
+        """Commit all units and answer all claim requests, or do nothing. With `fire` timers that are due
+        become messages first.
 
         Raises StaleUnits, RepeatedUnits or RefusedUnits naming what to leave out, NotCommitted when the store is to blame,
         and whatever a user's statement raised.

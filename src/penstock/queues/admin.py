@@ -45,16 +45,11 @@ class QueueAdmin:
     # -- in -----------------------------------------------------------------------------------------------
 
     async def push(
-        self,
-        queue: str,
-        messages_in: Sequence[PushRequest],
-        *,
-        delay_seconds: float | None = None,
-        source: str = "http",
+        self, queue: str, requests: Sequence[PushRequest], *, delay_seconds: float | None = None, source: str = "http"
     ) -> PushResult:
         """Sends all of them in one commit, or none."""
         target = await self._queue(queue)
-        messages = [self._outgoing(target, pushed, index) for index, pushed in enumerate(messages_in)]
+        messages = [self._outgoing(target, request, index) for index, request in enumerate(requests)]
         async with open_unit(self.engine, None) as unit:
             ids = target.send_batch(messages, delay=delay_seconds or 0.0)
             unit.sends = [each._replace(source=source) for each in unit.sends]
@@ -64,33 +59,33 @@ class QueueAdmin:
         duplicates = 0 if unit.also is None else len(unit.also.duplicates)
         return PushResult(ids, duplicates)
 
-    def _outgoing(self, queue: Queue[Any], pushed: PushRequest, index: int) -> Outgoing[Any]:
-        """The payload a pushed holds: an envelope's, or its body itself where the queue leaves no doubt about its type."""
-        if pushed.content_type not in CONTENT_TYPES:
+    def _outgoing(self, queue: Queue[Any], request: PushRequest, index: int) -> Outgoing[Any]:
+        """The payload of a request: an envelope's, or its body itself where the queue leaves no doubt about its type."""
+        if request.content_type not in CONTENT_TYPES:
             raise BadMessage(
-                f"messages[{index}].content_type is {pushed.content_type!r}; it can be {', '.join(sorted(CONTENT_TYPES))}.",
+                f"messages[{index}].content_type is {request.content_type!r}; it can be {', '.join(sorted(CONTENT_TYPES))}.",
                 field="content_type",
             )
-        payload, id, correlation = pushed.body, pushed.id, None
-        if pushed.content_type == "v8":
-            payload = Typed(pushed.body)
-        elif pushed.content_type in ("text", "bytes") and not isinstance(payload, str | bytes):
-            raise self._refused(queue, index, f"needs {pushed.content_type} where that is declared")
-        elif pushed.content_type == "json":
-            payload, id, correlation = self._payload(queue, pushed, index)
-        elif queue.accepts is not None and pushed.content_type not in queue.accepts:
-            raise self._refused(queue, index, f"takes no {pushed.content_type}")
+        payload, id, correlation = request.body, request.id, None
+        if request.content_type == "v8":
+            payload = Typed(request.body)
+        elif request.content_type in ("text", "bytes") and not isinstance(payload, str | bytes):
+            raise self._refused(queue, index, f"needs {request.content_type} where that is declared")
+        elif request.content_type == "json":
+            payload, id, correlation = self._payload(queue, request, index)
+        elif queue.accepts is not None and request.content_type not in queue.accepts:
+            raise self._refused(queue, index, f"takes no {request.content_type}")
         return Outgoing(
             payload=payload,
-            delay=pushed.delay_seconds,
-            priority=pushed.priority,
+            delay=request.delay_seconds,
+            priority=request.priority,
             id=id,
-            unique=pushed.unique,
+            unique=request.unique,
             correlation=correlation,
         )
 
-    def _payload(self, queue: Queue[Any], pushed: PushRequest, index: int) -> tuple[object, str | None, str | None]:
-        body, id, named, correlation = pushed.body, pushed.id, None, None
+    def _payload(self, queue: Queue[Any], request: PushRequest, index: int) -> tuple[object, str | None, str | None]:
+        body, id, named, correlation = request.body, request.id, None, None
         if isinstance(body, dict) and "type" in body and "payload" in body:
             named, id, correlation = body["type"], id or body.get("event_id"), body.get("correlation_id")
             if not isinstance(named, str) or not all(isinstance(each, str | None) for each in (id, correlation)):
@@ -127,13 +122,14 @@ class QueueAdmin:
         engine = self.engine
         lease_micros = int(lease_seconds * 1_000_000)
         lapsing = engine.may_sweep_outside()
-        want = ClaimRequest(queue, min(limit, PULLED_MAX), lease_micros, pull=True, lapsing=lapsing, request=request_id)
+        most = min(limit, PULLED_MAX)
+        asked_for = ClaimRequest(queue, most, lease_micros, pull=True, lapsing=lapsing, request=request_id)
         now, asked = engine.clock.now(), engine.clock.monotonic()
 
         def claim() -> Committed:
             # The writer may come to it late: a lease counts from its claim, not from when it was asked for.
             late = int((engine.clock.monotonic() - asked) * 1_000_000)
-            return engine.writer.ledger.commit([], [want], now=now + late, sweep=False)
+            return engine.writer.ledger.commit([], [asked_for], now=now + late, sweep=False)
 
         try:
             committed: Committed = await engine.in_writer(claim)
@@ -275,24 +271,13 @@ def _lease(text: str) -> Lease:
 
 
 def _pulled(delivery: Delivery) -> PulledMessage:
-    return PulledMessage(
-        as_text(delivery.id),
-        f"{delivery.seq}.{delivery.token}",
-        delivery.attempt,
-        delivery.body,
-        content_type(delivery.type),
-        delivery.type,
-        delivery.sent_at,
-    )
+    lease_id = f"{delivery.seq}.{delivery.token}"
+    return PulledMessage(as_text(delivery.id), lease_id, delivery.attempt, *_content(delivery))
 
 
 def _peeked(due: int, delivery: Delivery) -> PeekedMessage:
-    return PeekedMessage(
-        as_text(delivery.id),
-        delivery.attempts,
-        delivery.body,
-        content_type(delivery.type),
-        delivery.type,
-        delivery.sent_at,
-        due,
-    )
+    return PeekedMessage(as_text(delivery.id), delivery.attempts, *_content(delivery), due)
+
+
+def _content(delivery: Delivery) -> tuple[bytes, str, str, int]:
+    return delivery.body, content_type(delivery.type), delivery.type, delivery.sent_at

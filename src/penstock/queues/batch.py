@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.contracts.ledger import Also
@@ -141,13 +142,10 @@ class BatchRunner:
         held_nothing = not unit.grows
         if not keeps_effects(outcome):
             unit.discard()
-        words = {message.delivery.seq: message.outcome for message in messages}
-        decide = self._settler.decide
+        final = partial(final_outcome, ended=outcome, held_nothing=held_nothing)
+        said = {message.delivery.seq: message.outcome for message in messages}
         unit.also.settles = [
-            (
-                delivery,
-                decide(delivery, final_outcome(words[delivery.seq], outcome, held_nothing=held_nothing), unit.task),
-            )
+            (delivery, self._settler.decide(delivery, final(said[delivery.seq]), unit.task))
             for delivery, _ in unit.also.settles
         ]
         self._runner.ended += len(messages)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
 from penstock.contracts.clock import Clock
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Also, Chores, ClaimRequest, Committed, Death, Ledger, NotCommitted, SealedUnit
+from penstock.contracts.ledger import (
+    Also,
+    Chores,
+    ClaimRequest,
+    Committed,
+    Death,
+    Ledger,
+    NotCommitted,
+    SealedUnit,
+    Units,
+)
 from penstock.contracts.timers import TIMERS, SetTimer
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
 from penstock.model.outcome import DONE, Again
@@ -26,8 +36,8 @@ FULL_RETRY_SECONDS = 1.0
 class Claims(Protocol):
     """Who wants rows when a group is formed, and who is told what it brought."""
 
-    def wants(self, now: int, units: Sequence[SealedUnit]) -> list[ClaimRequest]: ...
-    def chores(self, now: int, units: Sequence[SealedUnit]) -> Chores: ...
+    def wants(self, now: int, units: Units) -> list[ClaimRequest]: ...
+    def chores(self, now: int, units: Units) -> Chores: ...
     def timer_set(self, due: int) -> None: ...
     def learned(
         self, requests: list[ClaimRequest], chores: Chores, committed: Committed, waiting: dict[str, int], now: int

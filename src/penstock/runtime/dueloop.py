@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from penstock.contracts.clock import Clock
-from penstock.contracts.ledger import Chores, ClaimRequest, Committed, SealedUnit
+from penstock.contracts.ledger import Chores, ClaimRequest, Committed, Units
 from penstock.contracts.runs import NewRun
 from penstock.contracts.timers import TIMERS
 from penstock.model.message import Delivery
@@ -79,7 +79,7 @@ class DueLoop:
 
     # -- asked by the committer when it forms a group -----------------------------------------------
 
-    def wants(self, now: int, units: Sequence[SealedUnit]) -> list[ClaimRequest]:
+    def wants(self, now: int, units: Units) -> list[ClaimRequest]:
         """`units` are committed in the same transaction, before the claims: what they send can be claimed at once."""
         if self.stopped:
             return []
@@ -97,7 +97,7 @@ class DueLoop:
                     wanted.append(ClaimRequest(name, 0, 0))
         return wanted
 
-    def _fed(self, now: int, units: Sequence[SealedUnit]) -> set[str]:
+    def _fed(self, now: int, units: Units) -> set[str]:
         """The queues with nothing due so far to which these units send something that is."""
         hungry = {name for name, due in self._next_due.items() if due is None or due > now}
         fed: set[str] = set()
@@ -113,7 +113,7 @@ class DueLoop:
                     fed.add(message.queue)
         return fed
 
-    def chores(self, now: int, units: Sequence[SealedUnit]) -> Chores:
+    def chores(self, now: int, units: Units) -> Chores:
         if self.stopped:
             return Chores()
         sweep = self._next_lapse is not None and self._next_lapse <= now and self._may_sweep()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.contracts.ledger import (
-    ClaimRequest,
     Committed,
     Ledger,
     NotCommitted,
     RefusedUnits,
     RepeatedUnits,
+    Requests,
     SealedUnit,
     StaleUnits,
+    Units,
 )
 from penstock.model.errors import LeaseLost, StoreError
 
@@ -33,13 +33,7 @@ class GroupResult:
 
 
 def commit_group(
-    ledger: Ledger,
-    units: Sequence[SealedUnit],
-    requests: Sequence[ClaimRequest],
-    *,
-    now: int,
-    sweep: bool,
-    fire: bool = False,
+    ledger: Ledger, units: Units, requests: Requests, *, now: int, sweep: bool, fire: bool = False
 ) -> GroupResult:
     result = GroupResult(now=now)
     try:
@@ -52,13 +46,7 @@ def commit_group(
 
 
 def _commit(
-    ledger: Ledger,
-    units: list[SealedUnit],
-    requests: Sequence[ClaimRequest],
-    now: int,
-    sweep: bool,
-    fire: bool,
-    result: GroupResult,
+    ledger: Ledger, units: list[SealedUnit], requests: Requests, now: int, sweep: bool, fire: bool, result: GroupResult
 ) -> None:
     while True:
         try:
@@ -91,6 +79,6 @@ def _commit(
             return
 
 
-def without(units: list[SealedUnit], left_out: Sequence[SealedUnit]) -> list[SealedUnit]:
+def without(units: list[SealedUnit], left_out: Units) -> list[SealedUnit]:
     gone = {id(unit) for unit in left_out}
     return [unit for unit in units if id(unit) not in gone]

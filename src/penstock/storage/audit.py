@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import Also, SealedUnit
+from penstock.contracts.ledger import Also, SealedUnit, Units
 from penstock.model.redaction import without_secrets
 from penstock.storage.session import Session
 
@@ -79,7 +79,7 @@ def carry(session: Session, audit: Audit, work: Callable[[], T]) -> T:
         session.audit = None
 
 
-def look_at_all(session: Session, units: Sequence[SealedUnit]) -> list[tuple[SealedUnit, Also, Audit, State]]:
+def look_at_all(session: Session, units: Units) -> list[tuple[SealedUnit, Also, Audit, State]]:
     """The audits of a group, each with the state before the group."""
     return [
         (unit, unit.also, audit, look(session, audit))

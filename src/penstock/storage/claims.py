@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.contracts.ledger import ClaimRequest, Committed
+from penstock.contracts.ledger import ClaimRequest, Committed, Requests
 from penstock.model.message import PRIORITIES, Delivery
 from penstock.model.pacing import allowed, moved
 from penstock.model.prices import OPERATION_BYTES
@@ -41,7 +40,7 @@ class Claimer:
         self._session = session
         self._claims: dict[str, int] = {}  # by queue, those that took something: looks in between must not be counted
 
-    def claim(self, requests: Sequence[ClaimRequest], committed: Committed, tally: Tally, now: int) -> None:
+    def claim(self, requests: Requests, committed: Committed, tally: Tally, now: int) -> None:
         if any(request.lapsing for request in requests):
             # First: what comes back here may have expired meanwhile.
             committed.swept += self._take_back(PULLED, committed.number, now, tally)

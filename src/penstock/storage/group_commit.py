@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Chores, ClaimRequest, Committed, OnceKey, RepeatedUnits, SealedUnit, StaleUnits
+from penstock.contracts.ledger import (
+    Chores,
+    Committed,
+    OnceKey,
+    RepeatedUnits,
+    Requests,
+    StaleUnits,
+    Units,
+)
 from penstock.model.errors import PenstockError
 from penstock.model.message import KEYED, PAUSING, Delivery
 from penstock.model.outcome import DONE, Again, Dead, Held, Settlement, Split
@@ -36,9 +43,7 @@ class GroupCommit:
         saved = self._session.value("ledger.find_once", once._asdict())
         return None if saved is None else bytes(saved)
 
-    def apply(
-        self, units: Sequence[SealedUnit], requests: Sequence[ClaimRequest], chores: Chores, *, now: int, careful: bool
-    ) -> Committed:
+    def apply(self, units: Units, requests: Requests, chores: Chores, *, now: int, careful: bool) -> Committed:
         """Does everything but the commit. A look that found nothing is marked as empty."""
         session = self._session
         # A mere look leaves no trace for others to look at: where a number would be one, it is drawn by what is found.
@@ -78,7 +83,7 @@ class GroupCommit:
         session.note_number(committed.number, now)
         return committed
 
-    def _change_timers(self, units: Sequence[SealedUnit], committed: Committed) -> None:
+    def _change_timers(self, units: Units, committed: Committed) -> None:
         for unit in units:
             if unit.also is not None and unit.also.items:
                 change_items(self._session, unit.also.items)
@@ -88,14 +93,12 @@ class GroupCommit:
 
     # -- the fence and the settlements ------------------------------------------------------------
 
-    def _settle(self, units: Sequence[SealedUnit], tally: Tally, number: int, now: int) -> None:
+    def _settle(self, units: Units, tally: Tally, number: int, now: int) -> None:
         done: dict[int, list[Delivery]] = {}
         kept: dict[int, list[int]] = {}
         others: list[tuple[Delivery, Settlement, int]] = []
-        keyed: list[SealedUnit] = []
+        keyed = [unit for unit in units if unit.once is not None]
         for unit in units:
-            if unit.once is not None:
-                keyed.append(unit)
             if unit.delivery is not None and unit.settlement is DONE and unit.also is None:
                 done.setdefault(unit.delivery.token, []).append(unit.delivery)
             elif unit.delivery is not None and unit.settlement is None and unit.also is None:
@@ -128,7 +131,7 @@ class GroupCommit:
         if not held:
             self._name_the_stale(units)
 
-    def _still_held(self, units: Sequence[SealedUnit], token: int, rows: list[int]) -> bool:
+    def _still_held(self, units: Units, token: int, rows: list[int]) -> bool:
         """Whoever runs a row that somebody wants stopped hears of it with this commit."""
         asked = {**self._fence(token, rows), "pausing": PAUSING}
         ((count, pausing),) = self._session.rows("ledger.still_held", asked)
@@ -166,7 +169,7 @@ class GroupCommit:
             return session.change("ledger.settle_again", facts | again) == 1
         return add_dead_letter(session, facts | {"reason": settlement.reason}, tally, now=now)
 
-    def _name_the_stale(self, units: Sequence[SealedUnit]) -> None:
+    def _name_the_stale(self, units: Units) -> None:
         """Rolls back first: what the group deleted must be there again to be told from what others took."""
         self._session.rollback()
         stale = [
@@ -181,7 +184,7 @@ class GroupCommit:
     def _is_held(self, delivery: Delivery) -> bool:
         return self._session.value("ledger.held_one", {"seq": delivery.seq, "token": delivery.token}) is not None
 
-    def _save_once(self, keyed: Sequence[SealedUnit], now: int) -> None:
+    def _save_once(self, keyed: Units, now: int) -> None:
         repeated = [unit for unit in keyed if unit.once is not None and self.find_once(unit.once) is not None]
         if repeated:
             raise RepeatedUnits(repeated=repeated)

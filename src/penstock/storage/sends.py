@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import attrgetter
 
-from penstock.contracts.ledger import Also, RefusedUnits, SealedUnit
+from penstock.contracts.ledger import Also, RefusedUnits, SealedUnit, Units
 from penstock.model.errors import QueueFull, TooLarge
 from penstock.model.message import KEYED, NewMessage
 from penstock.model.queue import QueueSettings
@@ -21,7 +20,7 @@ class Conflicts(Exception):
     """Some sends were there already: the group is run again counting each one."""
 
 
-def send(session: Session, units: Sequence[SealedUnit], tally: Tally, *, careful: bool, now: int) -> None:
+def send(session: Session, units: Units, tally: Tally, *, careful: bool, now: int) -> None:
     rows: list[NewMessage] = []
     keyed = False
     for unit in units:
@@ -60,7 +59,7 @@ def _send_one_by_one(session: Session, unit: SealedUnit, tally: Tally, now: int)
 # -- queues with a bound -----------------------------------------------------------------------------------
 
 
-def _guard(session: Session, units: Sequence[SealedUnit], tally: Tally, now: int) -> None:
+def _guard(session: Session, units: Units, tally: Tally, now: int) -> None:
     """Names the units whose sends would fill a queue beyond what it holds, or faster than it may be fed."""
     for queue in sorted({row.queue for unit in units for row in unit.sends} & session.guarded.keys()):
         session.lock_queue(queue)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import ClaimRequest, SealedUnit
+from penstock.contracts.ledger import ClaimRequest, Units
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
@@ -77,7 +77,7 @@ class Session(Protocol):
         """By which `number` is told afterwards whether this transaction was committed."""
         ...
 
-    def run_calls(self, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
+    def run_calls(self, units: Units, measures: list[tuple[str, Measure]]) -> None:
         """Runs users' statements."""
         ...
 

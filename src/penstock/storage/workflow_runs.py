@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.contracts.ledger import SealedUnit
+from penstock.contracts.ledger import Units
 from penstock.contracts.runs import (
     EndRun,
     History,
@@ -41,7 +41,7 @@ from penstock.storage.session import Session
 from penstock.storage.tally import PURGED, SENT, Tally
 
 
-def change_runs(session: Session, units: Sequence[SealedUnit], tally: Tally, *, careful: bool, now: int) -> None:
+def change_runs(session: Session, units: Units, tally: Tally, *, careful: bool, now: int) -> None:
     """What units want of runs: what many want alike in bulk, and the rest in order."""
     begun: list[NewRun] = []
     steps: list[StepRecord] = []

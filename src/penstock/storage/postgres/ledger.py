@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import psycopg
 
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Atomic, Chores, ClaimRequest, Committed, NotCommitted, OnceKey, SealedUnit
+from penstock.contracts.ledger import (
+    Atomic,
+    Chores,
+    Committed,
+    NotCommitted,
+    OnceKey,
+    Requests,
+    Units,
+)
 from penstock.model.errors import StatementFailed, StorageFull, StoreError
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.postgres.connection import CONFLICTS, failed, first_line, is_lost, translated
@@ -25,15 +32,7 @@ class PostgresLedger:
     def find_once(self, once: OnceKey) -> bytes | None:
         return self._group_commit.find_once(once)
 
-    def commit(
-        self,
-        units: Sequence[SealedUnit],
-        requests: Sequence[ClaimRequest],
-        *,
-        now: int,
-        sweep: bool,
-        fire: bool = False,
-    ) -> Committed:
+    def commit(self, units: Units, requests: Requests, *, now: int, sweep: bool, fire: bool = False) -> Committed:
         chores = Chores(sweep, fire)
         if not any(type(call) is Atomic for unit in units for call in unit.calls):
             return self._commit(units, requests, chores, now, serializable=False)
@@ -43,7 +42,7 @@ class PostgresLedger:
             self._claim_after(committed, requests, chores, now)
         return committed
 
-    def _claim_after(self, committed: Committed, requests: Sequence[ClaimRequest], chores: Chores, now: int) -> None:
+    def _claim_after(self, committed: Committed, requests: Requests, chores: Chores, now: int) -> None:
         """The units are saved, whatever becomes of the claims."""
         try:
             claims = self._commit((), requests, chores, now, serializable=False)
@@ -58,15 +57,7 @@ class PostgresLedger:
         for queue, due in claims.waiting.items():
             committed.waiting[queue] = min(due, committed.waiting.get(queue, due))
 
-    def _commit(
-        self,
-        units: Sequence[SealedUnit],
-        requests: Sequence[ClaimRequest],
-        chores: Chores,
-        now: int,
-        *,
-        serializable: bool,
-    ) -> Committed:
+    def _commit(self, units: Units, requests: Requests, chores: Chores, now: int, *, serializable: bool) -> Committed:
         careful = False
         for tried in range(TRIES):
             try:
@@ -78,14 +69,7 @@ class PostgresLedger:
         raise NotCommitted(f"A commit conflicted with other transactions {TRIES} times; nothing of it was saved.")
 
     def _try(
-        self,
-        units: Sequence[SealedUnit],
-        requests: Sequence[ClaimRequest],
-        chores: Chores,
-        now: int,
-        *,
-        careful: bool,
-        serializable: bool,
+        self, units: Units, requests: Requests, chores: Chores, now: int, *, careful: bool, serializable: bool
     ) -> Committed:
         session = self._session
         try:

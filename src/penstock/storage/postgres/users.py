@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import errors
 
-from penstock.contracts.ledger import Atomic, Bindable, Call, SealedUnit, Write, WriteMany, where
+from penstock.contracts.ledger import Atomic, Bindable, Call, Units, Write, WriteMany, where
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
 from penstock.model.statement import one_line, scan, to_psycopg
 from penstock.model.usage import Measure
@@ -25,7 +25,7 @@ ENGINES_PLANS = "set local enable_seqscan = off; set local enable_bitmapscan = o
 _OF_THE_STORE = (errors.SerializationFailure, errors.DeadlockDetected, errors.DiskFull, errors.OutOfMemory)
 
 
-def run_calls(session: PostgresSession, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
+def run_calls(session: PostgresSession, units: Units, measures: list[tuple[str, Measure]]) -> None:
     """Runs every call in order; equal statements in a row travel together, where a failure need not name its line."""
     calls = [(unit.task, call) for unit in units for call in unit.calls]
     if not calls:

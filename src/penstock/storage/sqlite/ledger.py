@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import apsw
 
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Chores, ClaimRequest, Committed, NotCommitted, OnceKey, SealedUnit
+from penstock.contracts.ledger import (
+    Chores,
+    Committed,
+    NotCommitted,
+    OnceKey,
+    Requests,
+    Units,
+)
 from penstock.model.errors import StatementFailed, StorageFull, StoreError, StoreReplaced
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.sends import Conflicts
@@ -26,15 +31,7 @@ class SqliteLedger:
     def find_once(self, once: OnceKey) -> bytes | None:
         return self._group_commit.find_once(once)
 
-    def commit(
-        self,
-        units: Sequence[SealedUnit],
-        requests: Sequence[ClaimRequest],
-        *,
-        now: int,
-        sweep: bool,
-        fire: bool = False,
-    ) -> Committed:
+    def commit(self, units: Units, requests: Requests, *, now: int, sweep: bool, fire: bool = False) -> Committed:
         with self._session.turn:
             postponed: dict[str, int | None] = {}
             if self._session.reserve.released and not self._session.reserve.refill():
@@ -50,9 +47,7 @@ class SqliteLedger:
         committed.next_due |= postponed
         return committed
 
-    def _try(
-        self, units: Sequence[SealedUnit], requests: Sequence[ClaimRequest], chores: Chores, now: int, *, careful: bool
-    ) -> Committed:
+    def _try(self, units: Units, requests: Requests, chores: Chores, now: int, *, careful: bool) -> Committed:
         session = self._session
         number = 0
         try:

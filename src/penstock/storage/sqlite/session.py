@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import apsw
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import ClaimRequest, SealedUnit
+from penstock.contracts.ledger import ClaimRequest, Units
 from penstock.model.errors import StorageFull, StoreError, StoreReplaced
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
@@ -214,7 +214,7 @@ class SqliteSession:
         if self.change("ledger.note_number", {"number": number, "worker": self.worker}) != 1:
             raise StoreError("This process's own row is gone: another process declared it dead. Start it again.")
 
-    def run_calls(self, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
+    def run_calls(self, units: Units, measures: list[tuple[str, Measure]]) -> None:
         run_calls(self, units, measures)
 
     def enrolled(self, worker: int) -> None:

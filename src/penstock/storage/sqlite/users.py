@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, SealedUnit, Write, WriteMany, where
+from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, Units, Write, WriteMany, where
 from penstock.model.allowance import Allowance
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
 from penstock.model.statement import one_line
@@ -31,7 +31,7 @@ _OF_THE_STORE = (
 )
 
 
-def run_calls(session: SqliteSession, units: Sequence[SealedUnit], measures: list[tuple[str, Measure]]) -> None:
+def run_calls(session: SqliteSession, units: Units, measures: list[tuple[str, Measure]]) -> None:
     """Runs every call in order. Equal statements in a row are measured together, since measuring has a price."""
     calls = [(unit.task, call) for unit in units for call in unit.calls]
     if not calls:
