@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -17,9 +17,6 @@ from penstock.model.errors import BadApp, BadMessage, NoUnit, PenstockError, Uni
 from penstock.model.ids import derived
 from penstock.model.message import Delivery, NewMessage
 from penstock.runtime.engine import Engine
-
-if TYPE_CHECKING:
-    from penstock.runtime.engine import Engine
 
 current_unit: ContextVar[Unit | None] = ContextVar("penstock_unit", default=None)
 
