@@ -13,6 +13,7 @@ from penstock.model.times import day_of, from_micros, month_of, to_micros
 USD_MAX = 1_000_000_000.0  # of one call or one budget; sums of such amounts still fit
 SOON_SECONDS = 10.0  # what others have reserved is settled when their calls are done
 RUN, DAY, MONTH = "run", "day", "month"
+OF = " of "  # in the scope of a caller's own sums: `day of alice`
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +31,22 @@ class Budgets:
                 raise BadApp(f"The budget of a {field.name} is {usd!r} dollars. Give a number from 0.")
 
 
-def shares(budgets: Budgets, run: str | None, *, now: int) -> list[Share]:
-    """The sums that a call made now is part of."""
-    found = [Share(DAY, day_of(now), _most(budgets.day)), Share(MONTH, month_of(now), _most(budgets.month))]
+def shares(budgets: Budgets, run: str | None, *, now: int, of: str | None = None) -> list[Share]:
+    """Return the sums that a call made now is part of; with `of`, those of this caller alone."""
+    whose = "" if of is None else f"{OF}{of}"
+    found = [
+        Share(f"{DAY}{whose}", day_of(now), _most(budgets.day)),
+        Share(f"{MONTH}{whose}", month_of(now), _most(budgets.month)),
+    ]
     if run is not None:
-        found.append(Share(RUN, run, _most(budgets.run)))
+        found.append(Share(f"{RUN}{whose}", run, _most(budgets.run)))
     return found
 
 
 def begins_anew(scope: str, now: int) -> datetime | None:
     """When the day or month ends that it is now; a run's budget is never filled again."""
     today = from_micros(now).replace(hour=0, minute=0, second=0, microsecond=0)
-    match scope:
+    match scope.partition(OF)[0]:
         case "day":
             return today + timedelta(days=1)
         case "month":
@@ -54,7 +59,9 @@ def refusal(over: OverBudget, at_most: int, *, now: int) -> BudgetSpent:
     found = [(_room_again(spent, at_most, now), spent) for spent in over.spent]
     until, (share, counted, passes) = max(found, key=lambda each: each[0] or datetime.max.replace(tzinfo=UTC))
     most = share.most or 0
-    what = f"the budget of run {share.period}" if share.scope == RUN else f"the budget of the {share.scope}"
+    scope, of, whose = share.scope.partition(OF)
+    what = f"the budget of run {share.period}" if scope == RUN else f"the budget of the {scope}"
+    what += f" of {whose}" if of else ""
     told = f"A call that can cost {money(at_most)} exceeds {what}: {money(counted)} of {money(most)} is "
     told += "spent or reserved by running calls." if passes else "spent."
     if until is not None and not passes:

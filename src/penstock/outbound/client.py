@@ -11,7 +11,6 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from typing import Self, TypedDict, Unpack
 
 import h11
@@ -21,12 +20,13 @@ import httpx2
 from penstock.contracts.clock import Clock
 from penstock.model.arguments import checked
 from penstock.model.errors import BadParameter, PenstockError, Unavailable, Unparsable
-from penstock.model.times import from_micros
 from penstock.outbound.addresses import Rules, check_port, origin_of
 from penstock.outbound.answers import Forbidden, Response, excerpt_of, failure_of, redacted_url, text_of
 from penstock.outbound.bodies import ACCEPTED, Bounds, check_headers, read_body
 from penstock.outbound.mounts import Asgi, Forwarded, Mounted
 from penstock.outbound.network import SENDING, Network, Resolver, system_resolver
+from penstock.outbound.pieces import Streamed
+from penstock.outbound.retry_after import seconds_to_wait
 from penstock.outbound.robots import FILE_BYTES_MAX, Robots
 from penstock.runtime.clock import HostClock
 
@@ -40,15 +40,15 @@ _PAGE = "text/html,application/xhtml+xml,*/*;q=0.8"
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 _OURS = frozenset("host content-length transfer-encoding connection upgrade expect te trailer accept-encoding".split())
-SECONDS_LEAST = 1.0  # a server that says 0 to everybody would be called in a tight loop
-SECONDS_MAX = 86_400.0  # who asks for more is asked again tomorrow
-_CHARACTERS_MAX = 60
-
-_SECONDS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?", re.ASCII)
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Whatever else the caller set may be a credential.
 _FOR_ANYBODY = frozenset({"accept", "accept-language", "user-agent"})
 _TIMEOUTS = (TimeoutError, httpcore2.TimeoutException, httpx2.TimeoutException)
+# The first of the operating system's is TimeoutError, which asyncio raises too.
+_TRANSFER = (
+    *(httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.TimeoutException),
+    *(httpx2.TransportError, OSError),
+)
 _OUR_MISTAKES = (httpcore2.LocalProtocolError, httpx2.LocalProtocolError)
 
 
@@ -118,27 +118,6 @@ def followed(asked: Asked, *, status: int, locations: Sequence[str], rules: Rule
             )
         return Asked(asked.method, url, headers, asked.content)
     return Asked("GET", url, {name: value for name, value in headers.items() if name.lower() != "content-type"})
-
-
-def seconds_to_wait(header: str | None, *, now: int) -> float | None:
-    """How long the server asks us to wait from `now` on, or None where it says nothing that can be read."""
-    text = (header or "").strip()
-    if _SECONDS.fullmatch(text):
-        # Any number of digits: a float has no limit to its text, and infinity is cut like a century.
-        return _bounded(float(text))
-    if not text or len(text) > _CHARACTERS_MAX:
-        return None
-    try:
-        moment = parsedate_to_datetime(text)
-        # A date without a zone is meant in UTC, as HTTP has it.
-        until = moment.replace(tzinfo=from_micros(0).tzinfo) if moment.tzinfo is None else moment
-        return _bounded((until - from_micros(now)).total_seconds())
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-
-
-def _bounded(seconds: float) -> float:
-    return min(max(seconds, SECONDS_LEAST), SECONDS_MAX)
 
 
 class Options(TypedDict, total=False):
@@ -238,18 +217,7 @@ class Client:
 
         With `robots` the host's robots.txt is obeyed and the host gets one such call at a time.
         """
-        given = dict(headers or {})
-        for name, value in given.items():
-            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(str(value)):
-                raise BadParameter(f"The header {name!r} has an invalid value: use printable ASCII.", name=name)
-        if wrong := sorted(name for name in given if name.lower() in _OURS):
-            raise BadParameter(f"The client sets {', '.join(wrong)} itself. Remove it.", value=wrong)
-        if json is not None:
-            content = json_text.dumps(json, ensure_ascii=False, allow_nan=False).encode()
-            given = {"Content-Type": "application/json"} | given
-        if robots:
-            given = self._named({}) | given
-        asked = Asked(method.upper(), self.rules.target(url), given, content)
+        asked = self._asked(method, url, headers, content, json, robots=robots)
         bytes_max = self.bounds.body_bytes if max_bytes is None else max_bytes
 
         most = self.bounds.redirects if follow else 0
@@ -264,12 +232,62 @@ class Client:
                     if isinstance(answer, Response):
                         return answer
                     asked = answer
-        except (httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.TimeoutException) as error:
-            raise failed_transfer(error, shown) from error
-        except (httpx2.TransportError, OSError) as error:
-            # The first of the operating system's is TimeoutError, which asyncio raises too.
+        except _TRANSFER as error:
             raise failed_transfer(error, shown) from error
         raise Forbidden(f"{shown} is behind more than {most} redirects.", reason="too_many_redirects", url=shown)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes = b"",
+        json: object = None,
+        refusals: Set[int] = frozenset(),
+    ) -> AsyncIterator[Streamed]:
+        """Open a call whose answer is read piece by piece: `async with web.stream("POST", url, json=...) as answer:`, then
+        `async for piece in answer:`. Raises as `request` does; a redirect is refused.
+
+        The bounds hold for the whole block, and for each piece."""
+        asked = self._asked(method, url, headers, content, json, robots=False)
+        shown = redacted_url(str(asked.url))
+        sent = {"Accept": "*/*", "Accept-Encoding": "identity"} | dict(asked.headers)
+        request = httpx2.Request(asked.method, asked.url, headers=sent, content=asked.content or None)
+        transport = self._mounts.get(origin_of(asked.url), self._network)
+        try:
+            async with asyncio.timeout(self.bounds.total_seconds):
+                async with asyncio.timeout(self.bounds.progress_seconds):
+                    response = await transport.handle_async_request(request)
+                try:
+                    check_headers(response.headers, self.bounds, url=shown)
+                    if response.status_code in REDIRECTS:
+                        raise Forbidden(f"{shown} redirects a stream.", reason="too_many_redirects", url=shown)
+                    if not 200 <= response.status_code < 300:
+                        raise await self._failure(response, shown, refusals)
+                    yield Streamed(response, self.bounds, shown)
+                finally:
+                    await response.stream.aclose()  # type: ignore[union-attr]
+        except _TRANSFER as error:
+            raise failed_transfer(error, shown) from error
+
+    def _asked(
+        self, method: str, url: str, headers: Mapping[str, str] | None, content: bytes, json: object, *, robots: bool
+    ) -> Asked:
+        """Return the request, or raise where a header or the address cannot be used."""
+        given = dict(headers or {})
+        for name, value in given.items():
+            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(str(value)):
+                raise BadParameter(f"The header {name!r} has an invalid value: use printable ASCII.", name=name)
+        if wrong := sorted(name for name in given if name.lower() in _OURS):
+            raise BadParameter(f"The client sets {', '.join(wrong)} itself. Remove it.", value=wrong)
+        if json is not None:
+            content = json_text.dumps(json, ensure_ascii=False, allow_nan=False).encode()
+            given = {"Content-Type": "application/json"} | given
+        if robots:
+            given = self._named({}) | given
+        return Asked(method.upper(), self.rules.target(url), given, content)
 
     async def aclose(self) -> None:
         """Close all connections. `async with ps.Client() as web:` does it at the end of its block."""

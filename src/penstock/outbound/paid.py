@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.contracts.calls import NANOS, RELEASED, SETTLED, UNKNOWN, CallEnd, NewCall, OverBudget, Share
 from penstock.model.errors import BadParameter, Gone, Refused, Throttled, Unavailable
+from penstock.model.ids import correlation_of
 from penstock.outbound.budgets import Budgets, nanos, refusal, shares
 from penstock.runtime.unit import current_unit
 
@@ -54,14 +55,24 @@ class Gateway:
 
     @asynccontextmanager
     async def paid(
-        self, *, provider: str, operation: str, at_most: float, run: str | None = None
+        self,
+        *,
+        provider: str,
+        operation: str,
+        at_most: float,
+        run: str | None = None,
+        correlation: str | None = None,
+        caller: tuple[str, Budgets] | None = None,
     ) -> AsyncIterator[PaidCall]:
         """`async with gateway.paid(provider="search", operation="web_search", at_most=0.005) as call:` around one call that
         costs at most so many dollars. Raises `BudgetSpent` before it is made. Inside, say `call.settle(usd=...)`.
 
         A block that raises `Throttled`, `Refused` or `Gone` has cost nothing. One that ends in any other way without
-        `settle` counts at its most, as does one whose process dies."""
-        for name, value in (("provider", provider), ("operation", operation), ("run", run)):
+        `settle` counts at its most, as does one whose process dies. `correlation` names the chain that the call belongs to,
+        by default that of the message that is being handled. `caller` is a name with budgets of its own, which the call has
+        to fit as well."""
+        named = None if caller is None else caller[0]
+        for name, value in (("provider", provider), ("operation", operation), ("run", run), ("caller", named)):
             if value is not None and (not value or len(value) > NAME_MAX or not value.isprintable()):
                 raise BadParameter(f"{name} is {value!r}: 1 to {NAME_MAX} printable characters.", value=value)
         wanted = nanos(at_most, "at_most")
@@ -71,9 +82,13 @@ class Gateway:
             raise unit.refusal  # between the steps of a workflow, where it would be paid for again at every replay
         origin = None if unit is None or unit.engine is not engine else unit.origin
         correlation_id = None if origin is None else origin.correlation_id
+        if correlation is not None:
+            correlation_id = correlation_of(correlation)
         new = NewCall(engine.ids.new(), self.service, provider, operation, run, correlation_id, wanted)
         now = engine.clock.now()
         parts = shares(self.budgets, run, now=now)
+        if caller is not None:
+            parts += shares(caller[1], run, now=now, of=caller[0])
         try:
             await engine.in_writer(partial(engine.writer.calls.reserve, new, parts, now=now))
         except OverBudget as over:
