@@ -41,7 +41,7 @@ from penstock.objects.object import Object
 from penstock.outbound.budgets import Budgets
 from penstock.outbound.chat import Answer
 from penstock.outbound.models import Model
-from penstock.outbound.paid import Gateway
+from penstock.outbound.paid import Gateway, PaidCall
 from penstock.queues.batch import Batch
 from penstock.queues.external import Outgoing
 from penstock.queues.letters import DeadLetter, DeadLetterFilter
@@ -93,6 +93,7 @@ __all__ = [
     "NoUnit",
     "Object",
     "Outgoing",
+    "PaidCall",
     "PenstockError",
     "Permanent",
     "Queue",

@@ -68,7 +68,7 @@ Ts = TypeVarTuple("Ts")
 class App(Outside, Routed):
     """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
     penstock.toml says. With `database` nobody else has a say. With `require_trial` it is not let loose before a trial has
-    passed, unless penstock.toml says otherwise."""
+    passed, unless penstock.toml says otherwise. With `serve`, `penstock run` also serves its routes."""
 
     def __init__(
         self,
@@ -79,7 +79,9 @@ class App(Outside, Routed):
         migrations: str | Path | None = None,
         config: Config | None = None,
         require_trial: bool = False,
+        serve: bool = False,
     ) -> None:
+        self.serves = serve
         self.name = checked_name(name)
         self.config = config or Config.load()
         self.limits: Limits = self.config.limits

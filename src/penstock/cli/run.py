@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ import click
 
 from penstock import logs
 from penstock.cli.command import Command, refuse, this_output
+from penstock.cli.listening import PORT_MAX, listen, tokens_for, url_of
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, listed, progress
 from penstock.cli.reference import load
 from penstock.cli.reload import die_with_parent, reloading
@@ -51,6 +53,12 @@ STEP_SECONDS_LEAST = 60.0
     "--grace", type=click.FloatRange(0, 86_400), metavar="SECONDS", help="Time for handlers to finish on a stop."
 )
 @click.option("--standins", is_flag=True, help="Against local fake servers instead of the outside services.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to serve the app's routes on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, PORT_MAX),
+    help="Serve the app's routes on this port as well; 0 takes any that is free.",
+)
 @click.option("--virtual", metavar="SPAN", help="Run so much virtual time (6d) on an empty database, and stop.")
 @click.option("--seed", type=int, help="With --virtual: repeat a run exactly.")
 @click.option("--verbose", is_flag=True, help="Log failures with all their facts and tracebacks.")
@@ -61,6 +69,8 @@ def run(
     until_idle: bool,
     grace: float | None,
     standins: bool,
+    host: str,
+    port: int | None,
     virtual: str | None,
     seed: int | None,
     verbose: bool,
@@ -101,6 +111,9 @@ def run(
                 raise BadApp(f"{app} declares no fake servers. Leave `--standins` out.", app=app)
             os.environ[STANDINS] = ",".join(stack.enter_context(running(found.standins)))
             stack.callback(os.environ.pop, STANDINS)
+        listening = None
+        if found.serves or port is not None:
+            listening = stack.enter_context(_serving(output, found.name, config, host, port))
         if found.awaits_trial and not _trial_passes(output, app, standins):
             raise Reported(
                 f"{found.name} requires a trial, and it did not pass.",
@@ -116,6 +129,7 @@ def run(
             until_idle=until_idle,
             config=config,
             events=events,
+            listening=listening,
         )
     if until_idle and code == FINE and not output.json:
         output.err.write(f"{found.name}: no message is due. See the result with: penstock status {app}\n")
@@ -125,12 +139,21 @@ def run(
 
 
 def supervise(
-    reference: str, *, workers: int, grace_seconds: float, until_idle: bool, config: Config, events: Events
+    reference: str,
+    *,
+    workers: int,
+    grace_seconds: float,
+    until_idle: bool,
+    config: Config,
+    events: Events,
+    listening: socket.socket | None = None,
 ) -> int:
     """Run until a signal, or until the workers have ended by themselves. Return the exit code."""
     command = [sys.executable, "-m", "penstock.cli.worker", reference, "--grace", str(grace_seconds)]
     if until_idle:
         command.append("--until-idle")
+    shared = [] if listening is None else [listening.fileno()]
+    command += [part for each in shared for part in ("--listen", str(each))]
     clock = HostClock()
 
     def open_engine(database: str) -> Engine:
@@ -139,11 +162,35 @@ def supervise(
 
     async def main() -> int:
         supervisor = Supervisor(
-            command, workers=workers, grace_seconds=grace_seconds, clock=clock, events=events, open_engine=open_engine
+            command,
+            workers=workers,
+            grace_seconds=grace_seconds,
+            clock=clock,
+            events=events,
+            open_engine=open_engine,
+            shared=shared,
         )
         return await supervisor.run()
 
     return asyncio.run(main())
+
+
+@contextmanager
+def _serving(output: Output, name: str, config: Config, host: str, port: int | None) -> Iterator[socket.socket]:
+    """Listen for all workers, so that a worker that dies refuses no connection, and say where and with which token."""
+    chosen = int(os.environ.get("PENSTOCK_PORT") or config.port) if port is None else port
+    _, secret = tokens_for(config, host)
+    with listen(host, chosen) as listening:
+        output.err.write(f"{name}: serving its routes at {url_of(listening)}.\n")
+        if secret is not None:
+            os.environ["PENSTOCK_TOKEN"] = secret  # the workers, which are processes of their own, know it by this
+            output.err.write(f"No token is configured. The token of this run: {secret}\n")
+        output.err.flush()
+        try:
+            yield listening
+        finally:
+            if secret is not None:
+                del os.environ["PENSTOCK_TOKEN"]
 
 
 def _trial_passes(output: Output, app: str, standins: bool) -> bool:

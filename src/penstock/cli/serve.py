@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import os
-import secrets
-import signal
 import socket
-from collections.abc import Generator
-from contextlib import contextmanager
 
 import click
-import uvicorn
 
 from penstock import logs
 from penstock.app import App
 from penstock.cli import target as targets
 from penstock.cli.command import Command, this_output
+from penstock.cli.listening import PORT_MAX, listen, make_server, tokens_for, url_of
 from penstock.cli.output import FINE, INTERRUPTED, Output
 from penstock.cli.reference import load
 from penstock.model.errors import BadConfig
 from penstock.model.redaction import address_shown
 from penstock.views.view import printable
-from penstock.web.connection import CONNECTIONS_MAX, AddressLimit, limited
-from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, Token, configured, hashed
-
-PORT_MAX = 65_535
-GRACE_SECONDS = 10  # what requests get to finish in after a signal
+from penstock.web.connection import AddressLimit
+from penstock.web.tokens import Token
 
 
 @click.command(cls=Command)
@@ -58,9 +49,9 @@ def serve(app: str | None, host: str, port: int | None, proxies: tuple[str, ...]
       PENSTOCK_TOKEN=... penstock serve market.py --host 0.0.0.0 --port 80
     """
     served = load(app) if app is not None else _without_code()
-    tokens, secret = _tokens(served, host)
+    tokens, secret = tokens_for(served.config, host)
     limit = AddressLimit(proxies=tuple(map(_address, proxies)))
-    listening = _listen(host, served.config.port if port is None else port)
+    listening = listen(host, served.config.port if port is None else port)
     detach = logs.attach(served.events, served.config.log)
     try:
         return asyncio.run(_serve(this_output(), served, listening, limit, tokens, secret))
@@ -75,28 +66,6 @@ def _without_code() -> App:
     return App(found.name, database=found.address, config=found.config)
 
 
-def _tokens(app: App, host: str) -> tuple[list[Token], str | None]:
-    """Return the tokens, and the secret of one made for this run if none is configured."""
-    tokens = configured(app.config, os.environ)
-    if tokens:
-        return tokens, None
-    if not _is_loopback(host):
-        raise BadConfig(
-            f"Other machines can reach {host}, and no token is configured. Set PENSTOCK_TOKEN, or list [[tokens]] in "
-            "penstock.toml.",
-            field="tokens",
-        )
-    secret = secrets.token_urlsafe(32)
-    return [KnownToken("made for this run", hashed(secret))], secret
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
-
 def _address(proxy: str) -> str:
     try:
         return str(ipaddress.ip_address(proxy))
@@ -104,56 +73,12 @@ def _address(proxy: str) -> str:
         raise BadConfig(f"--proxy is {proxy!r}, which is not an IP address.", field="proxy") from error
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=CONNECTIONS_MAX)
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise BadConfig(
-            f"Cannot listen on {host} port {port}: {why}. Choose another with --host and --port.", field="port"
-        ) from error
-
-
-class _Server(uvicorn.Server):
-    """Ends by these signal handlers: uvicorn's own would end the process by the signal, not with an exit code."""
-
-    interrupted = False
-
-    def handle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, number)
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
-
-    def _stop(self, number: signal.Signals) -> None:
-        self.interrupted = self.interrupted or number is signal.SIGINT
-        self.handle_exit(number, None)
-
-
 async def _serve(
     output: Output, app: App, listening: socket.socket, limit: AddressLimit, tokens: list[Token], secret: str | None
 ) -> int:
-    host, port = listening.getsockname()[:2]
-    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    url = url_of(listening)
     async with app:
-        server = _Server(
-            uvicorn.Config(
-                make_site(app, tokens=tokens),
-                http=limited(limit),
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                lifespan="off",
-                ws="none",
-                server_header=False,
-                limit_concurrency=CONNECTIONS_MAX,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-        )
+        server = make_server(app, tokens, limit)
         server.handle_signals()
         _announce(output, app, url, secret)
         await server.serve(sockets=[listening])

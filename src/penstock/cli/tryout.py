@@ -25,6 +25,7 @@ class Found(msgspec.Struct, frozen=True):
     name: str
     database: str
     standins: list[str]  # the modules of its fake servers
+    serves: bool  # its routes are served by `penstock run` as well
     awaits_trial: bool  # none has passed, and it requires one
 
 
@@ -66,7 +67,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     modules = [each.module for each in app.standins]
-    output.show(Found(app.name, address_shown(app.database), modules, awaits_trial), lambda _: None)
+    output.show(Found(app.name, address_shown(app.database), modules, app.serves, awaits_trial), lambda _: None)
     return 0
 
 

@@ -8,13 +8,16 @@ import gc
 import logging
 import os
 import signal
+import socket
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
 
 from penstock.app import App
+from penstock.cli.listening import make_server
 from penstock.cli.reference import load
 from penstock.logs import attach
 from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError, StoreReplaced
@@ -24,6 +27,8 @@ from penstock.readiness.topology import unwatched
 from penstock.runtime.slots import end_process
 from penstock.runtime.supervisor import EXIT_REPLACED, EXIT_STORE, EXIT_USAGE, Hello
 from penstock.stores import is_postgres
+from penstock.web.connection import AddressLimit
+from penstock.web.tokens import configured
 
 GARBAGE_THRESHOLD = (
     20_000  # new objects between two looks for garbage; the interpreter's 700 costs a tenth of the speed
@@ -40,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lifeline", type=int)
     parser.add_argument("--grace", type=float, default=25.0)
     parser.add_argument("--until-idle", action="store_true")
+    parser.add_argument("--listen", type=int)
     given = parser.parse_args(arguments)
     try:
         app = load(given.reference)
@@ -49,7 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(GARBAGE_THRESHOLD)
         attach(app.events, app.config.log)
         work = serve(
-            app, grace_seconds=given.grace, until_idle=given.until_idle, hello=given.hello, lifeline=given.lifeline
+            app,
+            grace_seconds=given.grace,
+            until_idle=given.until_idle,
+            hello=given.hello,
+            lifeline=given.lifeline,
+            listening=None if given.listen is None else socket.socket(fileno=given.listen),
         )
         _run(app, work)
     except (BadApp, BadConfig, BadMigration) as error:
@@ -82,8 +93,16 @@ async def _awaited(task: asyncio.Task[None]) -> None:
     await task
 
 
-async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int | None, lifeline: int | None) -> None:
-    """Run one worker until SIGTERM, or until its supervisor is gone."""
+async def serve(
+    app: App,
+    *,
+    grace_seconds: float,
+    until_idle: bool,
+    hello: int | None,
+    lifeline: int | None,
+    listening: socket.socket | None = None,
+) -> None:
+    """Run one worker until SIGTERM, or until its supervisor is gone. With a socket it also serves the app's routes."""
     if urls := os.environ.get(STANDINS):
         forward(app.standins, urls.split(","))
     engine = await app._opened()
@@ -96,21 +115,50 @@ async def serve(app: App, *, grace_seconds: float, until_idle: bool, hello: int 
         )
     _report(app)
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, app.stop)
+    server = None if listening is None else Beside(app, listening)
+    stop = app.stop if server is None else server.stop
+    loop.add_signal_handler(signal.SIGTERM, stop)
     if lifeline is None:
-        loop.add_signal_handler(signal.SIGINT, app.stop)
+        loop.add_signal_handler(signal.SIGINT, stop)
     else:
         # Ctrl-C reaches the whole group, and the supervisor alone decides what it means.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the supervisor has blocked it until here
-        loop.add_reader(lifeline, _supervisor_gone, loop, lifeline, app)
+        loop.add_reader(lifeline, _supervisor_gone, loop, lifeline, stop)
     if hello is not None:
         # The location of a server has no password, and the supervisor has to open it.
         database = app.database if is_postgres(app.database) else engine.store.location
         hello_text = Hello(engine.writer.workers.me, database, str(engine.presence.path))
         os.write(hello, msgspec.json.encode(hello_text) + b"\n")
         os.close(hello)
-    await app.run(grace_seconds=grace_seconds, until_idle=until_idle)
+    async with nullcontext() if server is None else server:
+        await app.run(grace_seconds=grace_seconds, until_idle=until_idle)
+
+
+class Beside:
+    """The HTTP server beside a worker: it ends before the worker, whose database its requests use."""
+
+    def __init__(self, app: App, listening: socket.socket) -> None:
+        self._app = app
+        self._listening = listening
+        self._server = make_server(app, configured(app.config, os.environ), AddressLimit())
+        self._served: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """End the requests first, then the worker. A second call hurries both."""
+        if self._served is None or self._server.should_exit:
+            self._app.stop()
+            return
+        self._server.should_exit = True
+        self._served.add_done_callback(lambda _: self._app.stop())
+
+    async def __aenter__(self) -> None:
+        self._served = asyncio.create_task(self._server.serve(sockets=[self._listening]))
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._served is not None
+        self._server.should_exit = True
+        await self._served
 
 
 def _report(app: App) -> None:
@@ -124,9 +172,9 @@ def _report(app: App) -> None:
         _log.warning("No handler takes dead letters of %s: write @queue.dead_letter_handler or @app.on_alert.", names)
 
 
-def _supervisor_gone(loop: asyncio.AbstractEventLoop, lifeline: int, app: App) -> None:
+def _supervisor_gone(loop: asyncio.AbstractEventLoop, lifeline: int, stop: Callable[[], None]) -> None:
     loop.remove_reader(lifeline)
-    app.stop()
+    stop()
 
 
 def _fail(error: PenstockError, code: int) -> int:

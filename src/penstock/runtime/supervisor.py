@@ -64,7 +64,10 @@ class Supervisor:
         clock: Clock,
         events: Events,
         open_engine: Callable[[str], Engine],
+        shared: Sequence[int] = (),
     ) -> None:
+        """`shared` are descriptors that every worker gets, such as a listening socket."""
+        self._shared = tuple(shared)
         self._command = list(command)
         self._workers = workers
         self._grace_seconds = grace_seconds
@@ -155,7 +158,7 @@ class Supervisor:
                 str(hello_in),
                 "--lifeline",
                 str(lifeline_out),
-                pass_fds=(hello_in, lifeline_out),
+                pass_fds=(hello_in, lifeline_out, *self._shared),
             )
         os.close(hello_in)
         os.close(lifeline_out)

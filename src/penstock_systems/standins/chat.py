@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from penstock_systems.standins.appstore.chance import coded, mix, share
@@ -20,6 +20,7 @@ Fault = Literal[
 ]
 WORDS = "market users price growth habit review niche ranking search season loyal churn simple crowded open".split()
 CHARACTERS_A_TOKEN = 4
+CREATED = 1_763_197_200
 RETRY_AFTER_SECONDS = 7
 _ERRORS: Mapping[str, tuple[int, str, str]] = {
     "throttled": (429, "rate_limit_exceeded", "Rate limit reached. Try again later."),
@@ -94,16 +95,22 @@ class Chat:
         self.book.answered += 1
         self.book.prompt_tokens += prompt
         self.book.completion_tokens += completion
+        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        if asked.get("stream"):
+            stated = usage if fault != "no_usage" and (asked.get("stream_options") or {}).get("include_usage") else None
+            name = f"chatcmpl-{mix(self.seed, number):x}"
+            pieces = _pieces(name, str(asked["model"]), text, finish, stated, breaks=fault == "truncated")
+            return StreamingResponse(pieces, media_type="text/event-stream")
         message = {"role": "assistant", "content": None if fault in ("filtered", "no_content") else text}
         body: dict[str, Any] = {
             "id": f"chatcmpl-{mix(self.seed, number):x}",
             "object": "chat.completion",
+            "created": CREATED,
             "model": f"{asked['model']}-stand-in",
             "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
         }
         if fault != "no_usage":
-            total = prompt + completion
-            body["usage"] = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+            body["usage"] = usage
         sent = json.dumps(body).encode()
         return Response(sent[: len(sent) // 2] if fault == "truncated" else sent, media_type="application/json")
 
@@ -113,6 +120,28 @@ class Chat:
         text = " ".join(WORDS[mix(self.seed, told, place) % len(WORDS)] for place in range(12))
         wants_json = (asked.get("response_format") or {}).get("type") == "json_object"
         return json.dumps({"summary": text, "score": mix(self.seed, told) % 100}) if wants_json else f"{text}."
+
+
+async def _pieces(
+    name: str, model: str, text: str, finish: str, usage: Mapping[str, int] | None, *, breaks: bool
+) -> AsyncIterator[bytes]:
+    """A word an event, as such services stream; one that breaks off ends in the middle of a line."""
+    shared = {"id": name, "object": "chat.completion.chunk", "created": CREATED, "model": f"{model}-stand-in"}
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": f"{word} "} for word in text.split()]
+    for number, delta in enumerate(deltas):
+        yield _sse(shared | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        if breaks and number == 2:
+            yield b'data: {"id": "cut'
+            raise ConnectionResetError("the stream breaks off")
+    yield _sse(shared | {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    if usage is not None:
+        yield _sse(shared | {"choices": [], "usage": usage})
+    yield b"data: [DONE]\n\n"
+
+
+def _sse(event: Mapping[str, Any]) -> bytes:
+    return b"data: " + json.dumps(event).encode() + b"\n\n"
 
 
 def _tokens(text: str) -> int:

@@ -1,0 +1,8 @@
+"""The whole gateway: its routes and its fake servers."""
+
+from __future__ import annotations
+
+from penstock_systems.gateway import chat, operations, routes, standing_in
+from penstock_systems.gateway.app import app
+
+__all__ = ["app", "chat", "operations", "routes", "standing_in"]
