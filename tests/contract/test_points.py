@@ -17,10 +17,10 @@ from penstock.metrics.point import Noted, Sorts
 from penstock.metrics.saving import DAY, KEPT_DAYS, RAW_DAYS, Rolling, Tally, Used, prune, ready, save
 from penstock.metrics.summary import datasets, groups
 from penstock.model.errors import BadStatement, StatementFailed, StoreError
+from penstock.model.sql_files import BOTH, load
 from penstock.model.times import text_of_micros
 from penstock.storage.postgres.store import PostgresStore
 from penstock.storage.sqlite.history import CREATE, SQL, SqliteHistory, path_of
-from penstock.storage.statements import BOTH, load
 from tests.contract.conftest import Made
 from tests.postgres import empty_database, look
 

@@ -12,8 +12,8 @@ import apsw
 import pytest
 
 from penstock.model.outcome import Dead
+from penstock.model.sql_files import load_all
 from penstock.storage.sqlite.store import SqliteStore
-from penstock.storage.statements import load_all
 from tests.contract.conftest import at_a_desk
 from tests.contract.material import Desk, message, sheet
 

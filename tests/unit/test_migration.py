@@ -6,7 +6,8 @@ import apsw
 import pytest
 
 from penstock.model.errors import BadMigration
-from penstock.model.migration import Migration, for_dialect, lint, lint_inserts, plan, read
+from penstock.model.migration import Migration, for_dialect, lint, plan, read
+from tests.insert_lint import lint_inserts
 
 FIRST = read("0001_apps.sql", "create table apps (track_id integer primary key);")
 SECOND = read("0002_prices.sql", "alter table apps add column price real;\ncreate index by_price on apps (price);")

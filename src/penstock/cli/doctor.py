@@ -24,11 +24,11 @@ from penstock.config import FILE, Config
 from penstock.data.usage import size as size_now
 from penstock.model.errors import PenstockError, StoreUnavailable
 from penstock.model.forecast import Level
+from penstock.model.sql_files import load
 from penstock.runtime.clock import BELIEVED_MICROS
 from penstock.runtime.worker import LOG_BYTES_WARNED
 from penstock.storage.presence import is_locked
 from penstock.storage.sqlite.bell import folder_for
-from penstock.storage.statements import load
 from penstock.views import queues
 from penstock.views.observer import Observer, Target
 from penstock.views.view import bytes_text, counted, span_text

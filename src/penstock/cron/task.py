@@ -23,8 +23,10 @@ from penstock.model.firing import Rule, idle_phase
 from penstock.model.outcome import describe
 from penstock.model.prices import Usage, metered
 from penstock.model.schedule import refuse_frequent
+from penstock.model.sql_files import load
 from penstock.model.stack import located
 from penstock.model.times import from_micros, month_of, to_micros
+from penstock.model.usage import USAGE
 from penstock.runtime.events import CeilingReached, TickFailed, TickWasIdle
 from penstock.runtime.slots import contained
 from penstock.runtime.unit import Unit, current_unit
@@ -37,34 +39,8 @@ Probe = Callable[[], Awaitable[bool]]
 TaskFunction = Callable[..., Coroutine[Any, Any, object]]
 Started = WeakSet[asyncio.Task[Any]]
 _started: ContextVar[Started | None] = ContextVar("penstock_started", default=None)
-USED = """
-select kind, sum(executions) as executions, sum(rows_read) as rows_read, sum(rows_written) as rows_written,
-  sum(micros) as micros
-from (
-  select case when statement like 'penstock:%' then statement else '' end as kind, executions, rows_read,
-    rows_written, micros
-  from penstock_usage
-  where month = :month
-) as used
-group by kind
-"""
-USED_BY_TASK = """
-select case when statement like 'penstock:%' then statement else '' end as kind, sum(executions) as executions,
-  sum(rows_read) as rows_read, sum(rows_written) as rows_written, sum(micros) as micros
-from penstock_usage
-where month = :month
-and task = :task
-group by 1
-"""
+SQL = load("penstock.cron", "cron.sql")
 KINDS_MAX = 100
-SKIPPED = """
-select finished_at
-from penstock_ticks
-where schedule = :task
-and status = 'ceiling'
-order by due desc
-limit 1
-"""
 
 
 class Due(Event, type="cron.tick"):
@@ -266,12 +242,12 @@ class Spending:
         """What is saved, and what is still in memory."""
         await engine.meter.flush()
         bound: dict[str, Any] = {"month": month_of(engine.clock.now())}
-        sql, bound = (USED, bound) if task is None else (USED_BY_TASK, bound | {"task": task})
+        sql, bound = (USAGE["used"], bound) if task is None else (USAGE["used_by_task"], bound | {"task": task})
         return metered((await engine.read("", sql, bound, rows_max=KINDS_MAX)).values)
 
     async def tell_once(self, engine: Engine, event: CeilingReached) -> None:
         """Once a task and month, in whatever process: the run log knows whether it was skipped before."""
         now = engine.clock.now()
-        found = await engine.read("", SKIPPED, {"task": event.task}, rows_max=1)
+        found = await engine.read("", SQL["last_skipped"], {"task": event.task}, rows_max=1)
         if not any(month_of(at) == month_of(now) for (at,) in found.values):
             engine.events.emit(event)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import TooManyRows
+from penstock.model.sql_files import load
 from penstock.model.upsert import quoted
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 COUNTED_MAX = 10_000  # beyond this a count is kept, not counted: one scan a minute would cost more than the work itself
 
-KEPT = "select total from penstock_counts where name = :name"
+KEPT = load("penstock.data", "data.sql")["kept_count"]
 
 
 async def count(database: Database, engine: Engine, table: str, kept: Collection[str]) -> int:

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from penstock.contracts.history import HistoryReader, MinuteCount, Processed
 from penstock.data.usage import Reading
+from penstock.model.sql_files import load
 
 T = TypeVar("T")
 
@@ -18,20 +19,7 @@ MINUTES = 30  # of the rate of messages
 SCANNED = 100_000  # dead letters that are looked at, the newest; more in one day are another kind of trouble
 GROUPS_MAX = 1_000
 
-DEAD = """
-select queue, type, count(*) as messages, sum(case when resolution is null then 1 else 0 end) as unresolved
-from (
-  select queue, type, failed_at, resolution
-  from penstock_dead
-  order by seq desc
-  limit :scanned
-) as newest
-where failed_at > :since
-and failed_at <= :until
-group by queue, type
-order by count(*) desc, queue, type
-limit :most
-"""
+SQL = load("penstock.data", "data.sql")
 
 
 class Asking(Protocol):
@@ -71,7 +59,7 @@ async def processed(history: Asking, *, now: int, window: int = HOUR) -> list[Pr
 
 async def dead_letters(reading: Reading, *, now: int, window: int = DAY) -> list[DeadGroup]:
     """Messages that died in the last day, by queue and type, most first, also those that were replayed since."""
-    found = await reading.rows(DEAD, since=now - window, until=now, scanned=SCANNED, most=GROUPS_MAX)
+    found = await reading.rows(SQL["newest_dead"], since=now - window, until=now, scanned=SCANNED, most=GROUPS_MAX)
     return [DeadGroup(*row) for row in found]
 
 

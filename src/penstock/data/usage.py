@@ -10,57 +10,14 @@ from penstock.model.errors import BadParameter
 from penstock.model.forecast import Forecast, Sample, forecast
 from penstock.model.prices import RATES, Bill, Rates, Usage, cost, metered
 from penstock.model.row import Row
+from penstock.model.sql_files import load
 from penstock.model.times import day_of, month_of
+from penstock.model.usage import USAGE
 
+SQL = load("penstock.data", "data.sql")
 QUEUES_MAX = 10_000  # as many as an app may have
 STATEMENTS_MAX = 1_000  # the dearest; totals count all of them
 
-BY_TASK = """
-select task, '' as statement, sum(executions) as executions, sum(rows_read) as rows_read,
-  sum(rows_written) as rows_written, sum(pages) as pages, sum(micros) as micros
-from penstock_usage
-where month = :month
-and statement not like 'penstock:%'
-group by task
-order by rows_read desc
-limit :most
-"""
-BY_STATEMENT = """
-select task, statement, executions, rows_read, rows_written, pages, micros
-from penstock_usage
-where month = :month
-and statement not like 'penstock:%'
-order by rows_read + rows_written desc
-limit :most
-"""
-BY_KIND = """
-select kind, sum(executions) as executions, sum(rows_read) as rows_read, sum(rows_written) as rows_written,
-  sum(micros) as micros
-from (
-  select case when statement like 'penstock:%' then statement else '' end as kind, executions, rows_read,
-    rows_written, micros
-  from penstock_usage
-  where month = :month
-) as used
-group by kind
-limit 100
-"""
-
-
-BY_QUEUE = """
-select task, executions
-from penstock_usage
-where month = :month
-and statement = 'penstock:queue_operations'
-order by executions desc
-limit :most
-"""
-SIZES = """
-select at, bytes
-from penstock_sizes
-order by day desc
-limit 14
-"""
 OF_QUEUE = "queue:"  # before the name of a queue, where a task would stand
 
 
@@ -99,19 +56,19 @@ class MonthUsage:
 
 async def size(reading: Reading, size_bytes: int, *, cap_bytes: int | None, now: int) -> Forecast:
     """Return the size now and its forecast, from the one sample a day that workers take."""
-    samples = [Sample(*row) for row in await reading.rows(SIZES)]
+    samples = [Sample(*row) for row in await reading.rows(SQL["sizes"])]
     return forecast([*samples, Sample(now, size_bytes)], cap_bytes=cap_bytes)
 
 
 async def month_usage(reading: Reading, month: str | None, *, now: int, rates: Rates = RATES) -> MonthUsage:
     month = month or month_of(now)
     days = _days(month, now)
-    total = metered(tuple(row) for row in await reading.rows(BY_KIND, month=month))
-    tasks = [_spent(row) for row in await reading.rows(BY_TASK, month=month, most=STATEMENTS_MAX)]
-    statements = [_spent(row) for row in await reading.rows(BY_STATEMENT, month=month, most=STATEMENTS_MAX)]
+    total = metered(tuple(row) for row in await reading.rows(USAGE["used"], month=month))
+    tasks = [_spent(row) for row in await reading.rows(SQL["tasks"], month=month, most=STATEMENTS_MAX)]
+    statements = [_spent(row) for row in await reading.rows(SQL["statements"], month=month, most=STATEMENTS_MAX)]
     used = {
         row.task.removeprefix(OF_QUEUE): row.executions
-        for row in await reading.rows(BY_QUEUE, month=month, most=QUEUES_MAX)
+        for row in await reading.rows(SQL["queues"], month=month, most=QUEUES_MAX)
     }
     return MonthUsage(month, total, cost(total, rates, days=days), tuple(tasks), tuple(statements), used)
 

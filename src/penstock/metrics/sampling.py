@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from penstock.contracts.history import HistoryFile, Run
 from penstock.contracts.store import Reader, Store
 from penstock.model.prices import cost, metered
+from penstock.model.sql_files import load
 from penstock.model.times import day_of, month_of
+from penstock.model.usage import USAGE
 
 SECOND = 1_000_000
 FIRST_SECONDS = 300  # what the first look looks back
@@ -22,54 +24,7 @@ TICK_SECONDS_MAX = 86_400.0  # a run that took longer is not in the points; its 
 ROWS_MAX = 10_000
 SECONDS_MAX = 5.0
 
-QUEUES = """
-select
-  counted.queue,
-  counted.waiting,
-  counted.dead,
-  (
-    select min((
-      select due
-      from penstock_messages
-      where queue = counted.queue
-      and priority = priorities.column1
-      and worker is null
-      order by due
-      limit 1
-    ))
-    from (values (0), (1), (2)) as priorities
-  ) as first_due
-from (
-  select queue, sum(sent - acked - dead - purged - expired) as waiting, sum(dead) as dead
-  from penstock_counters
-  group by queue
-) as counted
-order by counted.queue
-limit :most
-"""
-TICKS = """
-select schedule, status, count(*), max(coalesce(started_at, fired_at) - due), sum(coalesce(finished_at - started_at, 0)),
-  sum(coalesce(rows_read, 0))
-from penstock_ticks
-where fired_at > :back
-and coalesce(finished_at, fired_at) > :since
-and coalesce(finished_at, fired_at) <= :now
-and status <> 'due'
-group by schedule, status
-order by schedule, status
-limit :most
-"""
-USED = """
-select kind, sum(executions), sum(rows_read), sum(rows_written), sum(micros)
-from (
-  select case when statement like 'penstock:%' then statement else '' end as kind, executions, rows_read, rows_written,
-    micros
-  from penstock_usage
-  where month = :month
-) as used
-group by kind
-limit :most
-"""
+SQL = load("penstock.metrics", "metrics.sql")
 
 
 class Fact(NamedTuple):
@@ -110,19 +65,19 @@ def _claimed(run: Run, kind: str, now: int, every_seconds: float) -> int | None:
 
 
 def _queues(reader: Reader, now: int) -> Iterator[Fact]:
-    for queue, waiting, dead, first_due in _read(reader, QUEUES, now=now):
+    for queue, waiting, dead, first_due in _read(reader, SQL["queues"], now=now):
         age = 0.0 if first_due is None or first_due > now else (now - first_due) / SECOND
         yield Fact("queue", queue, (float(waiting), age, float(dead)))
 
 
 def _ticks(reader: Reader, since: int, now: int) -> Iterator[Fact]:
     back = since - int(TICK_SECONDS_MAX * SECOND)
-    for task, status, runs, late, micros, rows_read in _read(reader, TICKS, since=since, back=back, now=now):
+    for task, status, runs, late, micros, rows_read in _read(reader, SQL["ticks"], since=since, back=back, now=now):
         yield Fact("tick", task, (float(runs), late / SECOND, micros / SECOND, float(rows_read)), (status,))
 
 
 def _cost(reader: Reader, now: int) -> Fact:
-    usage = metered(_read(reader, USED, month=month_of(now)))
+    usage = metered(_read(reader, USAGE["used"], month=month_of(now)))
     usd = cost(usage, days=int(day_of(now)[8:])).usd
     used = (usage.rows_read, usage.rows_written, usage.queue_operations)
     return Fact("cost", month_of(now), (usd, *map(float, used)))

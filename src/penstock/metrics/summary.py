@@ -9,6 +9,7 @@ from penstock.contracts.history import HistoryReader
 from penstock.metrics.asking import BLOBS, DOUBLES, WORDS, Names, question
 from penstock.metrics.saving import DAY, RAW_DAYS
 from penstock.model.errors import BadParameter
+from penstock.model.sql_files import load
 from penstock.model.times import day_of, text_of_micros
 
 EXACT_DAYS = 7  # beyond that hours are added up, and days beyond what points are kept for
@@ -16,20 +17,7 @@ GROUPS_MAX = 1_000
 DATASETS_MAX = 1_000
 SECONDS_MAX = 30.0
 
-DATASETS = """
-select
-  dataset,
-  sum(written),
-  sum(dropped),
-  sum(refused),
-  sum(asked),
-  (select max(at) from penstock_points where penstock_points.dataset = penstock_tallies.dataset)
-from penstock_tallies
-where day >= :day
-group by dataset
-order by dataset
-limit :most
-"""
+SQL = load("penstock.metrics", "metrics.sql")
 
 
 class Held(NamedTuple):
@@ -53,7 +41,7 @@ class Group(NamedTuple):
 
 def datasets(file: HistoryReader, *, since: int) -> list[Held]:
     bound = {"day": day_of(since), "most": DATASETS_MAX}
-    _, rows = file.points(DATASETS, bound, rows_max=DATASETS_MAX, seconds_max=SECONDS_MAX)
+    _, rows = file.points(SQL["datasets"], bound, rows_max=DATASETS_MAX, seconds_max=SECONDS_MAX)
     return [Held(*row) for row in rows]
 
 

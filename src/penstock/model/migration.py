@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from penstock.model.errors import BadMigration, BadStatement
-from penstock.model.statement import Piece, Token, one_line, pieces, scan, tokens
+from penstock.model.statement import Piece, one_line, pieces, scan, tokens
 
 Dialect = Literal["sqlite", "postgres"]
 
 _FILE = re.compile(r"(?P<name>[^/\\]+?)(?:\.(?P<dialect>sqlite|postgres))?\.sql", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+", re.ASCII)
 _ALLOW_DROP = "allow drop"
-_PLAIN_INSERT = "plain insert"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,51 +134,11 @@ def lint(text: str) -> list[Problem]:
     return sorted(problem for problem in problems if problem)
 
 
-def lint_inserts(sql: str) -> list[Problem]:
-    """Inserts that do not say what happens when the row is there already.
-
-    Where a plain insert is meant, there is `-- penstock: plain insert` above it, inside it or behind it.
-    """
-    found = _pieces_or_problem(sql)
-    if isinstance(found, Problem):
-        return [found]
-    problems = []
-    for piece in found:
-        if any(_annotates(comment, _PLAIN_INSERT) for comment in piece.comments):
-            continue
-        problems += [
-            Problem(
-                _line(sql, insert.start),
-                f"`{one_line(piece.text, 80)}` does not define what happens if the row exists.",
-                f"Add `on conflict ... do nothing` or `do update`, or a comment `-- penstock: {_PLAIN_INSERT}`.",
-            )
-            for insert in _bare_inserts(piece)
-        ]
-    return problems
-
-
 def _pieces_or_problem(text: str) -> list[Piece] | Problem:
     try:
         return pieces(text)
     except BadStatement as why:
         return Problem(why.facts.get("line", 1), why.message, "")
-
-
-def _bare_inserts(piece: Piece) -> Iterator[Token]:
-    """Inserts without a conflict clause; in a trigger's body each statement answers for itself."""
-    insert: Token | None = None
-    words = [token.word for token in piece.tokens]
-    for i, token in enumerate(piece.tokens):
-        begins = words[i : i + 2] == ["insert", "into"]
-        if insert and (begins or token.kind == "semicolon"):
-            yield insert
-            insert = None
-        if begins:
-            insert = token
-        elif words[i : i + 2] == ["on", "conflict"]:
-            insert = None
-    if insert:
-        yield insert
 
 
 def _runnable(text: str, piece: Piece) -> Problem | None:

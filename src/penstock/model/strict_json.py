@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import isfinite
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
@@ -98,55 +98,31 @@ def _refuse(text: str, at: int, reason: str) -> NoReturn:
 
 
 class _Reading:
-    """Reads one text from its beginning. What is open is kept in a list, so no depth can exhaust the stack."""
+    """Reads one text from its beginning. It recurses at most `depth_max` levels deep."""
 
     def __init__(self, text: str, depth_max: int) -> None:
         self._text = text
         self._depth_max = depth_max
         self._at = 0
-        self._open: list[tuple[list[Any] | dict[str, Any], str]] = []  # containers, and the key whose value comes next
 
     def whole(self) -> object:
-        while True:
-            value = self._value()
-            if isinstance(value, list | dict) and self._opened(value):
-                continue
-            while self._open:
-                container, key = self._open[-1]
-                if isinstance(container, dict):
-                    container[key] = value
-                else:
-                    container.append(value)
-                if self._goes_on(container):
-                    break
-                value = self._open.pop()[0]
-            else:
-                self._end()
-                return value
+        value = self._value(self._depth_max)
+        if self._next():
+            self._fail("there is text after the value")
+        return value
 
-    def _opened(self, container: list[Any] | dict[str, Any]) -> bool:
-        """Whether something is in the container that has just begun."""
-        if len(self._open) >= self._depth_max:
-            self._at -= 1
-            self._fail(f"it nests deeper than {self._depth_max} levels")
-        if self._next() == ("]" if isinstance(container, list) else "}"):
+    def _members(self, closing: str) -> Iterator[None]:
+        """Stop before each member of a container, until it ends."""
+        found = "," if self._next() != closing else closing
+        self._at += found == closing
+        while found == ",":
+            yield
+            found = self._next()
+            if found not in (",", closing):
+                self._fail(f"a comma or {closing} is missing")
             self._at += 1
-            return False
-        self._open.append((container, self._key({}) if isinstance(container, dict) else ""))
-        return True
 
-    def _goes_on(self, container: list[Any] | dict[str, Any]) -> bool:
-        """Passes a comma, and the key behind it; or the end of the container."""
-        closing = "]" if isinstance(container, list) else "}"
-        found = self._next()
-        if found not in (",", closing) or not found:
-            self._fail(f"a comma or {closing} is missing")
-        self._at += 1
-        if found == "," and isinstance(container, dict):
-            self._open[-1] = container, self._key(container)
-        return found == ","
-
-    def _key(self, container: dict[str, Any]) -> str:
+    def _key(self, container: dict[str, object]) -> str:
         if self._next() != '"':
             self._fail("a key in double quotes is missing")
         start = self._at
@@ -160,11 +136,20 @@ class _Reading:
         self._at += 1
         return key
 
-    def _value(self) -> object:
+    def _value(self, depth: int) -> object:
         match self._next():
-            case "[" | "{" as opening:
+            case "[" | "{" if not depth:
+                self._fail(f"it nests deeper than {self._depth_max} levels")
+            case "[":
                 self._at += 1
-                return [] if opening == "[" else {}
+                return [self._value(depth - 1) for _ in self._members("]")]
+            case "{":
+                self._at += 1
+                fields: dict[str, object] = {}
+                for _ in self._members("}"):
+                    key = self._key(fields)
+                    fields[key] = self._value(depth - 1)
+                return fields
             case '"':
                 return self._string()
             case "":
@@ -189,10 +174,9 @@ class _Reading:
         if len(text) > NUMBER_DIGITS_MAX and not found["rest"]:
             self._fail(f"an integer of {len(text.lstrip('-'))} digits does not fit into 64 bits; send it as a string")
         number = float(text) if found["rest"] else int(text)
-        if isinstance(number, float):
-            if not isfinite(number):
-                self._fail("the number is too large to be stored")
-        elif not INTEGER_LOWEST <= number <= INTEGER_HIGHEST:
+        if not isfinite(number):
+            self._fail("the number is too large to be stored")
+        if isinstance(number, int) and not INTEGER_LOWEST <= number <= INTEGER_HIGHEST:
             self._fail(f"an integer of {len(text.lstrip('-'))} digits does not fit into 64 bits; send it as a string")
         self._at = found.end()
         return number
@@ -214,10 +198,6 @@ class _Reading:
                 self._at = start
                 self._fail("the string contains a lone surrogate, which is half a character")
         return value
-
-    def _end(self) -> None:
-        if self._next():
-            self._fail("there is text after the value")
 
     def _next(self) -> str:
         """The next character that is no space; nothing at the end."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from penstock.model.sql_files import load
+
+USAGE = load("penstock.model", "usage.sql")
+
 
 class Measure(NamedTuple):
     """What the executions of one SQL text cost. `rows_read` is an estimate that is never too low; the rest is

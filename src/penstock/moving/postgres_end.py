@@ -11,6 +11,7 @@ from psycopg import sql
 
 from penstock.model.errors import StoreError
 from penstock.model.migration import Migration
+from penstock.model.sql_files import load
 from penstock.model.statement import one_line, to_psycopg
 from penstock.moving.tables import (
     FACTS,
@@ -27,7 +28,6 @@ from penstock.moving.tables import (
 )
 from penstock.storage.postgres import schema
 from penstock.storage.postgres.connection import Settings, connect, first_line, translated
-from penstock.storage.statements import load
 
 SQL = {name: to_psycopg(text) for name, text in load("penstock.moving", "postgres_end.sql").items()}
 PAGE = 2_000  # rows fetched at once

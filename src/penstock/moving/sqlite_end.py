@@ -12,6 +12,7 @@ import apsw
 
 from penstock.model.errors import StoreCorrupt
 from penstock.model.migration import Migration
+from penstock.model.sql_files import load
 from penstock.model.statement import one_line
 from penstock.moving.tables import (
     BACKUP_OF,
@@ -31,7 +32,6 @@ from penstock.moving.tables import (
 from penstock.storage.schema import VERSION
 from penstock.storage.sqlite import connection, history, schema
 from penstock.storage.sqlite.turn import Turn
-from penstock.storage.statements import load
 
 SQL = load("penstock.moving", "sqlite_end.sql")
 # Kept in a file of their own: the history's tables, which have no prefix there, and those of data points.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from penstock.model.sql_files import load
 from penstock.queues.letters import LIST_OF_QUEUE, DeadLetter, DeadLetterFilter, letter_of
 from penstock.runtime.engine import Engine
-from penstock.storage.statements import load
 
 SQL = load("penstock.testing", "counts.sql")
 ROWS_MAX = 100_000  # what a test may look at in one go

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.storage.statements import load
+from penstock.model.sql_files import load
 from penstock.views.observer import Observer
 from penstock.views.view import FLAGS, Column, Row, View, shaped, short
 

@@ -11,7 +11,7 @@ from penstock.data.usage import Reading
 from penstock.model.redaction import redacted
 from penstock.model.row import Row
 from penstock.model.run import CHILD, WAITING, queue_of
-from penstock.storage.statements import load
+from penstock.model.sql_files import load
 from penstock.views import runs
 from penstock.views.chain import RUN, Traced
 

@@ -9,8 +9,8 @@ from penstock.contracts.calls import NANOS
 from penstock.data.usage import MonthUsage, Reading, month_usage
 from penstock.model.ceiling import Ceiling, used_of
 from penstock.model.prices import Usage
+from penstock.model.sql_files import load
 from penstock.model.times import day_of, month_of, to_micros
-from penstock.storage.statements import load
 from penstock.views.observer import Observer, Target
 from penstock.views.view import Column, Row, View, short, small_usd_text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.firing import Rule
-from penstock.storage.statements import load
+from penstock.model.sql_files import load
 from penstock.views.observer import Observer
 from penstock.views.view import Column, Row, View, shaped, short
 

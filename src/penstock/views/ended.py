@@ -11,8 +11,8 @@ from penstock.model.envelope import replay_id
 from penstock.model.errors import StoreError
 from penstock.model.ids import as_text
 from penstock.model.row import Row
+from penstock.model.sql_files import load
 from penstock.model.times import iso_z
-from penstock.storage.statements import load
 from penstock.views.why import ROWS_MAX, Answer, Finding, error
 
 SQL = load("penstock.views", "why.sql")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.model.limits import near
-from penstock.storage.statements import load
+from penstock.model.sql_files import load
 from penstock.views.observer import Observer
 from penstock.views.view import Column, Row, View, shaped
 

@@ -8,8 +8,8 @@ import msgspec
 
 from penstock.control.pace import PilotPace
 from penstock.control.zoning import ZonesPace
+from penstock.model.sql_files import load
 from penstock.model.times import iso_z
-from penstock.storage.statements import load
 from penstock.views.observer import Observer
 from penstock.views.view import Column, Row, View, rate_text
 

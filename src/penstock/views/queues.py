@@ -10,8 +10,8 @@ from penstock.contracts.workers import WorkerRow
 from penstock.data.usage import Reading
 from penstock.model.errors import NoSuchQueue
 from penstock.model.queue import LEASE_SLACK_SECONDS, PARALLEL_AUTOMATIC_MAX, is_internal
+from penstock.model.sql_files import load
 from penstock.queues.admin import no_such_queue
-from penstock.storage.statements import load
 from penstock.views.observer import Observer
 from penstock.views.view import Column, Row, View, counted, span_text
 

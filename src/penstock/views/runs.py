@@ -28,8 +28,8 @@ from penstock.model.run import (
     is_made,
     key_of,
 )
+from penstock.model.sql_files import load
 from penstock.model.times import iso_z
-from penstock.storage.statements import load
 from penstock.views.observer import Observer
 from penstock.views.view import Column, View, micros_of, shaped, short
 from penstock.views.view import Row as Shown

@@ -18,8 +18,8 @@ from penstock.data.usage import Reading
 from penstock.model.errors import BadParameter, StoreError
 from penstock.model.ids import correlation_of, from_text
 from penstock.model.row import Row
+from penstock.model.sql_files import load
 from penstock.model.stack import error_line
-from penstock.storage.statements import load
 from penstock.views.chain import Trace, Traced, in_order
 from penstock.views.chain_runs import with_runs
 

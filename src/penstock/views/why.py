@@ -16,9 +16,9 @@ from penstock.model.ids import as_text
 from penstock.model.pacing import interval_micros
 from penstock.model.row import Row
 from penstock.model.run import queue_of
+from penstock.model.sql_files import load
 from penstock.model.stack import error_line, located
 from penstock.model.times import iso_z
-from penstock.storage.statements import load
 from penstock.views import runs
 from penstock.views.queues import IsAlive, LiveWorkers, QueueRow, queue_row, serving
 

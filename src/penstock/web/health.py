@@ -12,39 +12,14 @@ from starlette.responses import Response
 
 from penstock.app import App
 from penstock.model.errors import PenstockError
+from penstock.model.sql_files import load
 from penstock.model.times import iso_z
 from penstock.views.queues import processes
 from penstock.web.reply import answered
 
 CHECK_SECONDS_MAX = 5.0  # whoever asks wants to know it now; a store that takes longer is as good as down
 
-# From counters alone: whoever asks every few seconds must not make the database count its messages.
-QUEUES = """
-select count(*) as count, coalesce(sum(paused), 0) as paused
-from penstock_queues
-limit 1
-"""
-COUNTED = """
-select coalesce(sum(sent - acked - dead - purged - expired), 0) as waiting, coalesce(sum(dead), 0) as dead
-from penstock_counters
-limit 1
-"""
-RUNS = """
-select count(*) as count,
-  coalesce(sum(case when due < :late then 1 else 0 end), 0) as late,
-  coalesce(sum(case when 'failed' = (
-    select status
-    from penstock_ticks
-    where schedule = penstock_timers.name
-    and finished_at is not null
-    order by penstock_ticks.due desc
-    limit 1
-  ) then 1 else 0 end), 0) as failed
-from penstock_timers
-where kind = 'cron'
-and paused = 0
-limit 1
-"""
+SQL = load("penstock.web", "health.sql")
 LATE_SECONDS = 300.0  # a cron task that is due for longer was forgotten, if there are workers to run it
 
 _log = logging.getLogger("penstock.web")
@@ -82,14 +57,14 @@ class Health:
             size_bytes = await engine.in_writer(engine.writer.upkeep.size_bytes)
             if engine.committer.broken is not None:
                 raise engine.committer.broken
-            (queues,) = await app.db.rows(QUEUES)
+            (queues,) = await app.db.rows(SQL["queues"])
             checks["database"] = {"status": "ok", "bytes": size_bytes}
-            (counted,) = await app.db.rows(COUNTED)
+            (counted,) = await app.db.rows(SQL["messages"])
             checks["queues"] = {"status": "ok", **queues.asdict(), **counted.asdict()}
             me = engine.writer.workers.me
             others = [each for each in await processes(app.db) if each.id != me]
             checks["workers"] = {"status": "ok", "count": len(others)}
-            (runs,) = await app.db.rows(RUNS, late=engine.clock.now() - int(LATE_SECONDS * 1_000_000))
+            (runs,) = await app.db.rows(SQL["cron_tasks"], late=engine.clock.now() - int(LATE_SECONDS * 1_000_000))
             bad = runs["failed"] or (others and runs["late"])
             checks["runs"] = {"status": "failed" if bad else "ok", **runs.asdict()}
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from penstock.contracts.store import PROBE
-from penstock.model.migration import lint_inserts
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import crawl, daily
+from tests.insert_lint import lint_inserts
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import THEN, analyze, crawling, insert, insert_apps, insert_keywords
 

@@ -21,8 +21,8 @@ from psycopg.types.string import TextBinaryLoader, TextLoader
 
 from penstock.model.errors import BadConfig, StorageFull, StoreError, StoreUnavailable
 from penstock.model.redaction import address_shown
+from penstock.model.sql_files import load_all
 from penstock.model.statement import to_psycopg
-from penstock.storage.statements import load_all
 
 SYNCHRONOUS = {"full": "on", "normal": "off", "off": "off"}
 CONNECT_SECONDS = 5

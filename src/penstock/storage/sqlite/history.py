@@ -14,11 +14,11 @@ import apsw
 
 from penstock.contracts.history import Entry, MinuteCount, Processed, Run
 from penstock.model.errors import StatementFailed, StorageFull, StoreCorrupt, StoreError, StoreUnavailable
+from penstock.model.sql_files import BOTH, load
 from penstock.storage.private import identity
 from penstock.storage.sqlite.connection import open_file, query
 from penstock.storage.sqlite.guard import at_most
 from penstock.storage.sqlite.turn import Turn
-from penstock.storage.statements import BOTH, load
 
 T = TypeVar("T")
 

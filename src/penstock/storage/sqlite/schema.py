@@ -7,10 +7,10 @@ from contextlib import suppress
 import apsw
 
 from penstock.model.errors import StoreCorrupt
+from penstock.model.sql_files import BOTH, load
 from penstock.storage.schema import VERSION, check
 from penstock.storage.sqlite import connection
 from penstock.storage.sqlite.session import SqliteSession
-from penstock.storage.statements import BOTH, load
 
 SQL = load(BOTH, "schema.sql") | load("penstock.storage.sqlite", "schema.sql")
 UPGRADE = load("penstock.storage.sqlite", "upgrade.sql")

@@ -20,6 +20,7 @@ from penstock.contracts.ledger import ClaimRequest, Units
 from penstock.model.errors import StorageFull, StoreError, StoreReplaced
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
+from penstock.model.sql_files import load_all
 from penstock.model.usage import Measure
 from penstock.storage.audit import audited
 from penstock.storage.private import identity
@@ -30,7 +31,6 @@ from penstock.storage.sqlite.meter import Meter
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, Reserve, free_on_disk
 from penstock.storage.sqlite.turn import Turn
 from penstock.storage.sqlite.users import run_calls
-from penstock.storage.statements import load_all
 
 T = TypeVar("T")
 
