@@ -11,10 +11,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import msgspec
 
+from penstock.config import LogConfig
 from penstock.model.redaction import redacted, without_secrets
 from penstock.model.times import iso_z
 from penstock.runtime.events import EngineEvent, Events
@@ -34,16 +35,7 @@ _PLAIN = "\033[0m"
 _log = logging.getLogger("penstock")
 
 
-class Wanted(Protocol):
-    """The `[log]` part of the configuration."""
-
-    @property
-    def level(self) -> str: ...
-    @property
-    def format(self) -> str: ...
-
-
-def attach(events: Events, wanted: Wanted, stream: TextIO | None = None) -> Callable[[], None]:
+def attach(events: Events, wanted: LogConfig, stream: TextIO | None = None) -> Callable[[], None]:
     """Starts logging to the stream (stderr); call what comes back to stop."""
     stream = stream or sys.stderr
     as_text = wanted.format == "text" or (wanted.format == "auto" and stream.isatty())

@@ -7,7 +7,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from penstock.alerts.alert import (
     ALERTED,
@@ -29,6 +29,8 @@ from penstock.runtime.events import EngineEvent, MessageDied
 from penstock.runtime.unit import current_unit, open_unit
 
 if TYPE_CHECKING:
+    from penstock.objects.namespace import Namespace
+    from penstock.queues.queue import Queue
     from penstock.runtime.engine import Engine
 
 QUEUE = "penstock.alerts"
@@ -164,27 +166,16 @@ class AlertCondition(Object):
         type(self)._send(Alert(kind, shown, facts, PIPELINE, AGENT, title, self.name, iso_z(now)))
 
 
-class Telling(Protocol):
-    """The queue that alerts wait in."""
-
-    def send(self, payload: object, /) -> str: ...
-    def handler(self, payload_type: Any, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
-
-
-class Known(Protocol):
-    """Conditions by their names."""
-
-    def __getitem__(self, name: str) -> AlertCondition: ...
-
-
 class Alerts:
-    def __init__(self, make_queue: Callable[[QueueSettings, Any], Telling], make_objects: Callable[..., Known]):
+    def __init__(
+        self, make_queue: Callable[[QueueSettings, Any], Queue[Any]], make_objects: Callable[..., Namespace[Any]]
+    ):
         self._make_queue = make_queue
         self._make_objects = make_objects
         self.sinks: list[Sink] = []
         self._names: list[str] = []
-        self._queue: Telling | None = None
-        self._conditions: Known | None = None
+        self._queue: Queue[Any] | None = None
+        self._conditions: Namespace[AlertCondition] | None = None
 
     def on_alert(self, sink: AnySink) -> AnySink:
         if self._queue is None:

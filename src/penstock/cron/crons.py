@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.contracts.timers import CRON, TIMERS, Declared, TimerRow
 from penstock.cron.task import CronTask, Due, Probe, Spending, TaskFunction, TaskRunner
@@ -20,19 +20,13 @@ from penstock.model.times import Span, in_seconds
 from penstock.runtime.audit import audit
 
 if TYPE_CHECKING:
+    from penstock.queues.queue import Queue
     from penstock.runtime.engine import Engine
 
 AnyTask = TypeVar("AnyTask", bound=TaskFunction)
 
 
-class Handling(Protocol):
-    """A queue that a task's ticks come through."""
-
-    def handler(self, payload_type: Any, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
-    def dead_letter_handler(self, function: Any) -> Any: ...
-
-
-MakeQueue = Callable[[QueueSettings, Any], Handling]
+MakeQueue = Callable[[QueueSettings, Any], "Queue[Any]"]
 
 
 class ScheduleState(NamedTuple):

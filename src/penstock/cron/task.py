@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import msgspec
@@ -32,6 +32,7 @@ from penstock.runtime.slots import contained
 from penstock.runtime.unit import Unit, current_unit
 
 if TYPE_CHECKING:
+    from penstock.queues.letters import DeadLetter
     from penstock.runtime.engine import Engine
 
 _log = logging.getLogger("penstock.cron")
@@ -50,23 +51,6 @@ class Due(Event, type="cron.tick"):
     due: int
     expression: str
     missed: int = 0
-
-
-class Dying(Protocol):
-    """What is asked of a dead letter."""
-
-    @property
-    def body(self) -> bytes: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def error_class(self) -> str | None: ...
-    @property
-    def error_message(self) -> str | None: ...
-    @property
-    def sent_at(self) -> datetime: ...
-    @property
-    def failed_at(self) -> datetime: ...
 
 
 class Tick:
@@ -175,7 +159,7 @@ class TaskRunner:
         for stray in left(started):
             _log.warning("Cron task %s ended while %r was running. Pass it to tick.wait_until.", self._task.name, stray)
 
-    async def died(self, letter: Dying) -> None:
+    async def died(self, letter: DeadLetter) -> None:
         """A run that could not end by itself, past its wall limit, refused by the database or dead with its worker, has
         failed too, and the log says so."""
         engine = await self._engine()

@@ -23,7 +23,8 @@ from penstock.model.upsert import quoted
 from penstock.runtime.unit import caller, open_unit
 
 if TYPE_CHECKING:
-    from penstock.data.database import Database, Folder
+    from penstock.blobs.folder import BlobFolder
+    from penstock.data.database import Database
     from penstock.runtime.engine import Engine
 
 PORTION_MAX = 1_000  # rows in one file; they are held in memory
@@ -33,7 +34,7 @@ Values = dict[str, Bindable]
 
 
 async def archive(
-    database: Database, engine: Engine, rows: Old, *, key: str | Sequence[str], into: Folder, chunk: int
+    database: Database, engine: Engine, rows: Old, *, key: str | Sequence[str], into: BlobFolder, chunk: int
 ) -> int:
     if not 1 <= chunk <= PORTION_MAX:
         raise BadParameter(f"chunk is {chunk}; a file has 1 to {PORTION_MAX:,} rows.", chunk=chunk)
@@ -55,7 +56,7 @@ async def archive(
     return moved
 
 
-async def _finish(engine: Engine, into: Folder, pending: str, rows: Old, keys: Sequence[str]) -> int:
+async def _finish(engine: Engine, into: BlobFolder, pending: str, rows: Old, keys: Sequence[str]) -> int:
     """Deletes the rows that a pending file holds, then gives it its place. Doing it twice does no more."""
     content = await into.get(pending)
     if content is None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from penstock.contracts.ledger import Atomic, Line, Transaction, Write, WriteMany
 from penstock.contracts.store import PROBE
@@ -17,7 +17,6 @@ from penstock.data.usage import MonthUsage, month_usage
 from penstock.data.usage import size as size_now
 from penstock.model.errors import BadParameter, BadStatement, StatementFailed, TooManyRows
 from penstock.model.forecast import Forecast
-from penstock.model.limits import Limits
 from penstock.model.parameters import Json, bind, bind_sized
 from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line, readable, writable
@@ -27,6 +26,8 @@ from penstock.model.upsert import quoted, upsert
 from penstock.runtime.unit import caller, current_unit, open_unit, require_unit
 
 if TYPE_CHECKING:
+    from penstock.app import App
+    from penstock.blobs.folder import BlobFolder
     from penstock.runtime.engine import Engine
 
 ROWS_MAX = 10_000  # what one read may bring into memory; `pages` reads more, a page at a time
@@ -41,28 +42,10 @@ _WALKS = {
 }
 
 
-class Folder(Protocol):
-    """Where an archive goes: bytes under keys, saved whole or not at all."""
-
-    async def put(self, key: str, content: bytes) -> object: ...
-    async def get(self, key: str) -> bytes | None: ...
-    async def list(self, prefix: str = "") -> Sequence[str]: ...
-    async def delete(self, key: str) -> None: ...
-
-
-class Home(Protocol):
-    """The app a database belongs to."""
-
-    @property
-    def limits(self) -> Limits: ...
-    async def _opened(self) -> Engine: ...
-    def blobs(self, path: str | Path) -> Folder: ...
-
-
 class Database:
     """One SQLite file or PostgreSQL database, shared with the engine. Parameters are always `:name`."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: App) -> None:
         self._home = home
         self.counts_kept: list[str] = []
         self.hot_queries: list[tuple[str, str, int]] = []  # each with the file and the line that say so
@@ -198,7 +181,7 @@ class Database:
         column: str,
         older_than: str | float | timedelta,
         key: str | Sequence[str],
-        into: Folder | str | Path,
+        into: BlobFolder | str | Path,
         unit: TimeUnit = "text",
         chunk: int = 500,
     ) -> int:
@@ -311,15 +294,10 @@ def _delete(rows: Old, keys: Sequence[str]) -> str:
     )
 
 
-class Reading(Protocol):
-    async def dialect(self) -> str: ...
-    async def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]: ...
-
-
 class Probes:
     """Knows which texts were proven."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Database) -> None:
         self._reading = reading
         self._proven: set[str] = set()
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.contracts.clock import Clock
 from penstock.contracts.history import HistoryReader
@@ -25,6 +25,9 @@ from penstock.model.row import Row, row_type
 from penstock.model.statement import one_line
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import AlarmRang, EngineEvent, MessageDied, MessageFailed, StepsEnded, TickWasIdle
+
+if TYPE_CHECKING:
+    from penstock.control.controllers import Controllers
 
 _log = logging.getLogger("penstock.metrics")
 COUNTED_SECONDS = 60.0  # what was counted in memory
@@ -92,17 +95,10 @@ class Dataset:
         return Counts(tally.written, tally.dropped, tally.refused)
 
 
-class Paced(Protocol):
-    """The controllers of an app."""
-
-    def __iter__(self) -> Any: ...
-    async def status(self, name: str) -> Mapping[str, Any]: ...
-
-
 class StandardPoints:
     """Listens from when it is made until `end`."""
 
-    def __init__(self, engine: Engine, store: Store, points: Dataset, service: str, controllers: Paced) -> None:
+    def __init__(self, engine: Engine, store: Store, points: Dataset, service: str, controllers: Controllers) -> None:
         self._engine = engine
         self._store = store
         self._points = points
@@ -238,6 +234,6 @@ class Datasets:
     async def end(self) -> None:
         await self._book.end()
 
-    def standard(self, engine: Engine, store: Store, app: str, controllers: Paced) -> StandardPoints:
+    def standard(self, engine: Engine, store: Store, app: str, controllers: Controllers) -> StandardPoints:
         """What a worker tells of itself. `store` is the engine's database, with nothing metered that is read from it."""
         return StandardPoints(engine, store, self(PLATFORM), self._service or app, controllers)

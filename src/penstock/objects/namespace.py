@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from penstock.model.envelope import Event
 from penstock.model.errors import BadApp, BadMessage
@@ -18,6 +18,8 @@ from penstock.objects.object import Object, events_of
 from penstock.runtime.events import AlarmRang, AlarmWasLost
 
 if TYPE_CHECKING:
+    from penstock.app import App
+    from penstock.queues.queue import Queue
     from penstock.runtime.engine import Engine
 
 NAME_MAX = 200
@@ -51,17 +53,11 @@ class Alarmed(Event, type="object.alarm"):
     due: int
 
 
-class Sending(Protocol):
-    """The queue that a class of objects is told through."""
-
-    def send(self, payload: object, /) -> str: ...
-
-
 class Namespace(Generic[AnyObject]):
     """All objects of one class. The same name is the same object, in whatever process."""
 
     def __init__(
-        self, cls: type[AnyObject], host: Callable[[], Awaitable[Host]], queue: Sending, hint: str | None = None
+        self, cls: type[AnyObject], host: Callable[[], Awaitable[Host]], queue: Queue[Any], hint: str | None = None
     ) -> None:
         self.cls = cls
         self._place = placed(hint)
@@ -186,14 +182,6 @@ class ObjectClass(NamedTuple):
     tag: str | None
 
 
-class Home(Protocol):
-    async def _opened(self) -> Engine: ...
-    @property
-    def host(self) -> Callable[[], Awaitable[Host]]: ...
-    @property
-    def dead(self) -> Any: ...
-
-
 async def introduce(engine: Engine, classes: Iterable[ObjectClass]) -> None:
     """Notes each class under its tag. A tag that comes after one that was never there is refused, as is a class that was
     introduced under another."""
@@ -217,7 +205,7 @@ def _number(each: ObjectClass) -> int:
     return int(found[1])
 
 
-def namespace_of(home: Home, cls: type[AnyObject], queue: Any, hint: str | None) -> Namespace[AnyObject]:
+def namespace_of(home: App, cls: type[AnyObject], queue: Any, hint: str | None) -> Namespace[AnyObject]:
     """Return the objects of a class, with the handlers of their events on this queue."""
     namespace = Namespace(cls, home.host, queue, hint)
     queue.handler(Told, name="told")(namespace.told)
@@ -226,7 +214,7 @@ def namespace_of(home: Home, cls: type[AnyObject], queue: Any, hint: str | None)
     return namespace
 
 
-async def _failed(home: Home, letter: Any) -> None:
+async def _failed(home: App, letter: Any) -> None:
     """Flag a lost alarm on its object, after an event of an object has failed for the last time."""
     payload = home.dead.payload(letter)
     if letter.type != "object.alarm":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from penstock.contracts.clock import Clock
 from penstock.model.errors import Unparsable
@@ -13,29 +13,11 @@ from penstock.model.times import MICROS, iso_z, to_micros
 from penstock.outbound.answers import redacted_url, text_of
 from penstock.outbound.client import Client
 
+if TYPE_CHECKING:
+    from penstock.blobs.folder import BlobFolder
+
 MAX_AGE_SECONDS = 86_400.0  # long enough for every retry of one message, too short for a refresh
 DEBUG_PREFIX = "debug/"
-
-
-class Blob(Protocol):
-    @property
-    def content(self) -> bytes: ...
-    @property
-    def content_type(self) -> str | None: ...
-    @property
-    def metadata(self) -> Mapping[str, str]: ...
-
-
-class Blobs(Protocol):
-    """What a cache needs of a folder of blobs."""
-
-    async def put(
-        self, key: str, content: bytes, *, content_type: str | None = None, metadata: Mapping[str, str] | None = None
-    ) -> object: ...
-
-    async def read(self, key: str) -> Blob | None: ...
-
-    async def delete(self, key: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +38,13 @@ class PageCache:
     """Reads pages through the blobs. Only what was answered with 2xx and found good is ever read again."""
 
     def __init__(
-        self, blobs: Blobs, client: Client, clock: Clock, *, max_age: float = MAX_AGE_SECONDS, debug: str = DEBUG_PREFIX
+        self,
+        blobs: BlobFolder,
+        client: Client,
+        clock: Clock,
+        *,
+        max_age: float = MAX_AGE_SECONDS,
+        debug: str = DEBUG_PREFIX,
     ) -> None:
         self._blobs = blobs
         self._client = client

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from types import FunctionType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.model.errors import BadStatement
 from penstock.readiness.lints import Finding
+
+if TYPE_CHECKING:
+    from penstock.app import App
 
 # As SQLite tells it.
 _SCAN = re.compile(r"^SCAN (?!CONSTANT|\d+ CONSTANT)\w+( USING (COVERING )?INDEX (?P<index>\w+))?", re.IGNORECASE)
@@ -16,59 +19,50 @@ _SORT = re.compile(r"TEMP B-TREE", re.IGNORECASE)
 _CHOOSES = re.compile(r"\bwhere\b", re.IGNORECASE)
 
 
-class Inspected(Protocol):
-    """The parts of an app that are checked."""
-
-    crons: Any
-    config: Any
-    routes: Any
-    trial: Any
-
-
-def exits(app: Inspected) -> Iterator[Finding]:
+def exits(app: App) -> Iterator[Finding]:
     for task in app.crons.tasks.values():
         if task.when is None:
             told = f"Cron task {task.name!r} runs at every due time, also when there is no work."
             yield Finding(*_place(task), told, "Give it `when=`, a cheap query that returns whether there is work.")
 
 
-def ceilings(app: Inspected) -> Iterator[Finding]:
+def ceilings(app: App) -> Iterator[Finding]:
     for task in app.crons.tasks.values():
         if task.ceiling is None and app.config.ceiling is None:
             told = f"Cron task {task.name!r} has no ceiling: it can use any number of rows."
             yield Finding(*_place(task), told, "Give it `ceiling=ps.Ceiling(...)`, or set [ceiling] in penstock.toml.")
 
 
-def reasons(app: Inspected) -> Iterator[Finding]:
+def reasons(app: App) -> Iterator[Finding]:
     for task in app.crons.tasks.values():
         if len(task.reason.split()) < 3:
             told = f"Cron task {task.name!r} has no reason of three words or more for its schedule: {task.reason!r}."
             yield Finding(*_place(task), told, "State in `reason=` what changes how fast, in three words or more.")
 
 
-def trials(app: Inspected) -> Iterator[Finding]:
+def trials(app: App) -> Iterator[Finding]:
     if not app.trial:
         told = "The app requires a trial and declares none."
         yield Finding("", 0, told, "Write `@app.trial.stage(...)` above a function for each stage.")
 
 
-def smoke(app: Inspected) -> Iterator[Finding]:
+def smoke(app: App) -> Iterator[Finding]:
     if not any(route.is_status for route in app.routes.ordered()):
         told = "The app has no status route, so `penstock smoke` cannot test it."
         yield Finding("", 0, told, 'Write `@app.get("/v1/.../status")` above a function that returns its state.')
 
 
-def open_routes(app: Inspected) -> Iterator[Finding]:
+def open_routes(app: App) -> Iterator[Finding]:
     for route in app.routes.ordered():
         if route.auth is None:
             told = f"{route.method} {route.path} answers anyone: its auth is None."
             yield Finding(*_place(route), told, "Give it a scope or a ps.ServiceKey, or leave it open.")
 
 
-def annotated(name: str, what: str, example: str) -> Callable[[Inspected], Iterator[Finding]]:
+def annotated(name: str, what: str, example: str) -> Callable[[App], Iterator[Finding]]:
     """Return a check of one setting of the deployment."""
 
-    def look(app: Inspected) -> Iterator[Finding]:
+    def look(app: App) -> Iterator[Finding]:
         if getattr(app.config.readiness, name) in ("", None):
             fix = f"Write `{name} = {example}` under [readiness]."
             yield Finding("", 0, f"penstock.toml does not set {what}.", fix)

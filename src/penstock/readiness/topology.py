@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from penstock.model.envelope import CONTENT_TYPES
 from penstock.model.queue import is_internal
 from penstock.readiness.lints import Finding, Written, written
 
-
-class Looked(Protocol):
-    """A queue, as far as it is looked at."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def accepts(self) -> Mapping[str, Any] | None: ...
-    @property
-    def handlers(self) -> Mapping[str, object]: ...
-    @property
-    def batches(self) -> object | None: ...
-    @property
-    def dead_handler(self) -> object | None: ...
+if TYPE_CHECKING:
+    from penstock.queues.queue import Queue
 
 
-def loose_ends(queues: Iterable[Looked], modules: Iterable[ModuleType], *, alerted: bool) -> Iterator[Finding]:
+def loose_ends(queues: Iterable[Queue[Any]], modules: Iterable[ModuleType], *, alerted: bool) -> Iterator[Finding]:
     """Find types that no handler takes or no code of the app makes, and queues whose dead letters have no consumer."""
     queues = list(queues)
     sources = [source for module in modules if (source := written(module)) is not None]
@@ -49,7 +37,7 @@ def loose_ends(queues: Iterable[Looked], modules: Iterable[ModuleType], *, alert
         yield Finding(*_place(queue.name, sources), told, way_out)
 
 
-def unwatched(queues: Iterable[Looked]) -> list[Looked]:
+def unwatched(queues: Iterable[Queue[Any]]) -> list[Queue[Any]]:
     """Return the app's own queues whose dead letters no handler takes."""
     return [queue for queue in queues if not is_internal(queue.name) and queue.dead_handler is None]
 

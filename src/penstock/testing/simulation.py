@@ -98,7 +98,7 @@ class Simulation(TestApp):
         self.befallen: list[str] = []
         self.story: list[str] = []
         self.random = Random(f"{seed}/scenario")  # for the scenario's own choices
-        self.db = Database(_Reading(self))
+        self.db = Database(_Reading(self))  # type: ignore[arg-type]  # the part of an app that it uses
         self._spared = frozenset(spared)
         self.seed = seed
         self._left = self.misfortunes
