@@ -20,12 +20,17 @@ from penstock.model.errors import BadApp, PenstockError
 EXAMPLES = "Write `shop.py`, `shop.py:app`, `package.module:app`, or the name of a system such as `appstore`."
 GROUP = "penstock.commands"
 # The apps of systems, by the name that `penstock run` takes.
-APPS = {"appstore": "penstock_systems.appstore.stages:app", "gateway": "penstock_systems.gateway.stages:app"}
+APPS = {
+    "appstore": "penstock_systems.appstore.stages:app",
+    "gateway": "penstock_systems.gateway.stages:app",
+    "reminders": "penstock_systems.reminders.system:app",
+}
 # Commands that come with Penstock, which are there even where the package's entry points are those of an older install.
 SHIPPED = {
     "demo": "penstock_systems.demo:demo",
     "appstore": "penstock_systems.appstore.reading.commands:appstore",
     "gateway": "penstock_systems.gateway.commands:gateway",
+    "reminders": "penstock_systems.reminders.commands:reminders",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.parameters import Json
-from penstock.model.times import from_text, to_text
+from penstock.model.times import from_text, parse_span, to_text
 from penstock.model.upsert import chunk_rows, chunks, cut, first_by, insert_ignore, numbered, upsert
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "from_text",
     "insert_ignore",
     "numbered",
+    "parse_span",
     "to_text",
     "upsert",
 ]

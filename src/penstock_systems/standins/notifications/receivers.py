@@ -83,7 +83,7 @@ class Receivers:
             return
         self._seen.add((name, id))
         data: dict[str, Any] = json.loads(body).get("data", {})
-        about = f"{data['reminder']} {data['occurrence']}" if "reminder" in data else None
+        about = f"{data['reminder']} {data['fire']}" if "fire" in data else None
         self.arrivals.add("webhook", at=self._now(), name=name, character=character, id=id, about=about)
 
 

@@ -1,0 +1,8 @@
+"""The whole system: imports everything that declares a task or a route."""
+
+from __future__ import annotations
+
+from penstock_systems.reminders import deliver, links, routes, standing_in
+from penstock_systems.reminders.app import app
+
+__all__ = ["app", "deliver", "links", "routes", "standing_in"]
