@@ -33,7 +33,7 @@ from penstock.model.outcome import DONE
 from penstock.runtime.clock import HostClock
 from penstock.runtime.engine import SWITCH_SECONDS
 from penstock.runtime.events import Events
-from penstock.runtime.history import History
+from penstock.runtime.history import HistoryLog
 from penstock.runtime.lanes import ThreadLane
 from penstock.storage.sqlite.history import SqliteHistory
 
@@ -135,7 +135,7 @@ def appending(*, beside_python: bool) -> tuple[float, float]:
 async def noting() -> tuple[float, float]:
     """Microseconds that a message spends on its history: to note an entry, and to make it of a settlement as well."""
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
-        keeper = History(
+        keeper = HistoryLog(
             lambda: SqliteHistory(Path(folder) / "bench.db"),
             ThreadLane,
             HostClock(),

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 from bench.disk import fdatasync_seconds
 from bench.meter_shapes import SHAPES, Shape, database, markdown, measured
 from bench.report import ROOT, Report, Row, number, size_of, table
-from penstock.storage.sqlite.meter import Meter
+from penstock.storage.sqlite.meter import SqliteMeter
 
 ROUNDS = 60
 ROUND_RUNS = 200
@@ -51,7 +51,7 @@ def fastest(*ways: Callable[[], object], runs: int = ROUND_RUNS, each: int = 1) 
 class Bench:
     def __init__(self) -> None:
         self.connection = database()
-        self.meter = Meter(self.connection)
+        self.meter = SqliteMeter(self.connection)
         self.rows: list[Row] = []
 
     def add(self, subject: str, measure: str, plain: float, metered: float) -> None:
@@ -105,7 +105,7 @@ class Bench:
     def _first(self, shape: Shape) -> float:
         best = float("inf")
         for _ in range(5):
-            meter = Meter(self.connection)
+            meter = SqliteMeter(self.connection)
             measured(meter, self.connection, SHAPES[0])
             began = time.perf_counter()
             measured(meter, self.connection, shape)

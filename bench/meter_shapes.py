@@ -13,7 +13,7 @@ from typing import NamedTuple
 import apsw
 
 from penstock.model.usage import Measure
-from penstock.storage.sqlite.meter import Meter
+from penstock.storage.sqlite.meter import SqliteMeter
 
 TABLES = """
 pragma foreign_keys = on;
@@ -174,7 +174,7 @@ def database() -> apsw.Connection:
     return connection
 
 
-def measured(meter: Meter, connection: apsw.Connection, shape: Shape, *, finished: bool = True) -> Measure:
+def measured(meter: SqliteMeter, connection: apsw.Connection, shape: Shape, *, finished: bool = True) -> Measure:
     """The shape's cost, in a transaction that is rolled back. Unless `finished`, the meter is not told it ran to its end."""
     connection.execute("begin")
     meter.begin(shape.sql)
@@ -187,7 +187,7 @@ def measured(meter: Meter, connection: apsw.Connection, shape: Shape, *, finishe
 def markdown() -> str:
     """The table of docs/explain/meter.md."""
     connection = database()
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     lines = [
         "| statement | rows read | estimate | ratio | D1 reads | rows written | D1 writes |",
         "|---|--:|--:|--:|--:|--:|--:|",

@@ -35,7 +35,7 @@ from penstock.cli.worker import GARBAGE_THRESHOLD
 from penstock.config import Config
 from penstock.contracts.faults import NoFaults
 from penstock.testing import run
-from penstock.testing.surroundings import Host
+from penstock.testing.surroundings import VirtualHost
 
 RUNS = (10_000, 100_000)
 QUICK = (1_000, 10_000)
@@ -89,7 +89,7 @@ async def slept(place: Place, runs: int, moved: Callable[[int], None]) -> Slept:
         await run.sleep(days=1)
         return await run.step("after", counted, number)
 
-    host = Host()
+    host = VirtualHost()
     process = host.process("worker")
     engine = await process.start(app._open(host.surroundings(process, NoFaults())))
     process.owns(engine)

@@ -176,6 +176,11 @@ IMPORTED_LATER = {
     "price-parser",
 }
 
+# Names of classes that stand for several things yet. A name is removed here when one is left of it, and none is added.
+SHARED_CLASS_NAMES = {
+    *("Answer", "Ceiling", "Flight", "Forbidden", "History", "Home", "Minute", "NotFound", "Outcome", "Rules", "Step"),
+    *("Stream", "Tally", "Tick", "Token", "Usage", "Verdict"),
+}
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "managers", "types", "misc"}
 
 # Words of one system. The command line may name a system that comes with Penstock, as `appstore`.
@@ -259,6 +264,19 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 def test_texts_for_users_name_the_actor_and_use_the_terms_of_the_field() -> None:
     check(old_words, files("*.md", "docs/**/*.md", "examples/*.py"))
     check(old_words, [path for path in files("src/**/*.py") if not shown(path).startswith(TEXTS_AS_DATA)])
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for path in files("src/penstock/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{shown(path)}:{node.lineno}")
+    shared = {name: found for name, found in places.items() if len(found) > 1}
+    assert shared.keys() - SHARED_CLASS_NAMES == set(), {
+        name: shared[name] for name in shared.keys() - SHARED_CLASS_NAMES
+    }
+    assert SHARED_CLASS_NAMES - shared.keys() == set(), "remove these from SHARED_CLASS_NAMES"
 
 
 def test_no_file_tells_where_it_was_made() -> None:

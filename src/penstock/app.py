@@ -26,7 +26,7 @@ from penstock.model.arguments import Count, PositiveSpan, Range, SpanFromZero, c
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import ANY_JSON
 from penstock.model.errors import BadApp
-from penstock.model.firing import Rule
+from penstock.model.firing import FiringRule
 from penstock.model.limits import Limits
 from penstock.model.migration import Migration
 from penstock.model.queue import QueueSettings, declared
@@ -181,7 +181,7 @@ class App(Outside, Routed):
         `reason` says why it runs this often. `when` is a cheap query: the task runs if it returns true. `ceiling` is what
         it may use in a month. `catch_up` says what becomes of fires that passed while nothing ran, `overlap` of one that
         finds the last still running."""
-        rule = Rule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
+        rule = FiringRule(expression=expression, zone=zone, jitter_seconds=jitter, catch_up=catch_up, overlap=overlap)
         return self.crons.add(rule, reason=reason, name=name, when=when, ceiling=ceiling, timeout=timeout)
 
     @overload

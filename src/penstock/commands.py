@@ -5,7 +5,8 @@ A package offers its commands under the entry point group `penstock.commands`: a
 
 from __future__ import annotations
 
-from penstock.cli.command import Command, Noun, confirm, opened_app, operating, refuse, this_output, yes_option
+from penstock.cli.command import CliCommand as Command
+from penstock.cli.command import Noun, confirm, opened_app, operating, refuse, this_output, yes_option
 from penstock.cli.output import Answer, NotFound, Output, Verbatim, fill, plain, table
 from penstock.cli.target import database_option, find, reading
 from penstock.data.usage import MonthUsage, month_usage

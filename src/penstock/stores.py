@@ -92,7 +92,7 @@ def lookout_at(address: str) -> Lookout:
     if not is_postgres(address):
         return FileLookout(Path(address).absolute())
     store_at(address)  # which says what to install where the driver is missing
-    from penstock.storage.postgres.connection import Settings
+    from penstock.storage.postgres.connection import PostgresSettings
     from penstock.storage.postgres.lookout import PostgresLookout
 
-    return PostgresLookout(Settings(address))
+    return PostgresLookout(PostgresSettings(address))

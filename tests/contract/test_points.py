@@ -14,7 +14,7 @@ from penstock.contracts.history import Entry, HistoryFile
 from penstock.metrics import saving
 from penstock.metrics.asking import Names, named, question
 from penstock.metrics.point import Noted, Sorts
-from penstock.metrics.saving import DAY, KEPT_DAYS, RAW_DAYS, Rolling, Tally, Used, prune, ready, save
+from penstock.metrics.saving import DAY, KEPT_DAYS, RAW_DAYS, DatasetTally, Rolling, Used, prune, ready, save
 from penstock.metrics.summary import datasets, groups
 from penstock.model.errors import BadStatement, StatementFailed, StoreError
 from penstock.model.sql_files import BOTH, load
@@ -49,8 +49,8 @@ def add(
     now: int = NOON,
     writes_max: int | None = None,
     rolling: Rolling | None = None,
-    **tallies: Tally,
-) -> tuple[Used, dict[str, Tally]]:
+    **tallies: DatasetTally,
+) -> tuple[Used, dict[str, DatasetTally]]:
     checked = ready(points, Sorts())
     return file.transact(lambda run: save(run, checked, tallies, rolling or Rolling(), now=now, writes_max=writes_max))
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.contracts.ledger import Also, Committed
 from penstock.contracts.store import Store
 from penstock.contracts.timers import ALARM, CRON, ClearTimer, Declared, SetTimer, TickNote, TimerChange
-from penstock.model.firing import Rule
+from penstock.model.firing import FiringRule
 from penstock.model.schedule import CatchUp, Overlap
 from tests.contract.inspection import Inspect
 from tests.contract.material import SECOND, T0, Desk, Sheet, read_rows, sheet, want
@@ -25,7 +25,7 @@ def declare(
     overlap: Overlap = "allow",
     since: int = BEGIN,
 ) -> None:
-    rule = Rule(expression=expression, catch_up=catch_up, overlap=overlap)
+    rule = FiringRule(expression=expression, catch_up=catch_up, overlap=overlap)
     due = rule.schedule().next_after(since)
     desk.writer.timers.declare([Declared("crawl", rule.text(), since, due, QUEUE)])
 

@@ -16,7 +16,7 @@ from penstock.testing import TestApp
 from penstock.testing.harness import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Process
-from penstock.testing.surroundings import Host
+from penstock.testing.surroundings import VirtualHost
 
 LOOK_SECONDS = 1.0  # how often each looks for neighbours that died, as a real worker does
 
@@ -45,7 +45,7 @@ class Crew:
         self._running: dict[int, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Crew:
-        self._host = Host()
+        self._host = VirtualHost()
         self._time = VirtualTime(self._host.loop)
         if self._start is not None:
             self._time.jump((to_micros(self._start) - self._time.clock.now()) / 1_000_000)

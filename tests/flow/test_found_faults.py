@@ -10,7 +10,7 @@ import apsw
 import penstock as ps
 from penstock.contracts.faults import NoFaults
 from penstock.testing import TestApp, virtual
-from penstock.testing.surroundings import Host
+from penstock.testing.surroundings import VirtualHost
 from tests.flow.shop import Listing, Photo, shop_app
 
 
@@ -18,7 +18,7 @@ from tests.flow.shop import Listing, Photo, shop_app
 async def test_idle_workers_on_one_file_write_nothing(tmp_path: Path) -> None:
     async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
-    host = Host()
+    host = VirtualHost()
     running: list[asyncio.Task[None]] = []
     try:
         for name in ("first", "second"):

@@ -12,7 +12,7 @@ from penstock.contracts.faults import NoFaults
 from penstock.queues.queue import Queue
 from penstock.runtime.unit import open_unit
 from penstock.testing import TestApp, attempt, virtual
-from penstock.testing.surroundings import Host
+from penstock.testing.surroundings import VirtualHost
 from penstock.views import queues
 from tests.flow.shop import Listing, Photo, shop_app
 
@@ -170,7 +170,7 @@ async def test_what_somebody_pulled_and_forgot_comes_back_by_itself() -> None:
 @virtual
 async def test_while_one_consumer_is_down_its_queue_fills_and_the_others_go_on(tmp_path: Path) -> None:
     """Three processes on one file: one sends, one handles photos all the time, one handles listings and comes later."""
-    host = Host()
+    host = VirtualHost()
     running: list[asyncio.Task[None]] = []
     done: list[str] = []
 

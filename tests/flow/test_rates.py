@@ -16,7 +16,7 @@ from penstock.model.message import PRIORITIES, PRIORITY_LOW
 from penstock.queues.queue import Queue
 from penstock.runtime.unit import open_unit
 from penstock.testing import TestApp, virtual
-from penstock.testing.surroundings import Host
+from penstock.testing.surroundings import VirtualHost
 from tests.flow.shop import Busy, Listing, shop_app
 
 MICROS = 1_000_000
@@ -110,7 +110,7 @@ async def test_what_waited_for_a_slow_handler_does_not_start_on_top_of_the_rate(
 @pytest.mark.spec("A1-22")
 @virtual
 async def test_two_processes_share_one_rate(tmp_path: Path) -> None:
-    host = Host()
+    host = VirtualHost()
     starts: list[int] = []
     running: list[asyncio.Task[None]] = []
     by: Counter[str] = Counter()

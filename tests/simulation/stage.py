@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from penstock.testing.harness import Trap
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process
-from penstock.testing.surroundings import Host
+from penstock.testing.surroundings import VirtualHost
 from tests.simulation.apps import StagedApp, run_until_stopped
 from tests.simulation.plan import FaultPlan
 from tests.simulation.watch import Change
@@ -96,8 +96,8 @@ class Stage(ABC, Generic[AnyWorker, AnyApp]):
         self._staging = plan
         self._database = database
         self._trace = trace
-        self._bells = Host(seed=plan.seed).chance("bells")
-        self._host = Host(seed=plan.seed, fate=self._fate)
+        self._bells = VirtualHost(seed=plan.seed).chance("bells")
+        self._host = VirtualHost(seed=plan.seed, fate=self._fate)
         self._loop = self._host.loop
         self._time = VirtualTime(self._loop)
         self._latencies = self._host.chance("latency")

@@ -17,7 +17,7 @@ from penstock.contracts.workers import WorkerRow
 from penstock.model.pacing import interval_micros
 from penstock.model.row import Row, row_type
 from penstock.views.queues import LiveWorkers, QueueRow
-from penstock.views.why import COUNTED_MAX, NOT_BEGUN, PULLED, Crowd, Finding, held, obstacles
+from penstock.views.why import COUNTED_MAX, NOT_BEGUN, PULLED, Cause, Crowd, held, obstacles
 from tests.extent import patient
 from tests.unit.cli import Terminal, shop_in
 from tests.unit.test_cli_dead import a_worker, listed
@@ -358,7 +358,7 @@ def test_a_rate_says_when_one_at_this_place_begins() -> None:
 def test_a_batch_says_when_it_goes_without_more() -> None:
     (finding,) = obstacles(a_row(), a_queue(batch=10, batch_wait_seconds=5.0), ALONE, ONE, ONE, NOW)
 
-    assert finding == Finding("batching", "Its batch has 1 of 10 messages and waits for more.", NOW + 4 * SECOND)
+    assert finding == Cause("batching", "Its batch has 1 of 10 messages and waits for more.", NOW + 4 * SECOND)
 
 
 def test_a_count_that_was_cut_says_so() -> None:

@@ -17,10 +17,10 @@ from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Settlement, Split
 from penstock.runtime import history as keeping
 from penstock.runtime.events import EngineEvent, Events
-from penstock.runtime.history import History, HistoryDropped, HistoryFailed, HistoryRenewed
+from penstock.runtime.history import HistoryDropped, HistoryFailed, HistoryLog, HistoryRenewed
 from penstock.storage.sqlite.history import SqliteHistory, path_of
 from penstock.testing import virtual
-from penstock.testing.surroundings import Host
+from penstock.testing.surroundings import VirtualHost
 
 CHAIN = b"c" * 16
 
@@ -40,7 +40,7 @@ class Desk:
     """A keeper with its file, in a process of its own."""
 
     def __init__(self, folder: Path, keep_seconds: float = 90 * 86_400.0) -> None:
-        host = Host()
+        host = VirtualHost()
         self.database = folder / "market.db"
         self.surroundings = host.surroundings(host.process("worker"), NoFaults())
         self.clock = self.surroundings.clock
@@ -49,7 +49,7 @@ class Desk:
         events.subscribe(self.told.append)
         self.file = FullDisk(self.database)
         self.opened = 0
-        self.history = History(
+        self.history = HistoryLog(
             self._open,
             self.surroundings.lane,
             self.clock,

@@ -16,7 +16,7 @@ import pytest
 from bench.meter_shapes import SHAPES, Shape, database, markdown, measured
 from penstock.storage.sqlite import meter as meter_module
 from penstock.storage.sqlite.loops import Loops
-from penstock.storage.sqlite.meter import Meter
+from penstock.storage.sqlite.meter import SqliteMeter
 
 pytestmark = pytest.mark.spec("A8-22")
 
@@ -28,10 +28,10 @@ SHAPE_NAMES = [shape.name for shape in SHAPES]
 
 
 @pytest.fixture(scope="module")
-def shared() -> tuple[apsw.Connection, Meter]:
+def shared() -> tuple[apsw.Connection, SqliteMeter]:
     """A database that every test leaves as it found it."""
     connection = database()
-    return connection, Meter(connection)
+    return connection, SqliteMeter(connection)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def opened_file(folder: Path) -> apsw.Connection:
     return opened
 
 
-def read(meter: Meter, connection: apsw.Connection, sql: str, *given: object) -> int:
+def read(meter: SqliteMeter, connection: apsw.Connection, sql: str, *given: object) -> int:
     meter.begin(sql, given)
     rows = connection.execute(sql, given).fetchall()
     return meter.end(sql, rows=len(rows)).rows_read
@@ -60,7 +60,7 @@ def read(meter: Meter, connection: apsw.Connection, sql: str, *given: object) ->
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
-def test_a_shape_is_never_measured_too_low(shape: Shape, shared: tuple[apsw.Connection, Meter]) -> None:
+def test_a_shape_is_never_measured_too_low(shape: Shape, shared: tuple[apsw.Connection, SqliteMeter]) -> None:
     connection, meter = shared
 
     measure = measured(meter, connection, shape)
@@ -74,7 +74,7 @@ def test_a_shape_is_never_measured_too_low(shape: Shape, shared: tuple[apsw.Conn
 
 @pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
 def test_nor_when_the_meter_does_not_know_that_it_ran_to_its_end(
-    shape: Shape, shared: tuple[apsw.Connection, Meter]
+    shape: Shape, shared: tuple[apsw.Connection, SqliteMeter]
 ) -> None:
     connection, meter = shared
 
@@ -92,7 +92,7 @@ def test_the_table_in_the_documentation_is_what_the_meter_says_today() -> None:
 
 
 def test_executions_add_up(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "select k from t where id <= ?"
 
     for _ in range(2):  # traced, then not traced
@@ -105,7 +105,7 @@ def test_executions_add_up(connection: apsw.Connection) -> None:
 
 
 def test_executions_that_visit_a_fixed_number_of_rows_are_not_traced(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "insert into t (k, v) values (?, 0)"
     read(meter, connection, sql, "a")
 
@@ -118,7 +118,7 @@ def test_executions_that_visit_a_fixed_number_of_rows_are_not_traced(connection:
 
 
 def test_executions_that_may_read_any_number_of_rows_are_traced(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "update t set k = 'a' where v = ?"
     read(meter, connection, sql, 0)
 
@@ -131,7 +131,7 @@ def test_executions_that_may_read_any_number_of_rows_are_traced(connection: apsw
 
 
 def test_a_query_that_is_not_read_to_its_end_counts_what_it_read(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "select k from t where v >= 0"
     for _ in range(2):
         meter.begin(sql)
@@ -146,7 +146,7 @@ def test_a_query_that_is_not_read_to_its_end_counts_what_it_read(connection: aps
 
 def test_a_statement_that_fails_counts_what_it_read(connection: apsw.Connection) -> None:
     connection.execute("create table copy (k text unique); insert into copy values ('k500')")
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "insert into copy select k from t"
 
     meter.begin(sql)
@@ -160,7 +160,7 @@ def test_a_statement_that_fails_counts_what_it_read(connection: apsw.Connection)
 
 def test_a_statement_inside_a_function_is_not_counted_twice(connection: apsw.Connection) -> None:
     connection.create_scalar_function("size", lambda *_: int(connection.execute("select max(v) from t").get))
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
 
     assert 1 <= read(meter, connection, "select size() from t where id = 1") <= 10
 
@@ -170,7 +170,7 @@ def test_a_statement_inside_a_function_is_not_counted_twice(connection: apsw.Con
 
 @pytest.mark.parametrize("in_transaction", [False, True])
 def test_a_table_that_is_counted_whole_counts_all_its_rows(connection: apsw.Connection, in_transaction: bool) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     if in_transaction:
         connection.execute("begin")
 
@@ -181,7 +181,7 @@ def test_a_table_that_is_counted_whole_counts_all_its_rows(connection: apsw.Conn
 def test_rows_that_another_connection_deletes_meanwhile_are_counted(
     connection: apsw.Connection, tmp_path: Path
 ) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     other = opened_file(tmp_path)
     sql = "select count(*) from t"
 
@@ -196,7 +196,7 @@ def test_rows_that_another_connection_deletes_meanwhile_are_counted(
 
 
 def test_a_statement_that_deletes_what_it_counts_counts_it(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     connection.execute("begin")
 
     assert read(meter, connection, "delete from t where (select count(*) from t) > 5") >= 1_000 + 1_000
@@ -208,7 +208,7 @@ BY_VALUE = "select k from t where v = 3"
 
 
 def test_a_new_index_is_noticed(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     scanned = read(meter, connection, BY_VALUE)
 
     connection.execute("create index t_v on t (v)")
@@ -218,14 +218,14 @@ def test_a_new_index_is_noticed(connection: apsw.Connection) -> None:
 
 def test_a_range_that_returns_each_row_is_exact_without_a_trace(connection: apsw.Connection) -> None:
     connection.execute("create index t_v on t (v)")
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
 
     assert [read(meter, connection, BY_VALUE) for _ in range(2)] == [100, 100]
     assert read(meter, connection, "select k from t where v = 77 limit 1") == 0
 
 
 def test_an_index_made_by_another_connection_is_noticed(connection: apsw.Connection, tmp_path: Path) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     scanned = read(meter, connection, BY_VALUE)
 
     other = opened_file(tmp_path)
@@ -240,7 +240,7 @@ def test_an_index_made_by_another_connection_is_noticed(connection: apsw.Connect
 def test_a_trigger_made_by_another_connection_is_noticed_by_untraced_executions(
     connection: apsw.Connection, tmp_path: Path
 ) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "insert into t (k, v) values (?, 0)"
     given = [(str(i),) for i in range(16)]
     for _ in range(2):
@@ -261,7 +261,7 @@ def test_a_trigger_made_by_another_connection_is_noticed_by_untraced_executions(
 def test_forget_makes_the_meter_look_again(connection: apsw.Connection) -> None:
     connection.execute("create table child (id integer primary key, t_id integer references t on delete cascade)")
     connection.execute("insert into child (t_id) select id from t")
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "delete from t where id = ?"
     alone = [read(meter, connection, sql, number) for number in (1, 2)]
 
@@ -274,7 +274,7 @@ def test_forget_makes_the_meter_look_again(connection: apsw.Connection) -> None:
 
 def test_a_pattern_in_a_parameter_uses_an_index(connection: apsw.Connection) -> None:
     connection.execute("create index t_k on t (k collate nocase)")
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "select v from t where k like ?"
 
     found = [read(meter, connection, sql, pattern) for pattern in ("k11%", "k%", "k12%", "%1")]
@@ -287,7 +287,7 @@ def test_a_pattern_in_a_parameter_uses_an_index(connection: apsw.Connection) -> 
 
 def test_a_plan_chosen_by_the_value_is_never_measured_too_low(connection: apsw.Connection) -> None:
     connection.execute("create index t_three on t (id) where v = 3")
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "select id from t where v = ?"
 
     assert 100 <= read(meter, connection, sql, 3) <= 1_000
@@ -301,7 +301,7 @@ def test_in_a_long_program_every_step_counts_as_a_row(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(meter_module, "LINES_MAX", 5)
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "select k + 1 from t where v = 3 and k > -5"
 
     meter.begin(sql)
@@ -326,7 +326,7 @@ def test_the_work_of_the_meter_grows_only_with_the_length_of_a_statement(
         return Loops(listing)
 
     monkeypatch.setattr(meter_module, "Loops", count)
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
 
     assert read(meter, connection, sql) >= 499
     assert all(lines <= meter_module.LINES_MAX for lines in looked)
@@ -336,29 +336,29 @@ def test_a_counter_that_may_have_started_again_counts_too_high(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(meter_module, "COUNTER_SECONDS", 1e-9)
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
 
     assert read(meter, connection, BY_VALUE) > 2**32
 
 
 def test_a_change_of_the_schema_is_measured_too(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
 
     assert read(meter, connection, "create table other as select count(*) from t") >= 1_000
 
 
 def test_each_statement_of_a_text_is_counted(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
 
     assert read(meter, connection, "select k from t where id <= 10; select k from t where id <= 20") >= 30
 
 
 def test_the_schema_can_be_counted(connection: apsw.Connection) -> None:
-    assert read(Meter(connection), connection, "select count(*) from sqlite_schema") == 1
+    assert read(SqliteMeter(connection), connection, "select count(*) from sqlite_schema") == 1
 
 
 def test_several_statements_in_one_text_are_always_traced(connection: apsw.Connection) -> None:
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     sql = "insert into t (v) values (1); update t set k = 'a' where v = 3"
 
     for _ in range(3):
@@ -372,7 +372,7 @@ def test_several_statements_in_one_text_are_always_traced(connection: apsw.Conne
 
 def test_no_more_programs_are_kept_than_allowed(connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meter_module, "TEXTS_MAX", 3)
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
 
     estimates = [read(meter, connection, f"select k from t where id <= {last}") for last in range(9)]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import apsw
 import pytest
 
-from penstock.storage.sqlite.meter import Meter
+from penstock.storage.sqlite.meter import SqliteMeter
 
 pytestmark = pytest.mark.spec("A8-22")
 
@@ -119,7 +119,7 @@ def random_query(random: Random, vs: list[int], ws: list[int]) -> tuple[str, int
 def test_random_queries_are_never_measured_too_low_nor_far_too_high(seed: int, note: Callable[[str], None]) -> None:
     random = Random(seed)
     connection, vs, ws = random_database(random)
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     ratios = []
     for _ in range(QUERIES):
         sql, truth = random_query(random, vs, ws)
@@ -144,7 +144,7 @@ def test_random_writes_are_never_measured_too_low_nor_ten_times_too_high(seed: i
     random = Random(seed)
     connection = apsw.Connection(":memory:")
     connection.execute("create table t (id integer primary key, k text unique, v integer); create index t_v on t (v)")
-    meter = Meter(connection)
+    meter = SqliteMeter(connection)
     known: dict[int, str] = {}
     for _ in range(100):
         ids = [random.randrange(300) for _ in range(random.choice([1, 3, 16, 50]))]

@@ -12,7 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.metrics.point import Noted, Sorts, Unfit, numbers
-from penstock.metrics.saving import Tally
+from penstock.metrics.saving import DatasetTally
 
 
 class Phase(StrEnum):
@@ -151,7 +151,7 @@ def test_what_cannot_be_added_up_is_no_number(bad: Any) -> None:
 
 
 def test_tallies_add_up() -> None:
-    tally = Tally(written=1, asked=2)
-    tally.add(Tally(written=3, dropped=4, refused=5, asked=6))
+    tally = DatasetTally(written=1, asked=2)
+    tally.add(DatasetTally(written=3, dropped=4, refused=5, asked=6))
 
-    assert tally == Tally(written=4, dropped=4, refused=5, asked=8)
+    assert tally == DatasetTally(written=4, dropped=4, refused=5, asked=8)

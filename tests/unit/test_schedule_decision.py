@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.schedule import Decision, Fire, Schedule, decide, meet
+from penstock.model.schedule import Fire, FiringDecision, Schedule, decide, meet
 from penstock.model.times import to_micros
 
 SECOND = 1_000_000
@@ -20,14 +20,14 @@ NOON = to_micros(datetime(2026, 11, 15, 12, tzinfo=UTC))
 
 def test_a_fire_on_time_runs_at_its_time() -> None:
     decision = decide(Schedule("*/5 * * * *"), "crawl", last=NOON, now=NOON + 5 * MINUTE + 30_000)
-    assert decision == Decision(
+    assert decision == FiringDecision(
         (Fire(NOON + 5 * MINUTE, NOON + 5 * MINUTE),), 0, NOON + 10 * MINUTE, NOON + 10 * MINUTE
     )
 
 
 def test_before_its_time_nothing_fires() -> None:
     decision = decide(Schedule("*/5 * * * *"), "crawl", last=NOON, now=NOON + 5 * MINUTE - 1)
-    assert decision == Decision((), 0, NOON + 5 * MINUTE, NOON + 5 * MINUTE)
+    assert decision == FiringDecision((), 0, NOON + 5 * MINUTE, NOON + 5 * MINUTE)
 
 
 @pytest.mark.spec("A4-06")
@@ -50,7 +50,7 @@ def test_a_return_right_at_a_fire_makes_no_second_run() -> None:
 def test_after_three_days_down_each_rule_makes_up_for_what_it_says() -> None:
     now = NOON + 3 * DAY + 2 * MINUTE
 
-    def back(**rules: object) -> Decision:
+    def back(**rules: object) -> FiringDecision:
         return decide(Schedule("*/5 * * * *", **rules), "crawl", last=NOON, now=now)  # type: ignore[arg-type]
 
     once, skip, some = back(), back(catch_up="skip"), back(catch_up="all", catch_up_max=7)
@@ -127,7 +127,7 @@ def test_a_fire_starts_only_when_its_jitter_has_passed() -> None:
     due = NOON + 5 * MINUTE
     start = due + schedule.jitter_micros("crawl", due)
     early = decide(schedule, "crawl", last=NOON, now=start - 1)
-    assert early == Decision((), 0, due, start)
+    assert early == FiringDecision((), 0, due, start)
     assert decide(schedule, "crawl", last=NOON, now=start).fires == (Fire(due, start),)
 
 

@@ -33,7 +33,7 @@ def limit_option(most: int, default: int = 100) -> Callable[[Any], Any]:
     )
 
 
-class Command(click.Command):
+class CliCommand(click.Command):
     """A command whose help ends with an example."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -45,10 +45,10 @@ class Command(click.Command):
             formatter.write(f"\n  Example:\n{indent(example, '  ')}\n")
 
 
-class Noun(Command, click.Group):
+class Noun(CliCommand, click.Group):
     """A group of verbs, in the order of its file. Without a verb it answers with its help."""
 
-    command_class = Command
+    command_class = CliCommand
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **{**options, "invoke_without_command": True})

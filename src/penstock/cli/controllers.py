@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from penstock.app import App
-from penstock.cli.command import Command, Noun, looking, operating_app, refuse
+from penstock.cli.command import CliCommand, Noun, looking, operating_app, refuse
 from penstock.cli.output import Answer, Facts, Listed, Title, listed
 from penstock.views import paces as view
 from penstock.views.observer import Observer
@@ -16,7 +16,7 @@ TICKS_SHOWN = 10  # the last changes of pace
 name_argument = click.argument("name", metavar="NAME")
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @looking
 async def paces(observer: Observer) -> Answer:
     """List paces: the rate of each, the limit that was found, and refusals.

@@ -18,7 +18,7 @@ import click
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.command import Command
+from penstock.cli.command import CliCommand
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Marked
 from penstock.config import FILE, Config
 from penstock.data.usage import size as size_now
@@ -48,14 +48,14 @@ QUICK = "select quick_check as answer from pragma_quick_check limit 5"
 DEEP = "select integrity_check as answer from pragma_integrity_check limit 5"
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     name: str
     status: Literal["ok", "warn", "fail"]
     message: str
     fix: str = ""
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @targets.target_argument
 @targets.database_option
 @click.option("--deep", is_flag=True, help="Read everything: indexes too, and whether each message is accounted for.")
@@ -81,21 +81,24 @@ def doctor(target: str | None, database: str | None, deep: bool) -> Answer:
     return Answer(facts, *marks, "", total, code=BAD_ANSWER if failed else FINE)
 
 
-def _examine(target: str | None, database: str | None, deep: bool) -> list[Check]:
+def _examine(target: str | None, database: str | None, deep: bool) -> list[DoctorCheck]:
     checks = list(machine())
     if any(check.name == "config" and check.status == "fail" for check in checks):
         return checks
     try:
         found = targets.find(target, database)
     except StoreUnavailable as error:
-        return [*checks, Check("database", "warn", str(error), targets.NEXT_STEP)]
+        return [*checks, DoctorCheck("database", "warn", str(error), targets.NEXT_STEP)]
     except PenstockError as error:
-        return [*checks, Check("app", "fail", str(error), "Correct it, or check the database alone with --database.")]
+        return [
+            *checks,
+            DoctorCheck("app", "fail", str(error), "Correct it, or check the database alone with --database."),
+        ]
     if found.file is not None:
         checks += surroundings(found.file)
     if found.app is not None and _is_missing(found):
         fix = f"Create it with: penstock run {target}"
-        return [*checks, Check("database", "warn", f"There is no database {found.database} yet.", fix)]
+        return [*checks, DoctorCheck("database", "warn", f"There is no database {found.database} yet.", fix)]
     return [*checks, *database_checks(found, deep=deep)]
 
 
@@ -106,50 +109,54 @@ def _is_missing(found: Target) -> bool:
         return False  # it is there, and the checks say what is wrong with it
 
 
-def machine() -> Iterator[Check]:
+def machine() -> Iterator[DoctorCheck]:
     """Check what needs no database."""
     python = f"Python {platform.python_version()}"
     if sys.version_info[:2] >= PYTHON_LEAST:
-        yield Check("python", "ok", python)
+        yield DoctorCheck("python", "ok", python)
     else:
-        yield Check("python", "fail", f"{python} is too old.", "Install Python 3.11 or newer.")
+        yield DoctorCheck("python", "fail", f"{python} is too old.", "Install Python 3.11 or newer.")
     yield sqlite(apsw.sqlite_lib_version())
     now = time.time()
     if now < BUILT:
-        yield Check("clock", "fail", f"The clock shows {time.ctime(now)}.", "Set it: due times depend on it.")
+        yield DoctorCheck("clock", "fail", f"The clock shows {time.ctime(now)}.", "Set it: due times depend on it.")
     try:
         Config.load()
         named = os.environ.get("PENSTOCK_CONFIG") or (FILE if Path(FILE).exists() else None)
-        yield Check("config", "ok", f"{named} is valid." if named else f"No {FILE}: every setting has its default.")
+        yield DoctorCheck(
+            "config", "ok", f"{named} is valid." if named else f"No {FILE}: every setting has its default."
+        )
     except (PenstockError, OSError) as error:
-        yield Check("config", "fail", str(error), "Correct the file, or remove it: every setting has a default.")
+        yield DoctorCheck("config", "fail", str(error), "Correct the file, or remove it: every setting has a default.")
 
 
-def sqlite(version: str) -> Check:
+def sqlite(version: str) -> DoctorCheck:
     """Several connections on one log, as Penstock has them, could corrupt it before 3.51.3; 3.52.0 was withdrawn."""
     parts = tuple(int(part) for part in version.split("."))
     if (3, 51, 3) <= parts < (3, 52) or parts >= (3, 53):
-        return Check("sqlite", "ok", f"SQLite {version}, with the fix for the WAL-reset bug.")
-    return Check("sqlite", "fail", f"SQLite {version} may corrupt a file.", "pip install --upgrade apsw")
+        return DoctorCheck("sqlite", "ok", f"SQLite {version}, with the fix for the WAL-reset bug.")
+    return DoctorCheck("sqlite", "fail", f"SQLite {version} may corrupt a file.", "pip install --upgrade apsw")
 
 
-def surroundings(database: Path) -> Iterator[Check]:
+def surroundings(database: Path) -> Iterator[DoctorCheck]:
     """Check the disk and the folders of a database file."""
     folder = database.absolute().parent
     if not folder.is_dir():
-        yield Check("folder", "fail", f"{folder} does not exist.", f"mkdir -p {folder}")
+        yield DoctorCheck("folder", "fail", f"{folder} does not exist.", f"mkdir -p {folder}")
         return
     if not os.access(folder, os.W_OK):
-        yield Check("folder", "fail", f"{folder} cannot be written.", "Change its rights: SQLite keeps its log there.")
+        yield DoctorCheck(
+            "folder", "fail", f"{folder} cannot be written.", "Change its rights: SQLite keeps its log there."
+        )
     kind = file_system(folder)
     if kind in REMOTE:
-        yield Check("disk", "fail", f"{folder} is on {kind}, a network file system.", "Move it to a local disk.")
+        yield DoctorCheck("disk", "fail", f"{folder} is on {kind}, a network file system.", "Move it to a local disk.")
     free = shutil.disk_usage(folder).free
     if free < FREE_ENOUGH:
         status: Literal["warn", "fail"] = "fail" if free < FREE_LEAST else "warn"
-        yield Check("disk", status, f"{bytes_text(free)} free beside {database.name}.", "Free some space.")
+        yield DoctorCheck("disk", status, f"{bytes_text(free)} free beside {database.name}.", "Free some space.")
     else:
-        yield Check("disk", "ok", f"{bytes_text(free)} free beside {database.name}.")
+        yield DoctorCheck("disk", "ok", f"{bytes_text(free)} free beside {database.name}.")
     yield _sockets(database)
 
 
@@ -163,7 +170,7 @@ def file_system(folder: Path) -> str:
     return max(inside, key=lambda mount: len(mount[0]), default=("", ""))[1]
 
 
-def _sockets(database: Path) -> Check:
+def _sockets(database: Path) -> DoctorCheck:
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     fix = (
         "Set XDG_RUNTIME_DIR to a short path of your own. Without it workers notice each other's sends a second later."
@@ -172,18 +179,20 @@ def _sockets(database: Path) -> Check:
         folder = folder_for(database) if database.exists() else Path(base)
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:
-        return Check("sockets", "warn", f"Workers cannot wake each other in {base}: {error}.", fix)
+        return DoctorCheck("sockets", "warn", f"Workers cannot wake each other in {base}: {error}.", fix)
     if not writable or len(str(folder)) + len("/1000000") > SOCKET_PATH_MAX:
-        return Check("sockets", "warn", f"Workers cannot wake each other in {folder}: no rights or too long.", fix)
-    return Check("sockets", "ok", f"Workers wake each other in {folder}.")
+        return DoctorCheck(
+            "sockets", "warn", f"Workers cannot wake each other in {folder}: no rights or too long.", fix
+        )
+    return DoctorCheck("sockets", "ok", f"Workers wake each other in {folder}.")
 
 
-def database_checks(target: Target, *, deep: bool) -> Iterator[Check]:
+def database_checks(target: Target, *, deep: bool) -> Iterator[DoctorCheck]:
     """Check the content, beside running workers."""
     try:
         with targets.reading(target) as reading:
             version = reading.lookout.schema_version()
-            yield Check("database", "ok", f"{target.database} opens, schema {version}.")
+            yield DoctorCheck("database", "ok", f"{target.database} opens, schema {version}.")
             if target.file is None:
                 yield from _server(reading)
             else:
@@ -196,63 +205,65 @@ def database_checks(target: Target, *, deep: bool) -> Iterator[Check]:
             if target.file is not None:
                 yield from _locks(target.file, reading)
     except PenstockError as error:
-        yield Check("database", "fail", str(error), str(error.facts.get("hint") or "See docs/operate/running.md."))
+        yield DoctorCheck(
+            "database", "fail", str(error), str(error.facts.get("hint") or "See docs/operate/running.md.")
+        )
 
 
-def _file(path: Path, reading: Observer, deep: bool) -> Iterator[Check]:
+def _file(path: Path, reading: Observer, deep: bool) -> Iterator[DoctorCheck]:
     began = time.monotonic()
     answers = [row.answer for row in reading.read(DEEP if deep else QUICK)]
     took = f"({time.monotonic() - began:.1f} s)"
     if answers != ["ok"]:
         fix = "Stop all workers, keep the file, and restore the last backup."
-        yield Check("integrity", "fail", f"The file is damaged: {'; '.join(answers)}.", fix)
+        yield DoctorCheck("integrity", "fail", f"The file is damaged: {'; '.join(answers)}.", fix)
         return
-    yield Check("integrity", "ok", f"{'Every index and table' if deep else 'Every page'} is sound {took}.")
-    yield Check("journal", "ok", "Write-ahead logging is on.")
+    yield DoctorCheck("integrity", "ok", f"{'Every index and table' if deep else 'Every page'} is sound {took}.")
+    yield DoctorCheck("journal", "ok", "Write-ahead logging is on.")
     log = Path(f"{path}-wal")
     if log.exists() and log.stat().st_size > LOG_BYTES_WARNED:
         fix = "Another program holds a read transaction open on the file; end it."
-        yield Check("log", "warn", f"{log.name} has grown to {bytes_text(log.stat().st_size)}.", fix)
+        yield DoctorCheck("log", "warn", f"{log.name} has grown to {bytes_text(log.stat().st_size)}.", fix)
     if not Path(f"{path}-reserve").exists():
         fix = "A worker reserves it when it starts, if there is room."
-        yield Check("reserve", "warn", "No space is reserved for settling messages when the disk is full.", fix)
+        yield DoctorCheck("reserve", "warn", "No space is reserved for settling messages when the disk is full.", fix)
 
 
-def _server(reading: Observer) -> Iterator[Check]:
+def _server(reading: Observer) -> Iterator[DoctorCheck]:
     (row,) = reading.read(SQL["server"])
-    yield Check("server", "ok", f"PostgreSQL {row.version}.")
+    yield DoctorCheck("server", "ok", f"PostgreSQL {row.version}.")
     if row.fsync == "off":
         fix = "Turn `fsync` on, unless the data may be lost in a power failure."
-        yield Check("server", "warn", "It acknowledges commits that are not on the disk.", fix)
+        yield DoctorCheck("server", "warn", "It acknowledges commits that are not on the disk.", fix)
     if row.used >= row.most * CONNECTIONS_WARNED:
         fix = "A worker uses up to seven. Raise `max_connections`, or run fewer workers."
-        yield Check("server", "warn", f"{row.used} of {row.most} connections are in use.", fix)
+        yield DoctorCheck("server", "warn", f"{row.used} of {row.most} connections are in use.", fix)
     if (row.oldest or 0) > SNAPSHOT_SECONDS_WARNED:
         fix = "Rows that it can still see cannot be vacuumed. End that session (`pg_stat_activity` shows it)."
-        yield Check("snapshot", "warn", f"A transaction has been open for {span_text(row.oldest)}.", fix)
+        yield DoctorCheck("snapshot", "warn", f"A transaction has been open for {span_text(row.oldest)}.", fix)
 
 
-def _balance(reading: Observer) -> Iterator[Check]:
+def _balance(reading: Observer) -> Iterator[DoctorCheck]:
     unbalanced = [row.queue for row in reading.read(SQL["unbalanced"])]
     if unbalanced:
         fix = "This is a bug. Keep the database, and report it."
-        yield Check("balance", "fail", f"Counters and rows differ: {', '.join(unbalanced)}.", fix)
+        yield DoctorCheck("balance", "fail", f"Counters and rows differ: {', '.join(unbalanced)}.", fix)
     else:
-        yield Check("balance", "ok", "Every message that was sent is accounted for.")
+        yield DoctorCheck("balance", "ok", "Every message that was sent is accounted for.")
 
 
-def _size_and_time(target: Target, reading: Observer) -> Iterator[Check]:
+def _size_and_time(target: Target, reading: Observer) -> Iterator[DoctorCheck]:
     now = reading.now()
     cap = target.config.limits.database_bytes_max
     size = asyncio.run(size_now(reading, reading.lookout.size_bytes(), cap_bytes=cap, now=now))
     if size.level is not Level.OK:
-        yield Check(
+        yield DoctorCheck(
             "size", "warn", str(size), "Prune or archive old rows (`db.prune`, `db.archive`), or raise the cap."
         )
     off = (now - time.time_ns() // 1_000) / 1_000_000
     if abs(off) > AHEAD_SECONDS_MOST:
         fix = "Due times follow the server's clock. Correct this one: its logs have other times."
-        yield Check("clock", "warn", f"This clock and the server's differ by {span_text(abs(off))}.", fix)
+        yield DoctorCheck("clock", "warn", f"This clock and the server's differ by {span_text(abs(off))}.", fix)
     (newest,) = reading.read(SQL["newest"])
     ahead = ((newest.at or 0) - now) / 1_000_000
     if ahead > AHEAD_SECONDS_MOST:
@@ -261,9 +272,11 @@ def _size_and_time(target: Target, reading: Observer) -> Iterator[Check]:
             if ahead * 1_000_000 <= BELIEVED_MICROS
             else "If not, a worker that has run for an hour makes waiting messages due that much sooner."
         )
-        yield Check("clock", "warn", f"The database has recorded a time {span_text(ahead)} ahead of this clock.", fix)
+        yield DoctorCheck(
+            "clock", "warn", f"The database has recorded a time {span_text(ahead)} ahead of this clock.", fix
+        )
     else:
-        yield Check("clock", "ok", "The clock agrees with the times in the database.")
+        yield DoctorCheck("clock", "ok", "The clock agrees with the times in the database.")
 
 
 def undeclared(app: App, reading: Observer) -> list[str]:
@@ -273,32 +286,32 @@ def undeclared(app: App, reading: Observer) -> list[str]:
     return [f"{name} ({number:,})" for name, number in held.items() if number > 0 and name not in app.queues]
 
 
-def _queues(found: list[str]) -> Check:
+def _queues(found: list[str]) -> DoctorCheck:
     if not found:
-        return Check("queues", "ok", "Every queue that holds messages is declared by the app.")
-    return Check(
+        return DoctorCheck("queues", "ok", "Every queue that holds messages is declared by the app.")
+    return DoctorCheck(
         "queues", "warn", f"Messages wait in queues that the app does not declare: {', '.join(found)}.", DECLARE
     )
 
 
-def _processes(reading: Observer) -> Iterator[Check]:
+def _processes(reading: Observer) -> Iterator[DoctorCheck]:
     listed = asyncio.run(queues.processes(reading))
     alive = [worker for worker in listed if reading.is_alive(worker) and worker.runs_handlers]
     gone = [worker for worker in listed if reading.is_alive(worker) is False]
     if gone:
         names = ", ".join(f"{worker.id} (pid {worker.pid})" for worker in gone)
         fix = "No message is lost: the next worker that starts releases those that they held."
-        yield Check("workers", "warn", f"Died: {names}.", fix)
+        yield DoctorCheck("workers", "warn", f"Died: {names}.", fix)
     else:
-        yield Check("workers", "ok", f"{counted(len(alive), 'worker')}, no process died.")
+        yield DoctorCheck("workers", "ok", f"{counted(len(alive), 'worker')}, no process died.")
 
 
-def _locks(path: Path, reading: Observer) -> Iterator[Check]:
+def _locks(path: Path, reading: Observer) -> Iterator[DoctorCheck]:
     prefix = f"{path.name}-worker-"
     known = {f"{prefix}{worker.id}" for worker in asyncio.run(queues.processes(reading))}
     files = [each for each in path.absolute().parent.glob(f"{prefix}*") if each.name not in known]
     left = " ".join(each.name for each in files if not is_locked(each))
     if left:
-        yield Check("locks", "warn", f"Lock files of ended processes: {left}.", f"rm {left}")
+        yield DoctorCheck("locks", "warn", f"Lock files of ended processes: {left}.", f"rm {left}")
     else:
-        yield Check("locks", "ok", "No lock file of an ended process.")
+        yield DoctorCheck("locks", "ok", "No lock file of an ended process.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.command import Command, all_option
+from penstock.cli.command import CliCommand, all_option
 from penstock.cli.output import Answer, Verbatim
 from penstock.cli.reference import load
 from penstock.views import graph as view
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("app", metavar="APP")
 @all_option
 def graph(app: str, internals: bool) -> Answer:

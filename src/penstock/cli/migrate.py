@@ -12,7 +12,7 @@ import click
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.command import Command, by_this_user
+from penstock.cli.command import CliCommand, by_this_user
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Listed, Title
 from penstock.cli.reference import load
 from penstock.data.migrations import apply
@@ -35,7 +35,7 @@ MIGRATIONS = View(
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("app", metavar="APP")
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 if any is pending, 2 if it cannot be applied.")
 def migrate(app: str, check: bool) -> Answer:
@@ -140,9 +140,9 @@ def try_out(address: str, migrations: Sequence[Migration]) -> None:
     """Run every statement and keep nothing. Raise BadMigration for the first that the server refuses."""
     import psycopg  # of the extra `postgres`
 
-    from penstock.storage.postgres.connection import Settings, connect, first_line
+    from penstock.storage.postgres.connection import PostgresSettings, connect, first_line
 
-    with closing(connect(Settings(address))) as connection:
+    with closing(connect(PostgresSettings(address))) as connection:
         connection.execute("begin")
         connection.execute(LOCK_SECONDS)
         for migration in migrations:

@@ -15,7 +15,7 @@ import click
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.command import Command, refuse, this_output, this_user
+from penstock.cli.command import CliCommand, refuse, this_output, this_user
 from penstock.cli.output import Answer, Listed, progress
 from penstock.cli.reference import load
 from penstock.contracts.audit import Audit
@@ -46,7 +46,7 @@ TABLES = View(
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("source", metavar="SOURCE")
 @click.argument("destination", metavar="TARGET")
 @click.option("--app", "named", metavar="APP", help="The app whose migrations create your tables there.")
@@ -76,7 +76,7 @@ def move(source: str, destination: str, named: str | None) -> Answer:
     return _arrived("move", "Moved", found, there, copied, gone)
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("file", metavar="TARGET")
 @targets.target_argument
 @targets.database_option
@@ -117,7 +117,7 @@ def _keep_rows(found: Target, file: Path) -> list[Copied]:
             return copy(read, write, kept=True, told=moved)
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("file", metavar="SOURCE")
 @targets.target_argument
 @targets.database_option

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.command import Command, refuse
+from penstock.cli.command import CliCommand, refuse
 from penstock.cli.output import Answer, Verbatim
 
 FILES = {  # where each template goes
@@ -27,7 +27,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 TAKEN = {"penstock", "penstock_systems", "pytest", "source", "test", "tests", *sys.stdlib_module_names}
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("name", metavar="NAME")
 def new(name: str) -> Answer:
     """Write a small project into a new folder: app, migration, tests, settings.

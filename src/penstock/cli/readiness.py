@@ -21,7 +21,7 @@ import httpx2
 
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.command import Command, by_this_user, this_output
+from penstock.cli.command import CliCommand, by_this_user, this_output
 from penstock.cli.doctor import DECLARE, undeclared
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Marked, NotFound, draw
 from penstock.cli.reference import load
@@ -99,7 +99,7 @@ class _Nothing(dict[str, None]):
         return None
 
 
-class Check(NamedTuple):
+class AppCheck(NamedTuple):
     """`loose`: it applies only to apps that require a trial, because they run by themselves. `note`: its findings are listed,
     and the check does not fail."""
 
@@ -115,28 +115,32 @@ where tables.type = 'table' and indexes.partial
 """
 RESPONSIBLE, EXPECTED = "who is responsible for the app", "what a month is expected to cost"
 READERS = "who reads the app's alerts and figures"
-CHECKS: dict[str, Check] = {
-    "fixed-batch": Check("No cron task calls a service for each of a batch", _tasks),
-    "singleton-name": Check("Singletons are addressed by their one name", _names),
-    "hot-queries": Check("Hot queries go by an index, without scan or sort", _plans),
-    "undeclared-queues": Check("Every queue that holds messages is declared", _undeclared),
-    "rationale": Check("Every cron task has a reason for its schedule", autonomy.reasons),
-    "open-routes": Check("Every route asks for a scope or a service key", autonomy.open_routes, note=True),
-    "topology": Check("Every message has a sender, a handler, and a handler of its dead letters", _queues, loose=True),
-    "exit-condition": Check("Every cron task looks before it works", autonomy.exits, loose=True),
-    "ceiling": Check("Every cron task has a ceiling", autonomy.ceilings, loose=True),
-    "trial": Check("A trial is declared: output comes before input", autonomy.trials, loose=True),
-    "counting": Check("No cron task and no status route counts a whole table", _counts, loose=True),
-    "smoke": Check("The app has a status route that `penstock smoke` can ask", autonomy.smoke, loose=True),
-    "owner": Check("The deployment names its owner", annotated("owner", RESPONSIBLE, '"market team"'), loose=True),
-    "expected-cost": Check(f"The deployment says {EXPECTED}", annotated("usd_expected", EXPECTED, "1.5"), loose=True),
-    "audience": Check(
+CHECKS: dict[str, AppCheck] = {
+    "fixed-batch": AppCheck("No cron task calls a service for each of a batch", _tasks),
+    "singleton-name": AppCheck("Singletons are addressed by their one name", _names),
+    "hot-queries": AppCheck("Hot queries go by an index, without scan or sort", _plans),
+    "undeclared-queues": AppCheck("Every queue that holds messages is declared", _undeclared),
+    "rationale": AppCheck("Every cron task has a reason for its schedule", autonomy.reasons),
+    "open-routes": AppCheck("Every route asks for a scope or a service key", autonomy.open_routes, note=True),
+    "topology": AppCheck(
+        "Every message has a sender, a handler, and a handler of its dead letters", _queues, loose=True
+    ),
+    "exit-condition": AppCheck("Every cron task looks before it works", autonomy.exits, loose=True),
+    "ceiling": AppCheck("Every cron task has a ceiling", autonomy.ceilings, loose=True),
+    "trial": AppCheck("A trial is declared: output comes before input", autonomy.trials, loose=True),
+    "counting": AppCheck("No cron task and no status route counts a whole table", _counts, loose=True),
+    "smoke": AppCheck("The app has a status route that `penstock smoke` can ask", autonomy.smoke, loose=True),
+    "owner": AppCheck("The deployment names its owner", annotated("owner", RESPONSIBLE, '"market team"'), loose=True),
+    "expected-cost": AppCheck(
+        f"The deployment says {EXPECTED}", annotated("usd_expected", EXPECTED, "1.5"), loose=True
+    ),
+    "audience": AppCheck(
         f"The deployment says {READERS}", annotated("audience", READERS, '"two analysts, weekly"'), loose=True
     ),
 }
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("app", metavar="APP")
 def check(app: str) -> Answer:
     """Check an app before it runs.
@@ -199,7 +203,7 @@ app_argument = click.argument("app", metavar="APP")
 # -- trial --------------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @app_argument
 @click.option("--standins", is_flag=True, help="Against the app's fake servers, in virtual time: seconds, no network.")
 @click.option("--items", type=click.IntRange(1, 1_000), default=ITEMS, show_default=True, help="Items to follow.")
@@ -295,7 +299,7 @@ async def _note(app: App) -> None:
 # -- smoke --------------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @app_argument
 @click.option("--url", metavar="URL", help="Of a running server, as `penstock serve` prints it; none is needed.")
 def smoke(app: str, url: str | None) -> Answer:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import click
 
-from penstock.cli.command import Command, limit_option, looking
+from penstock.cli.command import CliCommand, limit_option, looking
 from penstock.cli.output import Answer, Listed, NotFound, Title, listed
 from penstock.metrics import summary
 from penstock.metrics.asking import DOUBLES, PLATFORM, Names, named
-from penstock.metrics.summary import Group, Held
+from penstock.metrics.summary import DatasetSummary, PointGroup
 from penstock.model.limits import near
 from penstock.model.times import MICROS, parse_span, text_of_micros
 from penstock.views import audit as audits
@@ -19,7 +19,7 @@ from penstock.views.observer import Observer
 from penstock.views.view import Column, Row, View, small_usd_text, usd_text
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @looking
 @click.option("--month", metavar="YYYY-MM", help="Another month than this one.")
 async def cost(observer: Observer, month: str | None) -> Answer:
@@ -64,7 +64,7 @@ DATASETS = View(
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @looking
 @click.option("--since", default="24h", show_default=True, metavar="SPAN", help="How far back: 30m, 24h, 7d, 52w.")
 @click.option("--by", multiple=True, metavar="COLUMN", help="Group by it: a name, index1, blob1 ... Repeatable.")
@@ -110,7 +110,7 @@ async def metrics(observer: Observer, since: str, by: tuple[str, ...], dataset: 
     return Answer(facts, Listed(DATASETS, facts["datasets"]), "", title, Listed(shown, rows[:GROUPS_SHOWN]), *more)
 
 
-def _names(observer: Observer, held: list[Held], dataset: str | None) -> Names:
+def _names(observer: Observer, held: list[DatasetSummary], dataset: str | None) -> Names:
     known = [each.name for each in held]
     if dataset is not None and dataset not in known:
         raise NotFound(
@@ -122,7 +122,7 @@ def _names(observer: Observer, held: list[Held], dataset: str | None) -> Names:
     return named(name, None) if declared is None else declared.names
 
 
-def _row(group: Group, by: tuple[str, ...], titles: list[str]) -> Row:
+def _row(group: PointGroup, by: tuple[str, ...], titles: list[str]) -> Row:
     sums = {title: total for title, total in zip(titles, group.sums, strict=True) if total is not None}
     return {**dict(zip(by, group.words, strict=True)), "points": group.points, "sums": sums}
 
@@ -134,7 +134,7 @@ def _sum(title: str) -> Callable[[Row], float | None]:
 # -- audit -------------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @looking
 @click.option("--object", "name", metavar="NAME", help="Of this queue, cron task, run, controller or dead letter.")
 @click.option("--verb", metavar="VERB", help='Of this command, such as "queues pause", or this noun, such as dead.')

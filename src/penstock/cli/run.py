@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from penstock import logs
-from penstock.cli.command import Command, refuse, this_output
+from penstock.cli.command import CliCommand, refuse, this_output
 from penstock.cli.listening import PORT_MAX, listen, tokens_for, url_of
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, listed, progress
 from penstock.cli.reference import load
@@ -42,7 +42,7 @@ STEPS = 200  # of virtual time, between two moves of the bar
 STEP_SECONDS_LEAST = 60.0
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("app", metavar="APP")
 @click.option(
     "--workers", type=click.IntRange(1, WORKERS_MAX), help="Worker processes, 1 unless penstock.toml says more."

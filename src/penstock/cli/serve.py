@@ -11,7 +11,7 @@ import click
 from penstock import logs
 from penstock.app import App
 from penstock.cli import target as targets
-from penstock.cli.command import Command, this_output
+from penstock.cli.command import CliCommand, this_output
 from penstock.cli.listening import PORT_MAX, listen, make_server, tokens_for, url_of
 from penstock.cli.output import FINE, INTERRUPTED, Output
 from penstock.cli.reference import load
@@ -22,7 +22,7 @@ from penstock.web.connection import AddressLimit
 from penstock.web.tokens import Token
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("app", metavar="[APP]", required=False)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.command import Command, this_output
+from penstock.cli.command import CliCommand, this_output
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Verbatim, progress
 from penstock.cli.reference import load_module
 from penstock.model.errors import BadApp
@@ -25,7 +25,7 @@ EXAMPLES = "Write `checkout.py`, `checkout.py:Checkout` or `package.simulations:
 HINT = "`penstock simulate --help` explains what a simulation is."
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("simulation", metavar="SIMULATION")
 @click.option("--seeds", type=click.IntRange(1, SEEDS_MAX), default=200, show_default=True, help="Histories to run.")
 @click.option("--first", type=int, default=0, show_default=True, help="The first seed.")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.cli.command import Command, all_option, looking, refuse, this_output
+from penstock.cli.command import CliCommand, all_option, looking, refuse, this_output
 from penstock.cli.output import Answer, Listed, Title, Toned, listed, rendered
 from penstock.views import paces, queues
 from penstock.views import status as view
@@ -34,7 +34,7 @@ WATCHED = View(
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @looking
 @all_option
 @click.option("--watch", is_flag=True, help="Refresh in place, with rates and paces, until Ctrl-C.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.app import App
-from penstock.cli.command import Command, beside, looking
+from penstock.cli.command import CliCommand, beside, looking
 from penstock.cli.output import COLOURS, Answer, Facts, NotFound, Title
 from penstock.contracts import running_handlers
 from penstock.model.errors import BadParameter
@@ -24,8 +24,7 @@ from penstock.views.ended import ended
 from penstock.views.observer import Observer, Target
 from penstock.views.runs import PRIORITY_NAMES
 from penstock.views.view import Column, Row, counted, printable, short, span_text, tone_of, took_text
-from penstock.views.why import NOT_BEGUN, ended_run, waiting
-from penstock.views.why import Answer as Why
+from penstock.views.why import NOT_BEGUN, MessageState, ended_run, waiting
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -44,7 +43,7 @@ id_argument = click.argument("id", metavar="ID")
 # -- trace --------------------------------------------------------------------------------------------------
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @id_argument
 @looking
 async def trace(observer: Observer, id: str) -> Answer:
@@ -196,7 +195,7 @@ WHY = (
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @id_argument
 @looking
 async def why(observer: Observer, id: str) -> Answer:
@@ -225,7 +224,7 @@ async def why(observer: Observer, id: str) -> Answer:
     return Answer(rows[0] | {"others": rows[1:]}, *parts[1:])
 
 
-async def look(observer: Observer, text: str) -> list[Why]:
+async def look(observer: Observer, text: str) -> list[MessageState]:
     now = observer.now()
     run = next(iter(await runs.find(observer, text, now=now)), None)
     id = tracing.parsed(text) if run is None else bytes(run.key)

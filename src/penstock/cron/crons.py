@@ -11,7 +11,7 @@ from penstock.contracts.timers import CRON, TIMERS, Declared, TimerRow
 from penstock.cron.task import CronTask, Due, Probe, Spending, TaskFunction, TaskRunner
 from penstock.model.ceiling import Ceiling
 from penstock.model.errors import BadApp, NoSuchSchedule
-from penstock.model.firing import Rule
+from penstock.model.firing import FiringRule
 from penstock.model.limits import Limits, near
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
@@ -59,7 +59,7 @@ class Crons:
 
     def add(
         self,
-        rule: Rule,
+        rule: FiringRule,
         *,
         reason: str,
         name: str | None,
@@ -130,7 +130,7 @@ class Crons:
         return [self._state(row) for row in await self._rows(await self._opened())]
 
     def _state(self, row: TimerRow) -> ScheduleState:
-        rule = Rule.parse(row.rule or "{}")
+        rule = FiringRule.parse(row.rule or "{}")
         reason = self.tasks[row.name].reason if row.name in self.tasks else ""
         return ScheduleState(row.name, rule.expression, rule.zone, row.due, row.number, bool(row.paused), reason)
 
@@ -158,7 +158,7 @@ class Crons:
         row = next((each for each in await self._rows(engine) if each.name == name), None)
         if row is None:
             raise await self._unknown(engine, name)
-        due = Rule.parse(row.rule or "{}").schedule().next_after(now)
+        due = FiringRule.parse(row.rule or "{}").schedule().next_after(now)
         resume = partial(engine.writer.timers.pause, name, paused=False, since=now, due=due)
         await engine.in_writer(resume, audit(engine, "cron resume", "cron", name))
         engine.due.look({TIMERS})

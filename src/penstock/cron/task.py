@@ -19,7 +19,7 @@ from penstock.contracts.timers import TickNote
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import Event
 from penstock.model.errors import BadApp
-from penstock.model.firing import Rule, idle_phase
+from penstock.model.firing import FiringRule, idle_phase
 from penstock.model.outcome import describe
 from penstock.model.prices import Usage, metered
 from penstock.model.schedule import refuse_frequent
@@ -89,7 +89,7 @@ class Tick:
 @dataclass(frozen=True, slots=True)
 class CronTask:
     name: str
-    rule: Rule
+    rule: FiringRule
     reason: str
     function: TaskFunction
     takes_tick: bool

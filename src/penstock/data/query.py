@@ -16,7 +16,7 @@ from penstock.model.allowance import ENGINE_VIEWS, Allowance
 from penstock.model.errors import BadParameter, BadStatement
 from penstock.model.limits import Limits
 from penstock.model.parameters import bind_sized
-from penstock.model.statement import Statement, Token, one_line, pieces, scan, tokens
+from penstock.model.statement import SqlToken, Statement, one_line, pieces, scan, tokens
 from penstock.runtime.unit import caller, open_unit
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Question:
         return self.statement.writes
 
 
-class Answer(NamedTuple):
+class QueryAnswer(NamedTuple):
     """What one statement gave and cost. `rows_read` is an estimate that is never too low."""
 
     columns: tuple[str, ...]
@@ -90,31 +90,31 @@ def script(sql: str, limits: Limits) -> list[Question]:
     return [question(piece.text, (), limits) for piece in found]
 
 
-async def answers(engine: Engine, questions: Sequence[Question]) -> list[Answer]:
+async def answers(engine: Engine, questions: Sequence[Question]) -> list[QueryAnswer]:
     """Runs queries in one snapshot on a connection that cannot write, and anything else as one transaction."""
     allowance = Allowance(ROWS_MAX, ANSWER_BYTES_MAX, SECONDS_MAX)
     if not any(question.writes for question in questions):
         asked = [(question.text, question.bound) for question in questions]
         return [
-            Answer(rows.columns, rows.values, 0, 0, rows.measure.rows_read, 0, rows.measure.seconds, False)
+            QueryAnswer(rows.columns, rows.values, 0, 0, rows.measure.rows_read, 0, rows.measure.seconds, False)
             for rows in await engine.ask(TASK, asked, allowance)
         ]
     async with open_unit(engine, None) as unit:
         unit.task = TASK
         call = Atomic(unit, partial(_run_all, questions, allowance), caller())
         unit.add(call, sum(question.size_bytes for question in questions))
-    found: list[Answer] = call.result
+    found: list[QueryAnswer] = call.result
     return found
 
 
-def _run_all(questions: Sequence[Question], allowance: Allowance, transaction: Transaction) -> list[Answer]:
-    found: list[Answer] = []
+def _run_all(questions: Sequence[Question], allowance: Allowance, transaction: Transaction) -> list[QueryAnswer]:
+    found: list[QueryAnswer] = []
     allowance.bytes_taken = 0  # a commit may run again
     for asked in questions:
         ran = transaction.run(asked.text, asked.bound, allowance)
         inserted = asked.statement.verb in ("insert", "replace") and ran.changes > 0
         found.append(
-            Answer(
+            QueryAnswer(
                 ran.columns,
                 ran.values,
                 ran.changes,
@@ -147,7 +147,7 @@ def _named(sql: str) -> tuple[str, list[int], int]:
     return "".join(parts), list(used), highest
 
 
-def _number(sql: str, token: Token, highest: int) -> int:
+def _number(sql: str, token: SqlToken, highest: int) -> int:
     digits = token.text[1:]
     if not token.text.startswith("?") or len(digits) > 5 or digits.startswith("0"):
         raise BadStatement(
@@ -157,7 +157,7 @@ def _number(sql: str, token: Token, highest: int) -> int:
     return int(digits) if digits else highest + 1
 
 
-def _check_names(sql: str, held: Sequence[Token]) -> None:
+def _check_names(sql: str, held: Sequence[SqlToken]) -> None:
     for place, token in enumerate(held):
         # SQLite would read what PostgreSQL quotes with dollars as code.
         if token.kind == "string" and not token.text.startswith("'"):

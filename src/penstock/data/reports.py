@@ -39,15 +39,15 @@ class DeadGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class QueueHealth:
     processed: list[Processed]
     dead: list[DeadGroup]
     per_minute: list[MinuteCount]
 
 
-async def health(reading: Reading, history: Asking, *, now: int) -> Health:
+async def health(reading: Reading, history: Asking, *, now: int) -> QueueHealth:
     """All three reports of one moment."""
-    return Health(
+    return QueueHealth(
         await processed(history, now=now), await dead_letters(reading, now=now), await per_minute(history, now=now)
     )
 

@@ -28,7 +28,7 @@ class Reading(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class UsedBy:
     """What a task, or one of its statements, has used. `rows_read` is an estimate that is never too low."""
 
     task: str
@@ -45,8 +45,8 @@ class MonthUsage:
     month: str
     total: Usage
     bill: Bill
-    tasks: tuple[Spent, ...]
-    statements: tuple[Spent, ...]
+    tasks: tuple[UsedBy, ...]
+    statements: tuple[UsedBy, ...]
     queues: dict[str, int]  # the operations of each: a message is written, read and deleted, in parts of 64 KB
 
     @property
@@ -86,7 +86,7 @@ def _days(month: str, now: int) -> int:
         raise BadParameter(f"{month!r} is not a month. Write it like 2026-11.", value=month) from None
 
 
-def _spent(row: Row) -> Spent:
-    return Spent(
+def _spent(row: Row) -> UsedBy:
+    return UsedBy(
         row.task, row.statement, row.executions, row.rows_read, row.rows_written, row.pages, row.micros / 1_000_000
     )

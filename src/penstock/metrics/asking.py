@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from penstock.metrics.point import BLOBS_MAX, DOUBLES_MAX
 from penstock.model.errors import BadApp, BadStatement
 from penstock.model.parameters import bind
-from penstock.model.statement import ENGINE_PREFIX, Token, one_line, pieces, readable
+from penstock.model.statement import ENGINE_PREFIX, SqlToken, one_line, pieces, readable
 
 ROWS_MAX = 10_000  # of one answer, as for `db.rows`
 SECONDS_MAX = 10.0  # what is written meanwhile waits in memory for so long
@@ -91,7 +91,7 @@ def question(names: Names, sql: str, given: Mapping[str, object]) -> tuple[str, 
     return text, {**bound, "penstock_dataset": names.dataset, "penstock_most": ROWS_MAX + 1}
 
 
-def _refuse_what_reaches_further(sql: str, held: tuple[Token, ...]) -> None:
+def _refuse_what_reaches_further(sql: str, held: tuple[SqlToken, ...]) -> None:
     for token in held:
         if token.name.startswith(ENGINE_PREFIX) or token.text.startswith(f":{ENGINE_PREFIX}"):
             raise BadStatement(f"`{one_line(sql, 80)}`: query `points`, `hours` or `days`, not {token.name}.")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from penstock.contracts.clock import Clock
 from penstock.contracts.history import HistoryFile
 from penstock.metrics.point import Noted, Sorts, Unfit, in_order
-from penstock.metrics.saving import Rolling, Tally, Used, prune, ready, save
+from penstock.metrics.saving import DatasetTally, Rolling, Used, prune, ready, save
 from penstock.model.errors import PenstockError, StoreError
 from penstock.model.times import day_of
 from penstock.runtime import lanes
@@ -52,7 +52,7 @@ class Written(NamedTuple):
 
     reason: str | None  # why the first refused point was none
     used: Used
-    counted: dict[str, Tally]
+    counted: dict[str, DatasetTally]
     pruned: bool
     has_more: bool  # to prune
 
@@ -64,12 +64,12 @@ class PointBook(BufferedLog[list[Noted]]):
         super().__init__(clock, list)
         self._engine: Engine | None = None
         self._room = PENDING_MAX  # how many more are taken before the room is counted again
-        self._tallies: dict[str, Tally] = {}  # not saved yet
+        self._tallies: dict[str, DatasetTally] = {}  # not saved yet
         self._used = Used("", 0, 0)
         self._sorts = Sorts()
         self._rolling = Rolling()
         self._prune_at = 0.0
-        self._counts: dict[str, Tally] = {}  # what is saved, by dataset, since the app was opened
+        self._counts: dict[str, DatasetTally] = {}  # what is saved, by dataset, since the app was opened
 
     # -- writing ----------------------------------------------------------------------------------------
 
@@ -97,8 +97,8 @@ class PointBook(BufferedLog[list[Noted]]):
         self._tally(dataset).refused += 1
         self._warn(PointsRefused(1, reason))
 
-    def _tally(self, dataset: str) -> Tally:
-        return self._tallies.setdefault(dataset, Tally())
+    def _tally(self, dataset: str) -> DatasetTally:
+        return self._tallies.setdefault(dataset, DatasetTally())
 
     def _has_room(self) -> bool:
         self._make_room()
@@ -193,9 +193,9 @@ class PointBook(BufferedLog[list[Noted]]):
             self._count(result.counted, result.reason)
         self._make_room()
 
-    def _count(self, counted: dict[str, Tally], reason: str | None) -> None:
+    def _count(self, counted: dict[str, DatasetTally], reason: str | None) -> None:
         for dataset, tally in counted.items():
-            self._counts.setdefault(dataset, Tally()).add(tally)
+            self._counts.setdefault(dataset, DatasetTally()).add(tally)
         dropped, refused = (sum(getattr(each, name) for each in counted.values()) for name in ("dropped", "refused"))
         if dropped:
             self._warn(PointsDropped(dropped))
@@ -204,10 +204,10 @@ class PointBook(BufferedLog[list[Noted]]):
 
     # -- asking -----------------------------------------------------------------------------------------
 
-    def counted(self, dataset: str) -> Tally:
-        total = Tally()
+    def counted(self, dataset: str) -> DatasetTally:
+        total = DatasetTally()
         for tallies in (self._counts, self._tallies):
-            total.add(tallies.get(dataset, Tally()))
+            total.add(tallies.get(dataset, DatasetTally()))
         return total
 
     async def ask(self, dataset: str, engine: Engine) -> None:

@@ -26,7 +26,7 @@ SPAN_BEGINS = "0000-00-00 00:00:00"
 SHORT = 4  # doubles of a point that is saved with half the work
 
 
-class Tally(msgspec.Struct):
+class DatasetTally(msgspec.Struct):
     """What became of what was written to a dataset, and how often it was asked."""
 
     written: int = 0
@@ -35,7 +35,7 @@ class Tally(msgspec.Struct):
     asked: int = 0
     bytes: int = 0
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: DatasetTally) -> None:
         self.written += other.written
         self.dropped += other.dropped
         self.refused += other.refused
@@ -94,23 +94,23 @@ def ready(batch: Iterable[Noted], sorts: Sorts) -> Ready:
 
 
 def save(
-    run: Run, checked: Ready, tallies: dict[str, Tally], rolling: Rolling, *, now: int, writes_max: int | None
-) -> tuple[Used, dict[str, Tally]]:
+    run: Run, checked: Ready, tallies: dict[str, DatasetTally], rolling: Rolling, *, now: int, writes_max: int | None
+) -> tuple[Used, dict[str, DatasetTally]]:
     """Saves what the day's quota still has room for; what the day has used then, and what became of this batch."""
     day = day_of(now)
     ((written, asked),) = run("used", {"day": day})
     room = len(checked.points) if writes_max is None else max(0, writes_max - written)
     points, dropped = checked.points[:room], checked.points[room:]
-    counted: dict[str, Tally] = {}
+    counted: dict[str, DatasetTally] = {}
     for dataset, tally in tallies.items():
-        counted.setdefault(dataset, Tally()).add(tally)
+        counted.setdefault(dataset, DatasetTally()).add(tally)
     size = _note(run, points, rolling, now) // len(points) if points else 0
     for dataset, number in Counter([sort.dataset for sort, _, _ in points]).items():
-        counted.setdefault(dataset, Tally()).add(Tally(written=number, bytes=number * size))
+        counted.setdefault(dataset, DatasetTally()).add(DatasetTally(written=number, bytes=number * size))
     for dataset, number in Counter([sort.dataset for sort, _, _ in dropped]).items():
-        counted.setdefault(dataset, Tally()).dropped += number
+        counted.setdefault(dataset, DatasetTally()).dropped += number
     for dataset, number in Counter(checked.refused).items():
-        counted.setdefault(dataset, Tally()).refused += number
+        counted.setdefault(dataset, DatasetTally()).refused += number
     if counted:
         rows = {name: msgspec.structs.astuple(each) for name, each in sorted(counted.items())}
         run("tally", {"day": day, "batch": msgspec.json.encode(rows).decode()})

@@ -38,7 +38,7 @@ INDEX = "penstock"  # what all but cron's own points are filed under, apart from
 HEARD = (TickWasIdle, MessageFailed, MessageDied, AlarmRang, StepsEnded)
 
 
-class Counts(NamedTuple):
+class DatasetCounts(NamedTuple):
     """What became of points since the app was opened, in this process. `dropped` were over the quota or found no room,
     `refused` were no points."""
 
@@ -89,10 +89,10 @@ class Dataset:
         return rows
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> DatasetCounts:
         """What became of what was written here; points of the last second that wait to be saved are not in it yet."""
         tally = self._book.counted(self.name)
-        return Counts(tally.written, tally.dropped, tally.refused)
+        return DatasetCounts(tally.written, tally.dropped, tally.refused)
 
 
 class StandardPoints:

@@ -20,7 +20,7 @@ SECONDS_MAX = 30.0
 SQL = load("penstock.metrics", "metrics.sql")
 
 
-class Held(NamedTuple):
+class DatasetSummary(NamedTuple):
     """A dataset, and what became of what was written to it since the day that was asked for began."""
 
     name: str
@@ -31,7 +31,7 @@ class Held(NamedTuple):
     last_at: str | None
 
 
-class Group(NamedTuple):
+class PointGroup(NamedTuple):
     """Points with the same words, and the sum of each of their doubles; None where none of them has it."""
 
     words: tuple[str | None, ...]
@@ -39,13 +39,13 @@ class Group(NamedTuple):
     sums: tuple[float | None, ...]
 
 
-def datasets(file: HistoryReader, *, since: int) -> list[Held]:
+def datasets(file: HistoryReader, *, since: int) -> list[DatasetSummary]:
     bound = {"day": day_of(since), "most": DATASETS_MAX}
     _, rows = file.points(SQL["datasets"], bound, rows_max=DATASETS_MAX, seconds_max=SECONDS_MAX)
-    return [Held(*row) for row in rows]
+    return [DatasetSummary(*row) for row in rows]
 
 
-def groups(file: HistoryReader, names: Names, by: Sequence[str], *, since: int, now: int) -> list[Group]:
+def groups(file: HistoryReader, names: Names, by: Sequence[str], *, since: int, now: int) -> list[PointGroup]:
     """Sums by some columns, those with most points first. A long time is added up by whole hours, or whole days."""
     known = {*WORDS, *(name for name, column in names.columns.items() if column in WORDS)}
     for column in by:
@@ -58,7 +58,9 @@ def groups(file: HistoryReader, names: Names, by: Sequence[str], *, since: int, 
     if now - since <= EXACT_DAYS * DAY:
         sums = ", ".join(f"sum({double})" for double in DOUBLES)
         sql = f"select {columns}, count(*), {sums} from points where at >= :since group by {columns}"
-        return _sorted(Group(row[: len(by)], row[len(by)], row[len(by) + 1 :]) for row in _ask(file, names, sql, since))
+        return _sorted(
+            PointGroup(row[: len(by)], row[len(by)], row[len(by) + 1 :]) for row in _ask(file, names, sql, since)
+        )
     span = "hours" if now - since <= RAW_DAYS * DAY else "days"
     sql = f"select {columns}, place, sum(count), sum(sum) from {span} where at >= :since group by {columns}, place"
     found: dict[tuple[Any, ...], tuple[int, list[float | None]]] = {}
@@ -67,7 +69,7 @@ def groups(file: HistoryReader, names: Names, by: Sequence[str], *, since: int, 
         if place:
             held[place - 1] = total
         found[tuple(words)] = (points if place else count, held)
-    return _sorted(Group(words, points, tuple(held)) for words, (points, held) in found.items())
+    return _sorted(PointGroup(words, points, tuple(held)) for words, (points, held) in found.items())
 
 
 def _ask(file: HistoryReader, names: Names, sql: str, since: int) -> list[tuple[Any, ...]]:
@@ -75,6 +77,6 @@ def _ask(file: HistoryReader, names: Names, sql: str, since: int) -> list[tuple[
     return file.points(text, bound, rows_max=GROUPS_MAX * len(DOUBLES), seconds_max=SECONDS_MAX)[1]
 
 
-def _sorted(found: Any) -> list[Group]:
+def _sorted(found: Any) -> list[PointGroup]:
     ordered = sorted(found, key=lambda group: (-group.points, [word or "" for word in group.words]))
     return ordered[:GROUPS_MAX]

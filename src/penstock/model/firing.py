@@ -10,7 +10,7 @@ from penstock.model.ids import derived
 from penstock.model.schedule import CatchUp, Overlap, Schedule
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class FiringRule(msgspec.Struct, frozen=True, kw_only=True):
     """What a row holds of a schedule."""
 
     expression: str
@@ -22,8 +22,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     @lru_cache(maxsize=1_000)
-    def parse(text: str) -> Rule:
-        return msgspec.json.decode(text, type=Rule)
+    def parse(text: str) -> FiringRule:
+        return msgspec.json.decode(text, type=FiringRule)
 
     def text(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -33,7 +33,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=1_000)
-def _schedule(rule: Rule) -> Schedule:
+def _schedule(rule: FiringRule) -> Schedule:
     return Schedule(**msgspec.structs.asdict(rule))
 
 

@@ -28,7 +28,7 @@ class Migration:
     dialect: Dialect | None = None
 
 
-class Problem(NamedTuple):
+class MigrationProblem(NamedTuple):
     """Something a file may not do, where it stands, and the way out."""
 
     line: int
@@ -123,10 +123,10 @@ def _order(name: str) -> tuple[int, str]:
 # -- what a file may not do -----------------------------------------------------------------------------------
 
 
-def lint(text: str) -> list[Problem]:
+def lint(text: str) -> list[MigrationProblem]:
     """Everything in a migration that is not allowed. A line `-- penstock: allow drop` lets it remove and rename."""
     found = _pieces_or_problem(text)
-    if isinstance(found, Problem):
+    if isinstance(found, MigrationProblem):
         return [found]
     allowed = any(_annotates(token.text, _ALLOW_DROP) for token in tokens(text) if token.kind == "comment")
     problems = [_runnable(text, piece) for piece in found]
@@ -134,29 +134,29 @@ def lint(text: str) -> list[Problem]:
     return sorted(problem for problem in problems if problem)
 
 
-def _pieces_or_problem(text: str) -> list[Piece] | Problem:
+def _pieces_or_problem(text: str) -> list[Piece] | MigrationProblem:
     try:
         return pieces(text)
     except BadStatement as why:
-        return Problem(why.facts.get("line", 1), why.message, "")
+        return MigrationProblem(why.facts.get("line", 1), why.message, "")
 
 
-def _runnable(text: str, piece: Piece) -> Problem | None:
+def _runnable(text: str, piece: Piece) -> MigrationProblem | None:
     line = _line(text, piece.start)
     try:
         statement = scan(piece.text)
     except BadStatement as why:
-        return Problem(line, why.message, "")
+        return MigrationProblem(line, why.message, "")
     if statement.names:
-        return Problem(line, f"A migration has no values for :{statement.names[0]}.", "Write the value out.")
+        return MigrationProblem(line, f"A migration has no values for :{statement.names[0]}.", "Write the value out.")
     return None
 
 
-def _removal(text: str, piece: Piece) -> Problem | None:
+def _removal(text: str, piece: Piece) -> MigrationProblem | None:
     words = [token.word for token in piece.tokens]
     removes = words[0] == "drop" and words[1:2] in (["table"], ["schema"], ["database"])
     if removes or (words[0] == "alter" and _alters_away(words)):
-        return Problem(
+        return MigrationProblem(
             _line(text, piece.start),
             f"`{one_line(piece.text, 80)}` removes or renames something that other code may read.",
             f"Add columns instead, or write `-- penstock: {_ALLOW_DROP}` on a line of its own.",

@@ -158,7 +158,7 @@ class Fire:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class FiringDecision:
     """What to run now, how many fires passed without a run, and when to look again."""
 
     fires: tuple[Fire, ...]
@@ -167,7 +167,7 @@ class Decision:
     next_start: int
 
 
-def decide(schedule: Schedule, name: str, *, last: int, now: int) -> Decision:
+def decide(schedule: Schedule, name: str, *, last: int, now: int) -> FiringDecision:
     """Which fires are due. `last` is the due time of the latest fire dealt with, or when the schedule was set up."""
     if last - now > CLOCK_AHEAD_MAX_SECONDS * MICROS:
         last = now  # or a clock that once showed next year would keep the task waiting until then
@@ -178,7 +178,7 @@ def decide(schedule: Schedule, name: str, *, last: int, now: int) -> Decision:
         latest = schedule.latest_between(last, latest - 1)
     fires = () if latest is None else _fires(schedule, name, last, latest, now)
     missed = 0 if latest is None else _count(schedule, last, latest) - len(fires)
-    return Decision(fires, max(0, missed), next_due, next_due + schedule.jitter_micros(name, next_due))
+    return FiringDecision(fires, max(0, missed), next_due, next_due + schedule.jitter_micros(name, next_due))
 
 
 def _fires(schedule: Schedule, name: str, last: int, latest: int, now: int) -> tuple[Fire, ...]:

@@ -148,7 +148,7 @@ _TOKEN = re.compile(
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Token(NamedTuple):
+class SqlToken(NamedTuple):
     kind: str
     text: str
     start: int
@@ -170,7 +170,7 @@ class Token(NamedTuple):
                 return ""
 
 
-def tokens(sql: str) -> Iterator[Token]:
+def tokens(sql: str) -> Iterator[SqlToken]:
     """Every character of the text in tokens. What cannot be read is a token too, of kind `unclosed`: nothing raises."""
     start, depth = 0, 0
     before = word = ""  # the text just before this token, and the last one that is no space
@@ -185,7 +185,7 @@ def tokens(sql: str) -> Iterator[Token]:
             depth -= 1
         elif depth and "]" in text:
             kind, text = "unclosed", text[0]  # SQLite would end a name here, and read the rest as code
-        yield Token(kind, text, start)
+        yield SqlToken(kind, text, start)
         start += len(text)
         before = text
         word = word if kind in ("space", "comment") else text.lower()
@@ -202,7 +202,7 @@ class Piece(NamedTuple):
     """One statement of a script: its tokens without spaces and comments, and the comments that belong to it."""
 
     text: str
-    tokens: tuple[Token, ...]
+    tokens: tuple[SqlToken, ...]
     comments: tuple[str, ...]
     start: int
 
@@ -210,7 +210,7 @@ class Piece(NamedTuple):
 def pieces(script: str) -> list[Piece]:
     """The statements of a script. A trigger stays in one piece, and a comment behind `;` belongs to what it follows."""
     found: list[Piece] = []
-    held: list[Token] = []
+    held: list[SqlToken] = []
     comments: list[str] = []
     start, inside, behind = 0, False, False  # inside a body; behind: on the line on which the last statement ended
     for token in _readable_tokens(script):
@@ -235,12 +235,12 @@ def pieces(script: str) -> list[Piece]:
     return found
 
 
-def _piece(script: str, start: int, held: Sequence[Token], comments: Sequence[str]) -> Piece:
+def _piece(script: str, start: int, held: Sequence[SqlToken], comments: Sequence[str]) -> Piece:
     end = held[-1].start + len(held[-1].text)
     return Piece(script[start:end].strip(" \t\n\r\f\v"), tuple(held), tuple(comments), held[0].start)
 
 
-def _readable_tokens(script: str) -> Iterator[Token]:
+def _readable_tokens(script: str) -> Iterator[SqlToken]:
     if "\0" in script:
         raise BadStatement(f"{_quote(script)} contains a NUL character. Remove it.")
     for token in tokens(script):
@@ -255,7 +255,7 @@ def _readable_tokens(script: str) -> Iterator[Token]:
         yield token
 
 
-def _opens_body(held: Sequence[Token]) -> bool:
+def _opens_body(held: Sequence[SqlToken]) -> bool:
     """Whether this is a trigger or routine whose body has semicolons of its own."""
     if not held or held[0].word != "create":
         return False
@@ -266,7 +266,7 @@ def _opens_body(held: Sequence[Token]) -> bool:
     return kind in ("function", "procedure") and "atomic" in words
 
 
-def _closes_body(held: Sequence[Token]) -> bool:
+def _closes_body(held: Sequence[SqlToken]) -> bool:
     return held[-1].word == "end" and (held[-2].kind == "semicolon" or held[-2].word in ("begin", "atomic"))
 
 
@@ -306,7 +306,7 @@ def _scan(sql: str) -> Statement:
     return Statement(piece.text, verb, _names(sql, piece.tokens), writes, tuple(dict.fromkeys(targets)))
 
 
-def _verb(sql: str, held: Sequence[Token]) -> tuple[str, int]:
+def _verb(sql: str, held: Sequence[SqlToken]) -> tuple[str, int]:
     """The main verb and where it stands: after the common table expressions if there are any."""
     first = next((i for i, token in enumerate(held) if token.text != "("), 0)
     verb = held[first].word
@@ -321,20 +321,20 @@ def _verb(sql: str, held: Sequence[Token]) -> tuple[str, int]:
     raise BadStatement(f"{_quote(sql)} has a `with` clause and no statement after it.")
 
 
-def _depths(held: Sequence[Token]) -> Iterator[tuple[int, int]]:
+def _depths(held: Sequence[SqlToken]) -> Iterator[tuple[int, int]]:
     depth = 0
     for i, token in enumerate(held):
         depth += (token.text == "(") - (token.text == ")")
         yield i, depth
 
 
-def _targets(held: Sequence[Token], main: int) -> list[str]:
+def _targets(held: Sequence[SqlToken], main: int) -> list[str]:
     """The tables that insert, update, delete, replace and merge name, also inside common table expressions."""
     starts = [i for i, token in enumerate(held) if token.word in _MODIFIES and (i == main or held[i - 1].text == "(")]
     return [name for i in starts if (name := _target(held, i))]
 
 
-def _target(held: Sequence[Token], start: int) -> str:
+def _target(held: Sequence[SqlToken], start: int) -> str:
     at = start + 1
     if at >= len(held) or (held[start].word != "update" and held[at].word not in ("into", "or", "from")):
         return ""  # a function such as replace(...), or a column of that name
@@ -345,7 +345,7 @@ def _target(held: Sequence[Token], start: int) -> str:
     return held[at].name
 
 
-def _writes(verb: str, held: Sequence[Token], targets: Sequence[str]) -> bool:
+def _writes(verb: str, held: Sequence[SqlToken], targets: Sequence[str]) -> bool:
     words = [token.word for token in held]
     if verb == "explain":  # only PostgreSQL's `explain analyze` runs what it explains
         reads_only = _READS & set(words) and not (_MODIFIES | _DEFINES - {"analyze"}) & set(words)
@@ -354,7 +354,7 @@ def _writes(verb: str, held: Sequence[Token], targets: Sequence[str]) -> bool:
     return verb not in _READS or bool(targets) or makes_table
 
 
-def _refuse_engine_tables(sql: str, verb: str, held: Sequence[Token], targets: Sequence[str]) -> None:
+def _refuse_engine_tables(sql: str, verb: str, held: Sequence[SqlToken], targets: Sequence[str]) -> None:
     kinds = ("word", "quoted", "bracketed", "string") if verb in _DEFINES else ("word", "quoted", "bracketed")
     for name in (*targets, *(token.name for token in held if token.kind in kinds)):
         if name.startswith(ENGINE_PREFIX):
@@ -365,7 +365,7 @@ def _refuse_engine_tables(sql: str, verb: str, held: Sequence[Token], targets: S
             )
 
 
-def _names(sql: str, held: Sequence[Token]) -> tuple[str, ...]:
+def _names(sql: str, held: Sequence[SqlToken]) -> tuple[str, ...]:
     for token in held:
         plain = token.kind != "parameter" or _NAME.fullmatch(token.text, 1)
         if token.kind == "positional" or not plain:

@@ -80,7 +80,7 @@ def _read(text: bytes, depth_max: int) -> object:
     except UnicodeDecodeError as error:
         before = text[: error.start].decode()
         _refuse(before, len(before), "the byte here is not UTF-8")
-    return _Reading(decoded, depth_max).whole()
+    return _JsonReader(decoded, depth_max).whole()
 
 
 def _refuse(text: str, at: int, reason: str) -> NoReturn:
@@ -97,7 +97,7 @@ def _refuse(text: str, at: int, reason: str) -> NoReturn:
     )
 
 
-class _Reading:
+class _JsonReader:
     """Reads one text from its beginning. It recurses at most `depth_max` levels deep."""
 
     def __init__(self, text: str, depth_max: int) -> None:

@@ -10,7 +10,7 @@ from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import Also, SealedUnit
 from penstock.contracts.presence import Departed
 from penstock.model.migration import Migration, plan
-from penstock.moving.tables import CannotMove, Destination, Marks, Row, Source, Sum, Table, copied
+from penstock.moving.tables import CannotMove, Marks, MoveSource, MoveTarget, Row, Sum, Table, copied
 from penstock.storage.presence import obituary
 from penstock.stores import store_at
 
@@ -28,7 +28,7 @@ class Copied(NamedTuple):
     checksum: str
 
 
-def migrations_of(source: Source, destination: str, found: MigrationsFor | None) -> Sequence[Migration]:
+def migrations_of(source: MoveSource, destination: str, found: MigrationsFor | None) -> Sequence[Migration]:
     """What makes the users' tables at the other end, once it is sure that it made them at this one."""
     users = [table.name for table in copied(source.tables()) if not table.is_engines]
     applied = source.applied()
@@ -48,11 +48,11 @@ def migrations_of(source: Source, destination: str, found: MigrationsFor | None)
     return found(destination)
 
 
-def rows_to_copy(source: Source) -> int:
+def rows_to_copy(source: MoveSource) -> int:
     return sum(source.count(table) for table in copied(source.tables()))
 
 
-def copy(source: Source, destination: Destination, *, kept: bool, told: Told) -> list[Copied]:
+def copy(source: MoveSource, destination: MoveTarget, *, kept: bool, told: Told) -> list[Copied]:
     """Everything but what belongs to processes. The destination has its tables already; it is finished by this. `kept`
     says that rows go to a file that only keeps them, without what is made around tables."""
     tables = _planned(source, destination, kept=kept)
@@ -77,7 +77,7 @@ def copy(source: Source, destination: Destination, *, kept: bool, told: Told) ->
     return [Copied(table.name, summed.rows, summed.checksum) for table, summed in sums]
 
 
-def _planned(source: Source, destination: Destination, *, kept: bool) -> list[Table]:
+def _planned(source: MoveSource, destination: MoveTarget, *, kept: bool) -> list[Table]:
     there = destination.tables()
     problems: list[str] = []
     tables: list[Table] = []

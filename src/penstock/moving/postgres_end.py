@@ -19,15 +19,15 @@ from penstock.moving.tables import (
     MIGRATIONS,
     OWN_FACTS,
     CannotMove,
-    Column,
     Marks,
     Row,
     Table,
+    TableColumn,
     copied,
     foreign_columns,
 )
 from penstock.storage.postgres import schema
-from penstock.storage.postgres.connection import Settings, connect, first_line, translated
+from penstock.storage.postgres.connection import PostgresSettings, connect, first_line, translated
 
 SQL = {name: to_psycopg(text) for name, text in load("penstock.moving", "postgres_end.sql").items()}
 PAGE = 2_000  # rows fetched at once
@@ -52,7 +52,7 @@ class PostgresEnd:
     dialect = origin = "postgres"
 
     def __init__(self, address: str) -> None:
-        self._settings = Settings(address, metered=False)
+        self._settings = PostgresSettings(address, metered=False)
         self._connection = connect(self._settings, name="penstock move")
         self._schemas: dict[str, str] = {}
 
@@ -67,7 +67,7 @@ class PostgresEnd:
             self._connection.execute("set transaction read only")
 
     def tables(self) -> dict[str, Table]:
-        found: dict[str, list[Column]] = {}
+        found: dict[str, list[TableColumn]] = {}
         for place, plain, name, column, type_name in self._ask("columns"):
             shown = name if plain or place == ENGINES else f"{place}.{name}"
             self._schemas[shown] = place
@@ -75,7 +75,7 @@ class PostgresEnd:
             if (place, name, column) != (ENGINES, HISTORY, "seq"):  # drawn anew, in the same order
                 bound = RANGES.get(type_name)
                 within = (-bound, bound - 1) if bound else (None, None)
-                columns.append(Column(column, KINDS.get(type_name, type_name), *within))
+                columns.append(TableColumn(column, KINDS.get(type_name, type_name), *within))
         return {name: Table(name, tuple(columns)) for name, columns in found.items()}
 
     def things(self) -> set[str]:
@@ -238,7 +238,7 @@ class PostgresEnd:
         return sql.Identifier(place, shown.removeprefix(f"{place}."))
 
 
-def _as_read(column: Column) -> sql.Composable:
+def _as_read(column: TableColumn) -> sql.Composable:
     """Numbers and bytes as they are; what SQLite has no type for as PostgreSQL writes it, from which it reads it again."""
     name = sql.Identifier(column.name)
     if column.kind in AS_THEY_ARE:

@@ -21,10 +21,10 @@ from penstock.moving.tables import (
     KINDS_FACT,
     OWN_FACTS,
     CannotMove,
-    Column,
     Marks,
     Row,
     Table,
+    TableColumn,
     copied,
     foreign_columns,
     kinds_of,
@@ -86,15 +86,15 @@ class SqliteEnd:
             ) from error
 
     def tables(self) -> dict[str, Table]:
-        found: dict[str, list[Column]] = {}
+        found: dict[str, list[TableColumn]] = {}
         kinds: dict[str, str] = json.loads(self.fact(KINDS_FACT) or "{}")
         for name, column in self._ask("columns"):
-            found.setdefault(name, []).append(Column(column, kinds.get(f"{name}.{column}", "")))
+            found.setdefault(name, []).append(TableColumn(column, kinds.get(f"{name}.{column}", "")))
         tables = {name: Table(name, tuple(columns)) for name, columns in found.items()}
         if self._has_past:
-            past: dict[str, list[Column]] = {HISTORY: [Column(name) for name in HISTORY_COLUMNS]}
+            past: dict[str, list[TableColumn]] = {HISTORY: [TableColumn(name) for name in HISTORY_COLUMNS]}
             for name, column in self._ask("past_columns"):
-                past.setdefault(f"penstock_{name.removeprefix('penstock_')}", []).append(Column(column))
+                past.setdefault(f"penstock_{name.removeprefix('penstock_')}", []).append(TableColumn(column))
             tables |= {name: Table(name, tuple(columns)) for name, columns in past.items()}
         return tables
 
@@ -339,12 +339,12 @@ def _drop_trigger(name: str) -> str:
     return f"drop trigger {_quoted(name)}"
 
 
-def _typed(table: Table, columns: Sequence[Column]) -> str:
+def _typed(table: Table, columns: Sequence[TableColumn]) -> str:
     kinds = ", ".join(f"typeof({_quoted(column.name)})" for column in columns)
     return f"select distinct {kinds} from {_place(table)}"
 
 
-def _beyond(table: Table, column: Column) -> str:
+def _beyond(table: Table, column: TableColumn) -> str:
     name = _quoted(column.name)
     outside = f"typeof({name}) = 'integer' and ({name} < :least or {name} > :most)"
     return f"select {name} from {_place(table)} where {outside} limit 1"

@@ -31,7 +31,7 @@ class CannotMove(PenstockError):
     """The database cannot be moved as it is, and nothing was written."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """`kind` says what values mean on PostgreSQL: int, float, text, bytes, bool, number, time, moment, json, uuid or another
     type's name. Columns of SQLite hold anything, and have none."""
 
@@ -43,7 +43,7 @@ class Column(NamedTuple):
 
 class Table(NamedTuple):
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
 
     @property
     def is_engines(self) -> bool:
@@ -61,7 +61,7 @@ class Marks(NamedTuple):
     token: int
 
 
-class Source(Protocol):
+class MoveSource(Protocol):
     """One moment of a database, read from beginning to end."""
 
     dialect: str
@@ -92,7 +92,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class Destination(Protocol):
+class MoveTarget(Protocol):
     """A database that is filled in one go: all of it is there after `finish`, and nothing of it before."""
 
     dialect: str

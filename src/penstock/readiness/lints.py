@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     fix: str
 
 
-class Written(NamedTuple):
+class SourceText(NamedTuple):
     file: str
     tree: ast.AST
     lines: list[str]
@@ -62,7 +62,7 @@ class Written(NamedTuple):
         return UNKNOWN
 
 
-def written(thing: FunctionType | ModuleType) -> Written | None:
+def written(thing: FunctionType | ModuleType) -> SourceText | None:
     """None where there is no text, as for what was typed into an interpreter."""
     try:
         lines, first = inspect.getsourcelines(thing)
@@ -71,7 +71,7 @@ def written(thing: FunctionType | ModuleType) -> Written | None:
         return None
     names = dict(vars(thing)) if isinstance(thing, ModuleType) else _seen_by(thing)
     text = textwrap.dedent("".join(lines))
-    return Written(file, ast.parse(text), text.splitlines(), max(first, 1), names)
+    return SourceText(file, ast.parse(text), text.splitlines(), max(first, 1), names)
 
 
 def _seen_by(function: FunctionType) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def singletons(modules: Iterable[ModuleType]) -> Iterator[Finding]:
             yield from _in(source)
 
 
-def _in(source: Written) -> Iterator[Finding]:
+def _in(source: SourceText) -> Iterator[Finding]:
     for node in ast.walk(source.tree):
         match node:
             case ast.Subscript(value=of, slice=given):
@@ -136,7 +136,7 @@ class _Search:
     def __init__(self) -> None:
         self._seen: set[tuple[Any, bool]] = set()
 
-    def calls(self, function: Any, *, looped: bool, depth: int = 0) -> Iterator[tuple[Written, ast.Call]]:
+    def calls(self, function: Any, *, looped: bool, depth: int = 0) -> Iterator[tuple[SourceText, ast.Call]]:
         if not isinstance(function, FunctionType) or (function, looped) in self._seen or depth > DEPTH_MAX:
             return
         self._seen.add((function, looped))
@@ -146,8 +146,8 @@ class _Search:
             yield from self._walk(source, source.tree, clients, looped, depth)
 
     def _walk(
-        self, source: Written, node: ast.AST, clients: set[str], looped: bool, depth: int
-    ) -> Iterator[tuple[Written, ast.Call]]:
+        self, source: SourceText, node: ast.AST, clients: set[str], looped: bool, depth: int
+    ) -> Iterator[tuple[SourceText, ast.Call]]:
         if isinstance(node, ast.With | ast.AsyncWith) and any(_is_permit(item.context_expr) for item in node.items):
             return
         if isinstance(node, ast.Call):
@@ -163,7 +163,7 @@ class _Search:
             yield from self._walk(source, child, clients, again, depth)
 
 
-def _clients_named(source: Written, node: ast.AST) -> Iterator[str]:
+def _clients_named(source: SourceText, node: ast.AST) -> Iterator[str]:
     """Names that a function gives to a client: `client = app.http()`, `async with httpx.AsyncClient() as client`."""
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made) if _is_outside(
@@ -176,7 +176,7 @@ def _clients_named(source: Written, node: ast.AST) -> Iterator[str]:
             yield name
 
 
-def _goes_out(source: Written, call: ast.Call, clients: set[str]) -> bool:
+def _goes_out(source: SourceText, call: ast.Call, clients: set[str]) -> bool:
     root = call.func
     while isinstance(root, ast.Attribute):
         root = root.value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.envelope import CONTENT_TYPES
 from penstock.model.queue import is_internal
-from penstock.readiness.lints import Finding, Written, written
+from penstock.readiness.lints import Finding, SourceText, written
 
 if TYPE_CHECKING:
     from penstock.queues.queue import Queue
@@ -42,12 +42,12 @@ def unwatched(queues: Iterable[Queue[Any]]) -> list[Queue[Any]]:
     return [queue for queue in queues if not is_internal(queue.name) and queue.dead_handler is None]
 
 
-def _made(source: Written) -> Collection[type]:
+def _made(source: SourceText) -> Collection[type]:
     calls = (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
     return {meaning for call in calls if isinstance(meaning := source.meaning(call.func), type)}
 
 
-def _place(queue: str, sources: Iterable[Written]) -> tuple[str, int]:
+def _place(queue: str, sources: Iterable[SourceText]) -> tuple[str, int]:
     """Where the queue is declared."""
     for source in sources:
         for node in ast.walk(source.tree):

@@ -33,7 +33,7 @@ from penstock.runtime.events import (
     WakeUpsFailed,
 )
 from penstock.runtime.gate import Gate
-from penstock.runtime.history import History
+from penstock.runtime.history import HistoryLog
 from penstock.runtime.meterbook import MeterBook
 from penstock.runtime.surroundings import Surroundings
 
@@ -76,7 +76,7 @@ class Engine:
         self.due: DueLoop
         self.gate: Gate
         self.meter: MeterBook
-        self.history: History
+        self.history: HistoryLog
         self._bell: Bell | None = None  # without one, other processes notice a send within a second
         self._writing: lanes.Lane
         self._readers: list[_ReaderLane] = []
@@ -112,7 +112,7 @@ class Engine:
         self.presence.when_cut_off(lambda away: loop.call_soon_threadsafe(self.gate.set_store_lost, away))
         self.due = DueLoop(self.clock, may_sweep=self.may_sweep, start=lambda: self.committer.start(), ring=self.ring)
         self.meter = MeterBook(self)
-        self.history = History(
+        self.history = HistoryLog(
             self.store.open_history,
             self.surroundings.lane,
             self.clock,

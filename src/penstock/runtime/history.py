@@ -46,7 +46,7 @@ class HistoryRenewed(EngineEvent, name="history.renewed", level="warning"):
     reason: str
 
 
-class History(BufferedLog[list[Entry]]):
+class HistoryLog(BufferedLog[list[Entry]]):
     """The file is opened with the first entry, or the first question."""
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.contracts.timers import ALARM, CRON, ClearTimer, Declared, SetTimer, TickNote, TimerChange, TimerRow
-from penstock.model.firing import Rule, fired_id
+from penstock.model.firing import FiringRule, fired_id
 from penstock.model.message import checksum
 from penstock.model.schedule import WAITING_MAX, Fire, decide, meet
 from penstock.storage.session import Session
@@ -28,7 +28,7 @@ def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
             _send(session, tally, id, queue, type_, {"name": name, "due": due_at}, now)
             session.change("timers.remove_timer", {"seq": seq})
             continue
-        parsed = Rule.parse(rule)
+        parsed = FiringRule.parse(rule)
         decided = decide(parsed.schedule(), name, last=scheduled, now=now)
         # Asked once: runs that are made up for together follow one another and are no reason to skip each other.
         busy = _busy(session, parsed, queue)
@@ -42,7 +42,7 @@ def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
         session.change("timers.move_timer", moved)
 
 
-def _busy(session: Session, rule: Rule, queue: str) -> int:
+def _busy(session: Session, rule: FiringRule, queue: str) -> int:
     """How many runs of a schedule have not ended, if that matters to it."""
     if rule.overlap == "allow":
         return 0
@@ -53,7 +53,7 @@ def _tick(
     session: Session,
     tally: Tally,
     name: str,
-    rule: Rule,
+    rule: FiringRule,
     each: Fire,
     missed: int,
     queue: str,
@@ -151,7 +151,7 @@ class StoredTimers:
             return False
         ((queue, type_, rule),) = rows
         tally = Tally()
-        by_hand = msgspec.structs.replace(Rule.parse(rule), overlap="allow")
+        by_hand = msgspec.structs.replace(FiringRule.parse(rule), overlap="allow")
         _tick(session, tally, name, by_hand, Fire(now, now), 0, queue, type_, now)
         tally.save(session)
         return True

@@ -29,7 +29,7 @@ from penstock.testing.attempts import Answers, Attempt, Recorder
 from penstock.testing.counts import Counts, check_conservation, counts_of, dead_letters
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process
-from penstock.testing.surroundings import Host
+from penstock.testing.surroundings import VirtualHost
 from penstock.testing.unruly import CandidRecorder, Unruly
 
 DRAIN_SECONDS_MAX = 86_400.0  # virtual ones; a handler that is not done by then never will be
@@ -127,7 +127,7 @@ class TestApp:
     # -- opening and closing ------------------------------------------------------------------------------
 
     async def __aenter__(self) -> TestApp:
-        self._host = Host(seed=self.seed)
+        self._host = VirtualHost(seed=self.seed)
         self._context = contextvars.copy_context()
         self._time = VirtualTime(self._host.loop)
         if self._start is not None:

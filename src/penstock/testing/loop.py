@@ -42,13 +42,13 @@ class SocketsForbidden(PenstockError, RuntimeError):
     """virtual time has no network; use the in-process transport"""
 
 
-class Options(TypedDict, total=False):
+class LoopOptions(TypedDict, total=False):
     start: datetime  # what the wall shows at first: the year 2026
     patience: float  # seconds of processor time without a leap after which a task must be spinning: 60
     horizon: timedelta  # where a test ends that waits for what never comes beside a task that ticks: 366 days
 
 
-def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int = 0, **options: Unpack[Options]) -> T:
+def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int = 0, **options: Unpack[LoopOptions]) -> T:
     """`asyncio.run` in virtual time. The `random` module is seeded for as long as it lasts."""
     loop = VirtualLoop(seed=seed, **options)
     chance = random.getstate()
@@ -70,8 +70,8 @@ Test = Callable[P, Coroutine[Any, Any, None]]
 @overload
 def virtual(test: Test[P], /) -> Callable[P, None]: ...
 @overload
-def virtual(*, seed: int | None = None, **options: Unpack[Options]) -> Callable[[Test[P]], Callable[P, None]]: ...
-def virtual(test: Any = None, /, *, seed: int | None = None, **options: Unpack[Options]) -> Any:
+def virtual(*, seed: int | None = None, **options: Unpack[LoopOptions]) -> Callable[[Test[P]], Callable[P, None]]: ...
+def virtual(test: Any = None, /, *, seed: int | None = None, **options: Unpack[LoopOptions]) -> Any:
     """Turns an async test into a plain one that runs in virtual time, with its fixtures and parameters.
 
     The seed is `seed`, else the environment's `PENSTOCK_SEED`, else 0; a failure names it.
@@ -122,7 +122,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         _thread_id: int | None
         _check_closed: Callable[[], None]
 
-    def __init__(self, *, seed: int = 0, **options: Unpack[Options]) -> None:
+    def __init__(self, *, seed: int = 0, **options: Unpack[LoopOptions]) -> None:
         super().__init__(_Leaper(self))
         self.seed = seed
         self.leaps = 0

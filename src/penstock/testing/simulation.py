@@ -98,7 +98,7 @@ class Simulation(TestApp):
         self.befallen: list[str] = []
         self.story: list[str] = []
         self.random = Random(f"{seed}/scenario")  # for the scenario's own choices
-        self.db = Database(_Reading(self))  # type: ignore[arg-type]  # the part of an app that it uses
+        self.db = Database(_OutsideApp(self))  # type: ignore[arg-type]  # the part of an app that it uses
         self._spared = frozenset(spared)
         self.seed = seed
         self._left = self.misfortunes
@@ -321,7 +321,7 @@ def _looked_at(request: asyncio.Task[Any]) -> None:
         request.exception()
 
 
-class _Reading:
+class _OutsideApp:
     """The database as somebody beside the worker sees it, whoever is dead."""
 
     def __init__(self, world: Simulation) -> None:

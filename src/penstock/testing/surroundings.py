@@ -168,7 +168,7 @@ class InlineLane:
         self._go_on()
 
 
-class Host:
+class VirtualHost:
     """A machine of its own inside the running virtual loop. All its processes see one wall clock and ring one bell."""
 
     def __init__(self, *, seed: int = 0, fate: Fate | None = None) -> None:

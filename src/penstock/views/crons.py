@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.model.firing import Rule
+from penstock.model.firing import FiringRule
 from penstock.model.sql_files import load
 from penstock.views.observer import Observer
 from penstock.views.view import Column, Row, View, shaped, short
@@ -19,7 +19,7 @@ async def rows(observer: Observer) -> list[Row]:
     tasks = {} if observer.app is None else observer.app.crons.tasks
     found = []
     for row in await observer.rows(SQL["crons_listed"], most=LISTED_MAX):
-        rule = Rule.parse(row.rule)
+        rule = FiringRule.parse(row.rule)
         ended = await observer.rows(SQL["crons_ended"], task=row.name, since=since)
         facts = {
             **row.asdict(),

@@ -13,12 +13,12 @@ from penstock.model.ids import as_text
 from penstock.model.row import Row
 from penstock.model.sql_files import load
 from penstock.model.times import iso_z
-from penstock.views.why import ROWS_MAX, Answer, Finding, error
+from penstock.views.why import ROWS_MAX, Cause, MessageState, error
 
 SQL = load("penstock.views", "why.sql")
 
 
-async def ended(reading: Reading, history: Asking, id: bytes) -> list[Answer]:
+async def ended(reading: Reading, history: Asking, id: bytes) -> list[MessageState]:
     """Return each end of a message, dead letters first. Empty if nothing is known."""
     letters = [_dead(row) for row in await reading.rows(SQL["ended_dead"], id=id, most=ROWS_MAX)]
     known = {(answer.queue, answer.facts["handler"]) for answer in letters}
@@ -27,14 +27,14 @@ async def ended(reading: Reading, history: Asking, id: bytes) -> list[Answer]:
     past = [_past(entry) for entry in await _last_of_each(history, id) if entry.queue not in queues]
     known_queues = {answer.queue for answer in past} | queues
     kept = [
-        Answer(id, row.queue, row.type, Finding("done", "It is done.", row.processed_at))
+        MessageState(id, row.queue, row.type, Cause("done", "It is done.", row.processed_at))
         for row in noted.values()
         if row.queue not in known_queues
     ]
     return letters + past + kept
 
 
-def _dead(row: Row) -> Answer:
+def _dead(row: Row) -> MessageState:
     facts: dict[str, Any] = {
         "handler": row.handler or None,
         "letter": row.seq,
@@ -53,7 +53,7 @@ def _dead(row: Row) -> Answer:
         text = f"{died} It was {row.resolution} as {as_text(again)}. Follow that with: penstock why {as_text(again)}"
     else:
         text = f"{died} It was {row.resolution}" + (f": {row.note}" if row.note else ".")
-    return Answer(bytes(row.id), row.queue, row.type, Finding("dead", text, row.failed_at), [], facts)
+    return MessageState(bytes(row.id), row.queue, row.type, Cause("dead", text, row.failed_at), [], facts)
 
 
 async def _last_of_each(history: Asking, id: bytes) -> list[Entry]:
@@ -65,7 +65,7 @@ async def _last_of_each(history: Asking, id: bytes) -> list[Entry]:
     return list({entry.queue: entry for entry in entries}.values())
 
 
-def _past(entry: Entry) -> Answer:
+def _past(entry: Entry) -> MessageState:
     facts = {
         "attempt": entry.attempt,
         "service": entry.service,
@@ -75,14 +75,14 @@ def _past(entry: Entry) -> Answer:
     }
     match entry.status:
         case "acked":
-            finding = Finding("done", f"It is done, on attempt {entry.attempt}.", entry.ended_at)
+            finding = Cause("done", f"It is done, on attempt {entry.attempt}.", entry.ended_at)
         case "dead":
-            finding = Finding("dead", "It died, and its dead letter has been deleted.", entry.ended_at)
+            finding = Cause("dead", "It died, and its dead letter has been deleted.", entry.ended_at)
         case _:
-            finding = Finding(
+            finding = Cause(
                 "gone",
                 f"Its last known delivery was {entry.status}, and it waits no more: it settled in the last second, was "
                 "purged, or expired.",
                 entry.ended_at,
             )
-    return Answer(entry.id, entry.queue, entry.name, finding, [], facts)
+    return MessageState(entry.id, entry.queue, entry.name, finding, [], facts)

@@ -46,7 +46,7 @@ class Crowd(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Cause:
     """One thing that holds a message back. `when` is the earliest time at which it ends, None if that is not known."""
 
     state: str
@@ -58,14 +58,14 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MessageState:
     """What is known of one message in one queue."""
 
     id: bytes
     queue: str
     type: str
-    finding: Finding
-    besides: list[Finding] = field(default_factory=list)
+    finding: Cause
+    besides: list[Cause] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
@@ -79,21 +79,21 @@ class Answer:
         }
 
 
-async def waiting(reading: Reading, id: bytes, *, now: int, is_alive: IsAlive, began: Began) -> list[Answer]:
+async def waiting(reading: Reading, id: bytes, *, now: int, is_alive: IsAlive, began: Began) -> list[MessageState]:
     """Return the answer for each queue, and for each handler, in which the message is not settled."""
     rows = await reading.rows(SQL["messages"], id=id, most=ROWS_MAX)
     return [await _answer(reading, row, now, is_alive, began) for row in rows]
 
 
-def ended_run(run: Row) -> Answer:
+def ended_run(run: Row) -> MessageState:
     """Return the answer for a run of a workflow that has ended."""
     error = "" if run.error is None else f": {located(runs.error_line(run.error), run.traceback)}"
     shown = f"See its steps with: penstock workflows show {run.id}"
-    finding = Finding(run.state, f"Run {run.id} of {run.workflow} is {run.state}{error}. {shown}", run.ended_at)
-    return Answer(bytes(run.key), queue_of(run.workflow), runs.TYPE, finding, [], {"handler": None})
+    finding = Cause(run.state, f"Run {run.id} of {run.workflow} is {run.state}{error}. {shown}", run.ended_at)
+    return MessageState(bytes(run.key), queue_of(run.workflow), runs.TYPE, finding, [], {"handler": None})
 
 
-async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began: Began) -> Answer:
+async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began: Began) -> MessageState:
     queue = await queue_row(reading, row.queue)
     facts = _facts(row, queue)
     if row.worker is not None:
@@ -105,7 +105,9 @@ async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began
         if queue is not None and row.worker != PULLED:
             facts["since"] = iso_z(started or row.due - queue.lease_micros)
         alive = False if holder is None else is_alive(holder)
-        return Answer(bytes(row.id), row.queue, row.type, held(row, holder, alive, started, queue, now), [], facts)
+        return MessageState(
+            bytes(row.id), row.queue, row.type, held(row, holder, alive, started, queue, now), [], facts
+        )
     (counted,) = await reading.rows(
         SQL["crowd"],
         queue=row.queue,
@@ -122,8 +124,8 @@ async def _answer(reading: Reading, row: Row, now: int, is_alive: IsAlive, began
     able = await serving(reading, row.queue, is_alive, type=row.type, handler=row.handler)
     first, *besides = obstacles(row, queue, crowd, serves, able, now)
     if row.type == runs.TYPE and row.due > now and (wait := await runs.wait_of(reading, bytes(row.id), now=now)):
-        first = Finding(*wait)
-    return Answer(bytes(row.id), row.queue, row.type, first, besides, facts)
+        first = Cause(*wait)
+    return MessageState(bytes(row.id), row.queue, row.type, first, besides, facts)
 
 
 def _facts(row: Row, queue: QueueRow | None) -> dict[str, Any]:
@@ -151,29 +153,29 @@ def error(row: Row) -> str | None:
 
 def held(
     row: Row, holder: WorkerRow | None, alive: bool | None, started: int | None, queue: QueueRow | None, now: int
-) -> Finding:
+) -> Cause:
     """Return the finding for a leased message: by a worker that is alive or not, or by a client."""
     if row.worker == PULLED:
         if row.due <= now:
-            return Finding("pulled", "A client pulled it and its lease has expired. The next worker releases it.", None)
-        return Finding(
+            return Cause("pulled", "A client pulled it and its lease has expired. The next worker releases it.", None)
+        return Cause(
             "pulled", "A client pulled it. It is released when the lease expires, unless the client answers.", row.due
         )
     name = f"worker {row.worker}" if holder is None else f"worker {holder.id} (pid {holder.pid} on {holder.host})"
     if alive is False:
-        return Finding(
+        return Cause(
             "worker_died",
             f"W{name[1:]} had claimed it and died. The next worker that starts or polls releases it.",
         )
     if started == NOT_BEGUN:
-        return Finding("claimed", f"W{name[1:]} has claimed it and starts it as soon as a slot is free.")
+        return Cause("claimed", f"W{name[1:]} has claimed it and starts it as soon as a slot is free.")
     limit = "" if queue is None else f" It is cancelled after {queue.timeout_seconds:g} s."
-    return Finding("running", f"It runs in {name}.{limit}")
+    return Cause("running", f"It runs in {name}.{limit}")
 
 
 def obstacles(
     row: Row, queue: QueueRow | None, crowd: Crowd, serves: LiveWorkers, able: LiveWorkers, now: int
-) -> list[Finding]:
+) -> list[Cause]:
     """Return everything that keeps a waiting message from running; at least one finding."""
     found = list(_for_an_operator(row, queue, serves, able))
     if row.due > now:
@@ -182,51 +184,51 @@ def obstacles(
         found = list(_by_rule(row, queue, crowd, able, now))
     if crowd.ahead and not found:
         most = "or more " if crowd.ahead >= COUNTED_MAX else ""
-        found.append(Finding("behind", f"{crowd.ahead:,} {most}messages of queue {row.queue} are claimed first."))
-    return found or [Finding("ready", "Nothing blocks it: a worker claims it in a moment.", now)]
+        found.append(Cause("behind", f"{crowd.ahead:,} {most}messages of queue {row.queue} are claimed first."))
+    return found or [Cause("ready", "Nothing blocks it: a worker claims it in a moment.", now)]
 
 
-def _not_yet(row: Row, queue: QueueRow | None) -> Finding:
+def _not_yet(row: Row, queue: QueueRow | None) -> Cause:
     if row.error_class is not None:
         tries = "" if queue is None else f" of {queue.retries + 1}"
         charged = "failed" if row.attempts else "was released uncharged"
         text = f"It {charged} and waits for attempt {row.attempts + 1}{tries}. The last error: {error(row)}"
-        return Finding("backing_off", text, row.due)
+        return Cause("backing_off", text, row.due)
     if row.rounds:
-        return Finding("delayed", "Its handler asked for a later delivery.", row.due)
-    return Finding("delayed", "It was sent with a delay.", row.due)
+        return Cause("delayed", "Its handler asked for a later delivery.", row.due)
+    return Cause("delayed", "It was sent with a delay.", row.due)
 
 
-def _for_an_operator(row: Row, queue: QueueRow | None, serves: LiveWorkers, able: LiveWorkers) -> Iterator[Finding]:
+def _for_an_operator(row: Row, queue: QueueRow | None, serves: LiveWorkers, able: LiveWorkers) -> Iterator[Cause]:
     if queue is not None and queue.paused:
-        yield Finding("paused", f"Queue {row.queue} is paused. Resume with: penstock queues resume {row.queue}")
+        yield Cause("paused", f"Queue {row.queue} is paused. Resume with: penstock queues resume {row.queue}")
     if not serves.total:
         gone = f" Worker {serves.gone[-1].id}, which did, died." if serves.gone else ""
-        yield Finding("unserved", f"No process serves queue {row.queue}.{gone} Start one with: penstock run APP")
+        yield Cause("unserved", f"No process serves queue {row.queue}.{gone} Start one with: penstock run APP")
     elif not able.total:
-        yield Finding(
+        yield Cause(
             "unknown_type",
             f"No process that serves queue {row.queue} has a handler for {row.type}. If none starts, it becomes a dead "
             "letter.",
         )
 
 
-def _by_rule(row: Row, queue: QueueRow, crowd: Crowd, able: LiveWorkers, now: int) -> Iterator[Finding]:
+def _by_rule(row: Row, queue: QueueRow, crowd: Crowd, able: LiveWorkers, now: int) -> Iterator[Cause]:
     rate = queue.rate_now
     if rate is not None and (queue.next_start > now or crowd.ahead):
         begins = max(now, queue.next_start) + crowd.ahead * interval_micros(rate)
-        yield Finding("rate_limited", f"Queue {row.queue} starts at most {rate:g} a second{_after(crowd)}.", begins)
+        yield Cause("rate_limited", f"Queue {row.queue} starts at most {rate:g} a second{_after(crowd)}.", begins)
     if queue.wait_micros and crowd.first_due is not None:
         full = crowd.first_due + queue.wait_micros
         if full > now and crowd.ahead >= crowd.ready // queue.batch * queue.batch:
             there = f"{crowd.ready % queue.batch:,} of {queue.batch:,}"
-            yield Finding("batching", f"Its batch has {there} messages and waits for more.", full)
+            yield Cause("batching", f"Its batch has {there} messages and waits for more.", full)
     slots = queue.slots_most * able.total
     if crowd.leased >= slots * queue.batch:
         each = f"{queue.slots_most:,} in each of {able.total:,} processes" if able.total > 1 else f"{slots:,}"
-        yield Finding("busy", f"All slots of queue {row.queue} are busy: {each}{_after(crowd)}.")
+        yield Cause("busy", f"All slots of queue {row.queue} are busy: {each}{_after(crowd)}.")
     elif crowd.suspects:
-        yield Finding("waiting_for_suspect", "A message whose worker died before runs alone; the others wait for it.")
+        yield Cause("waiting_for_suspect", "A message whose worker died before runs alone; the others wait for it.")
 
 
 def _after(crowd: Crowd) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 
 from penstock.app import App
-from penstock.data.query import Answer, Question, answers, question, script
+from penstock.data.query import QueryAnswer, Question, answers, question, script
 from penstock.model.redaction import address_shown
 from penstock.runtime.lanes import in_thread
 from penstock.web.intake import BadField, read_json, request_bytes_max
@@ -21,15 +21,15 @@ REGION = "local"
 IN_PLACE_CHARACTERS_MAX = 10_000  # checking longer SQL, which takes 3 us a character, would delay other requests
 
 
-class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class D1Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sql: str
     params: list[Any] = []
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class D1Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sql: str | None = None
     params: list[Any] | None = None
-    batch: list[Statement] | None = None
+    batch: list[D1Statement] | None = None
 
 
 class D1:
@@ -44,12 +44,12 @@ class D1:
     async def raw(self, request: Request) -> Result:
         return await self._ask(request, _lists)
 
-    async def _ask(self, request: Request, shaped: Callable[[Answer], object]) -> Result:
+    async def _ask(self, request: Request, shaped: Callable[[QueryAnswer], object]) -> Result:
         scopes: Collection[str] = request.state.scopes
         if D1_WRITE not in scopes:
             require(scopes, [D1_READ])  # else there is nothing that the token could ask for
         self._check_name(request.path_params["database"])
-        asked = await read_json(request, Asked, request_bytes_max(self._app.limits.row_bytes_max))
+        asked = await read_json(request, D1Request, request_bytes_max(self._app.limits.row_bytes_max))
         is_long = sum(len(each.sql) for each in asked.batch or ()) + len(asked.sql or "") > IN_PLACE_CHARACTERS_MAX
         questions = await in_thread(self._questions, asked) if is_long else self._questions(asked)
         require(scopes, sorted({D1_WRITE if each.writes else D1_READ for each in questions}))
@@ -63,7 +63,7 @@ class D1:
         if name not in known:
             raise NotFound(f"There is no database {name[:100]!r}. There is: {', '.join(known)}.")
 
-    def _questions(self, asked: Asked) -> list[Question]:
+    def _questions(self, asked: D1Request) -> list[Question]:
         limits = self._app.limits
         if (asked.sql is None) == (asked.batch is None):
             raise BadField("sql: give either `sql` with `params`, or `batch`.", field="sql")
@@ -80,11 +80,11 @@ class D1:
         return [question(asked.sql, asked.params, limits)] if asked.params else script(asked.sql, limits)
 
 
-def _objects(answer: Answer) -> list[dict[str, Any]]:
+def _objects(answer: QueryAnswer) -> list[dict[str, Any]]:
     return [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
 
 
-def _lists(answer: Answer) -> dict[str, Sequence[Any]]:
+def _lists(answer: QueryAnswer) -> dict[str, Sequence[Any]]:
     return {"columns": answer.columns, "rows": [[_plain(value) for value in row] for row in answer.rows]}
 
 
@@ -93,7 +93,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, bytes) else value
 
 
-def _meta(answer: Answer, size_bytes: int) -> dict[str, Any]:
+def _meta(answer: QueryAnswer, size_bytes: int) -> dict[str, Any]:
     milliseconds = round(answer.seconds * 1_000, 4)
     return {
         "served_by_region": REGION,

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from penstock.model.errors import PenstockError
-from penstock.storage.postgres.connection import Settings, connect
+from penstock.storage.postgres.connection import PostgresSettings, connect
 
 NAMES_BYTES_MAX = 7_000  # what one notification holds; a longer list of queues is sent as "any"
 AGAIN_SECONDS = 1.0
@@ -23,7 +23,7 @@ RING = "select pg_notify('penstock', %s)"
 class NotifyBell:
     """Notices are given outside of commits: inside one they would make all commits of the server wait for each other."""
 
-    def __init__(self, settings: Settings, worker: int) -> None:
+    def __init__(self, settings: PostgresSettings, worker: int) -> None:
         self._settings = settings
         self._own = f"{worker}\n"
         self._rung: set[str] = set()

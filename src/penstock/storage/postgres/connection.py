@@ -136,7 +136,7 @@ def _plain(number: Decimal) -> int | float:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PostgresSettings:
     """How a PostgreSQL database is reached."""
 
     url: str
@@ -149,7 +149,9 @@ class Settings:
         return address_shown(self.url)
 
 
-def connect(settings: Settings, *, options: str = "", name: str = "penstock") -> psycopg.Connection[tuple[Any, ...]]:
+def connect(
+    settings: PostgresSettings, *, options: str = "", name: str = "penstock"
+) -> psycopg.Connection[tuple[Any, ...]]:
     """Nothing begins by itself: every transaction is begun and ended in so many words."""
     with translated(settings):
         connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
@@ -181,7 +183,7 @@ def is_lost(connection: psycopg.Connection[Any], error: BaseException) -> bool:
 
 
 @contextmanager
-def translated(settings: Settings) -> Iterator[None]:
+def translated(settings: PostgresSettings) -> Iterator[None]:
     """Turns what the server did into an error a person can act on. Errors of a statement pass through."""
     try:
         yield
@@ -204,7 +206,7 @@ def translated(settings: Settings) -> Iterator[None]:
         raise
 
 
-def failed(settings: Settings, error: psycopg.Error) -> StoreError:
+def failed(settings: PostgresSettings, error: psycopg.Error) -> StoreError:
     """One of the engine's own statements was refused: its tables are not as they were made."""
     return StoreError(
         f"{settings.shown}: PostgreSQL refused one of Penstock's own statements: {first_line(error)}. Its tables or rights "

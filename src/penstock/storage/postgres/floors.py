@@ -20,7 +20,7 @@ ENOUGH = 1_000  # rows that this process has taken from a queue before it has fl
 EVERYTHING: dict[int, int] = {}
 
 
-class _Known:
+class _KnownFloor:
     """What is known of one queue since everything in it was looked at."""
 
     def __init__(self, at: int, again: int, taken: int) -> None:
@@ -33,7 +33,7 @@ class _Known:
 
 class Floors:
     def __init__(self) -> None:
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownFloor] = {}
         self._lapse: int | None = None
         self._again: int | None = None  # when to look at everything, if no look of this transaction did
         self._took = False  # whether this transaction claimed anything
@@ -76,7 +76,7 @@ class Floors:
         known = self._known.get(queue)
         if known is None or everything:
             again = now + max(EVERY_MICROS, int(SHARE * seconds * 1_000_000))
-            known = self._known[queue] = _Known(now, again, known.taken if known else 0)
+            known = self._known[queue] = _KnownFloor(now, again, known.taken if known else 0)
         known.taken += len(took)
         known.above = not everything
         self._again = None if everything else known.again

@@ -16,7 +16,7 @@ from penstock.model.statement import to_psycopg
 from penstock.storage.postgres import schema
 from penstock.storage.postgres.connection import (
     CONFLICTS,
-    Settings,
+    PostgresSettings,
     connect,
     first_line,
     is_lost,
@@ -42,8 +42,8 @@ select set_config('statement_timeout', %s, true), set_config('search_path', 'pen
 class PostgresHistory:
     """Connects when it is first needed. What a crash of the server loses is the last second of it."""
 
-    def __init__(self, settings: Settings, *, read_only: bool = False) -> None:
-        self._settings = Settings(settings.url, "off", metered=False)
+    def __init__(self, settings: PostgresSettings, *, read_only: bool = False) -> None:
+        self._settings = PostgresSettings(settings.url, "off", metered=False)
         self._read_only = read_only
         self._sql = _of_file("history.")
         self._points_sql = _of_file("points.")

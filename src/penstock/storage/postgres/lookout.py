@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from penstock.storage.postgres.connection import READING, Settings, connect, failed, statements, translated
+from penstock.storage.postgres.connection import READING, PostgresSettings, connect, failed, statements, translated
 from penstock.storage.postgres.presence import path_in
 from penstock.storage.postgres.schema import found_in
 from penstock.storage.presence import cells_at, is_locked
@@ -16,7 +16,7 @@ from penstock.storage.schema import check
 
 
 class PostgresLookout:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PostgresSettings) -> None:
         self._settings = settings
         self._sql = statements()
         self._connection = connect(settings, options=READING, name="penstock lookout")

@@ -35,40 +35,40 @@ where schemaname <> 'penstock'
 
 
 @dataclass(slots=True)
-class _Known:
+class _MeteredText:
     runs: int = 0
     executions: int = 0  # those that were measured
     rows_read: int = 0
 
 
-class Begun(NamedTuple):
+class RunBegun(NamedTuple):
     sql: str
     executions: int
     at: float
     rows_before: int | None  # None if this run is not measured
 
 
-class Meter:
+class PostgresMeter:
     """Measures one connection, inside transactions only: outside one the counters hold what came before."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._cursor = connection.cursor()
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: OrderedDict[str, _MeteredText] = OrderedDict()
 
-    def begin(self, sql: str, executions: int) -> Begun:
+    def begin(self, sql: str, executions: int) -> RunBegun:
         known = self._known.get(sql)
         if known is None:
-            known = self._known[sql] = _Known()
+            known = self._known[sql] = _MeteredText()
             if len(self._known) > TEXTS_MAX:
                 self._known.popitem(last=False)
         known.runs += 1
         looks = known.runs <= FIRST or known.runs % EVERY == 0
         before = self._rows() if looks else None
-        return Begun(sql, executions, time.perf_counter(), before)
+        return RunBegun(sql, executions, time.perf_counter(), before)
 
-    def end(self, begun: Begun, *, rows_written: int) -> Measure:
+    def end(self, begun: RunBegun, *, rows_written: int) -> Measure:
         seconds = time.perf_counter() - begun.at
-        known = self._known.setdefault(begun.sql, _Known())
+        known = self._known.setdefault(begun.sql, _MeteredText())
         if begun.rows_before is not None:
             read = self._rows() - begun.rows_before
             known.executions += begun.executions

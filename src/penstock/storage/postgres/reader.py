@@ -15,8 +15,8 @@ from penstock.model.allowance import Allowance
 from penstock.model.errors import StatementFailed, StoreUnavailable
 from penstock.model.statement import one_line, scan, to_psycopg
 from penstock.model.usage import Measure
-from penstock.storage.postgres.connection import CONFLICTS, READING, Settings, connect, first_line, is_lost
-from penstock.storage.postgres.meter import Meter
+from penstock.storage.postgres.connection import CONFLICTS, READING, PostgresSettings, connect, first_line, is_lost
+from penstock.storage.postgres.meter import PostgresMeter
 from penstock.storage.transaction import no_clients
 
 BEGIN = "begin isolation level repeatable read read only"
@@ -26,14 +26,14 @@ LIMITABLE = {"select", "values"}  # a verb is the main one after a `with` clause
 
 
 class PostgresReader:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PostgresSettings) -> None:
         self._settings = settings
         self._connect()
 
     def _connect(self) -> None:
         self._connection = connect(self._settings, options=READING, name="penstock reader")
         self._is_new = True
-        self._meter = Meter(self._connection) if self._settings.metered else None
+        self._meter = PostgresMeter(self._connection) if self._settings.metered else None
 
     def read(
         self, sql: str, parameters: dict[str, Bindable], *, rows_max: int, seconds_max: float | None = None

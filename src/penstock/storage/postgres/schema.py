@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from penstock.storage.postgres.connection import Settings, schema_statements
+from penstock.storage.postgres.connection import PostgresSettings, schema_statements
 from penstock.storage.schema import VERSION, check
 
 MAKING = 20_549  # the lock of whoever makes the schema
@@ -20,7 +20,7 @@ set value = excluded.value
 """
 
 
-def ensure(connection: psycopg.Connection[Any], settings: Settings) -> None:
+def ensure(connection: psycopg.Connection[Any], settings: PostgresSettings) -> None:
     if found_in(connection) == VERSION:
         return
     with connection.transaction():

@@ -24,7 +24,7 @@ from penstock.storage.postgres.connection import (
     CONFLICTS,
     ENGINE_PLANS,
     Numbers,
-    Settings,
+    PostgresSettings,
     connect,
     failed,
     is_lost,
@@ -33,7 +33,7 @@ from penstock.storage.postgres.connection import (
     understand_numbers,
 )
 from penstock.storage.postgres.floors import Floors
-from penstock.storage.postgres.meter import Meter
+from penstock.storage.postgres.meter import PostgresMeter
 from penstock.storage.postgres.users import run_calls
 from penstock.storage.session import Bound
 
@@ -60,7 +60,7 @@ class Conflict(Exception):
 class PostgresSession:
     numbers_last = True
 
-    def __init__(self, settings: Settings, started_in: Callable[[int], list[int] | None]) -> None:
+    def __init__(self, settings: PostgresSettings, started_in: Callable[[int], list[int] | None]) -> None:
         self.settings = settings
         self.worker = 0
         self.audit: Audit | None = None
@@ -82,7 +82,7 @@ class PostgresSession:
         self.connection = connect(self.settings, options=ENGINE_PLANS)
         understand_numbers(self.connection)
         self.cursor = self.connection.cursor(binary=True)
-        self.meter = Meter(self.connection) if self.settings.metered else None
+        self.meter = PostgresMeter(self.connection) if self.settings.metered else None
         self._backends.append(self.connection.info.backend_pid)
 
     # -- statements ---------------------------------------------------------------------------------------

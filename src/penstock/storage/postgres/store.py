@@ -21,7 +21,7 @@ from penstock.storage.objects import StoredObjects
 from penstock.storage.operations import StoredOperations
 from penstock.storage.postgres import schema
 from penstock.storage.postgres.bell import NotifyBell
-from penstock.storage.postgres.connection import SYNCHRONOUS, Settings, failed, translated
+from penstock.storage.postgres.connection import SYNCHRONOUS, PostgresSettings, failed, translated
 from penstock.storage.postgres.history import PostgresHistory
 from penstock.storage.postgres.ledger import PostgresLedger
 from penstock.storage.postgres.presence import PostgresPresence, folder_of, path_in
@@ -35,7 +35,7 @@ from penstock.storage.workflow_runs import StoredRuns
 
 
 class PostgresWriter:
-    def __init__(self, settings: Settings, faults: Faults, *, now: int) -> None:
+    def __init__(self, settings: PostgresSettings, faults: Faults, *, now: int) -> None:
         self.folder = Path()
         self.session = PostgresSession(settings, self._started_in)
         try:
@@ -84,7 +84,7 @@ class PostgresStore:
                 field="synchronous",
                 value=synchronous,
             )
-        self._settings = Settings(url, synchronous, metered)
+        self._settings = PostgresSettings(url, synchronous, metered)
         self._faults = faults or NoFaults()
         self._writers: WeakValueDictionary[int, PostgresWriter] = WeakValueDictionary()
 

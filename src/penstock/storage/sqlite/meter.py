@@ -34,7 +34,7 @@ _ROWS_IN = "select count(*) from ?.?"
 Values = Mapping[str, Any] | Sequence[Any] | None
 
 
-class Meter:
+class SqliteMeter:
     """Measures one connection.
 
     A statement whose executions visit a fixed number of rows, or exactly the rows they return, is not traced once this

@@ -16,16 +16,16 @@ from penstock.model.statement import one_line
 from penstock.model.usage import Measure
 from penstock.storage.sqlite.connection import Values, connect, countable, disconnect, query, translated
 from penstock.storage.sqlite.guard import Guard, at_most
-from penstock.storage.sqlite.meter import Meter
-from penstock.storage.sqlite.session import BEGIN_READING, ROLLBACK, SQL, Settings
+from penstock.storage.sqlite.meter import SqliteMeter
+from penstock.storage.sqlite.session import BEGIN_READING, ROLLBACK, SQL, SqliteSettings
 
 
 class SqliteReader:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SqliteSettings) -> None:
         self._path = settings.path
         self._connection = connect(settings.path, synchronous=settings.synchronous, vfs=settings.vfs, read_only=True)
         self._guard = Guard(self._connection, SQL["upkeep.calls"])
-        self._meter = Meter(self._connection) if settings.metered else None
+        self._meter = SqliteMeter(self._connection) if settings.metered else None
 
     def read(self, sql: str, bound: dict[str, Bindable], *, rows_max: int, seconds_max: float | None = None) -> Rows:
         timed = nullcontext() if seconds_max is None else at_most(self._connection, seconds_max, sql)

@@ -27,7 +27,7 @@ from penstock.storage.private import identity
 from penstock.storage.session import Bound
 from penstock.storage.sqlite.connection import BUSY_MILLISECONDS, connect, damaged, disconnect, translated
 from penstock.storage.sqlite.guard import Guard
-from penstock.storage.sqlite.meter import Meter
+from penstock.storage.sqlite.meter import SqliteMeter
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, Reserve, free_on_disk
 from penstock.storage.sqlite.turn import Turn
 from penstock.storage.sqlite.users import run_calls
@@ -106,7 +106,7 @@ BEGIN_READING = "/* penstock */ begin"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SqliteSettings:
     """How a SQLite database is opened."""
 
     path: Path
@@ -120,7 +120,7 @@ class Settings:
 class SqliteSession:
     numbers_last = False
 
-    def __init__(self, settings: Settings, started_in: Callable[[int], list[int] | None]) -> None:
+    def __init__(self, settings: SqliteSettings, started_in: Callable[[int], list[int] | None]) -> None:
         self.settings = settings
         self._started_in = started_in
         self.worker = 0
@@ -141,7 +141,7 @@ class SqliteSession:
         self.connection = connect(settings.path, synchronous=settings.synchronous, vfs=settings.vfs)
         self.guard = Guard(self.connection, SQL["upkeep.calls"])
         self.checkpointer = Checkpointer(self.connection, settings.path, self.reserve)
-        self.meter = Meter(self.connection) if settings.metered else None
+        self.meter = SqliteMeter(self.connection) if settings.metered else None
         self.cursor: apsw.Cursor = self.connection.cursor()
 
     def errors(self) -> AbstractContextManager[None]:

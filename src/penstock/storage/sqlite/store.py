@@ -24,7 +24,7 @@ from penstock.storage.sqlite.ledger import SqliteLedger
 from penstock.storage.sqlite.presence import SqlitePresence, path_of
 from penstock.storage.sqlite.reader import SqliteReader
 from penstock.storage.sqlite.reserve import RESERVE_BYTES, free_on_disk
-from penstock.storage.sqlite.session import Settings, SqliteSession
+from penstock.storage.sqlite.session import SqliteSession, SqliteSettings
 from penstock.storage.sqlite.upkeep import SqliteUpkeep
 from penstock.storage.timers import StoredTimers
 from penstock.storage.workers import StoredWorkers
@@ -34,7 +34,7 @@ CHECKED_AT_OPEN_BYTES = 50_000_000  # a larger file is not read through at every
 
 
 class SqliteWriter:
-    def __init__(self, settings: Settings, faults: Faults, *, now: int) -> None:
+    def __init__(self, settings: SqliteSettings, faults: Faults, *, now: int) -> None:
         self._session = SqliteSession(settings, lambda worker: started_at(path_of(settings.path, worker)))
         try:
             if settings.path.stat().st_size < CHECKED_AT_OPEN_BYTES:
@@ -81,7 +81,7 @@ class SqliteStore:
                 field="synchronous",
                 value=synchronous,
             )
-        self._settings = Settings(Path(path).absolute(), synchronous, vfs, reserve_bytes, metered, free_bytes)
+        self._settings = SqliteSettings(Path(path).absolute(), synchronous, vfs, reserve_bytes, metered, free_bytes)
         self._faults = faults or NoFaults()
 
     @property
