@@ -27,7 +27,18 @@ Rule = Callable[[str, str], Iterator[str]]
 
 PURE = {"contracts", "model"}
 ENGINE = PURE | {"runtime"}
-CONCEPTS = {"alerts", "channels", "queues", "objects", "control", "workflows", "cron", "outbound", "readiness"}
+CONCEPTS = {
+    "alerts",
+    "channels",
+    "connect",
+    "queues",
+    "objects",
+    "control",
+    "workflows",
+    "cron",
+    "outbound",
+    "readiness",
+}
 USERS = {"data", "blobs", "metrics"}
 BACKENDS = {"storage", "storage.sqlite", "storage.postgres"}
 PUBLIC = ""  # penstock/__init__.py and the names in it
@@ -41,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "recurrence": {"model"},
     "control": ENGINE | {"objects"},  # a controller is an object whose alarm is the tick
     "alerts": ENGINE | {"channels", "objects"},  # a condition is an object that remembers whom it told when
+    "connect": ENGINE | {"cron", "data", "outbound"},  # sources: cursors and records are rows, requests go outside
     "readiness": ENGINE | {"objects"},  # that a trial has passed is an object's state
     "data": ENGINE,  # a write joins the current unit
     "blobs": PURE,
@@ -72,6 +84,7 @@ PUBLIC_MODULES = {
     "penstock",
     "penstock.channels",
     "penstock.commands",
+    "penstock.connect",
     "penstock.data",
     "penstock.errors",
     "penstock.recurrence",
@@ -105,6 +118,7 @@ FOLDER_LINES_MAX = {
     "blobs": 330,
     "channels": 920,
     "cli": 4_420,
+    "connect": 2_000,
     "contracts": 1_130,
     "control": 3_060,
     "cron": 400,
@@ -164,7 +178,7 @@ SQL_STAR = re.compile(r"\b(select|returning)(\s+(distinct|all))?\s+\*|\b[a-z_]\w
 SQL_NOW = re.compile(r"'now'|\bcurrent_(timestamp|time|date)\b|\bnow\s*\(\s*\)", re.IGNORECASE)
 SQL_NAME = re.compile(r"^-- name: *(.*?) *$", re.MULTILINE)
 
-# Libraries of extras that code still to come will import: blobs in S3, and traces.
+# Libraries of extras that code still to come will import (blobs in S3, traces), or that connectors import by name.
 IMPORTED_LATER = {
     "feedparser",
     "jmespath",

@@ -9,6 +9,7 @@ from penstock import errors
 from penstock.alerts.alert import Alert
 from penstock.app import App
 from penstock.blobs.folder import Expiry
+from penstock.connect.connector import Connector
 from penstock.control.controller import Controller
 from penstock.cron.task import Tick
 from penstock.model.ceiling import Ceiling
@@ -74,6 +75,7 @@ __all__ = [
     "ChildFailed",
     "Client",
     "Command",
+    "Connector",
     "Controller",
     "DeadLetter",
     "DeadLetterFilter",

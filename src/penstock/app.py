@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple, Union, 
 from penstock.alerts.telling import Alerts
 from penstock.blobs.folder import BlobFolder
 from penstock.config import Config
+from penstock.connect.collector import MIGRATIONS, Collector
 from penstock.contracts.store import Store
 from penstock.control.controller import FLUSH_SECONDS, IDLE_BACKOFF, Definition
 from penstock.control.controllers import AnyController, Controllers
@@ -106,6 +107,7 @@ class App(Outside, Routed):
         self.requires_trial = require_trial if asked is None else asked
         self.routes = Routes(self._clock)
         self.controllers = Controllers(self._opened, self.host, self.object)
+        self.sources = Collector(self, self.http, self.pace)
         self.alerts = Alerts(self._internal_queue, self.object)
         self.sinks = self.alerts.sinks
         elsewhere = os.environ.get("PENSTOCK_DATABASE") or self.config.database or file or f"{name}.db"
@@ -312,4 +314,5 @@ class App(Outside, Routed):
         await self.close()
 
     def _migrations_found(self, dialect: str) -> list[Migration]:
-        return found_in(self.migrations, dialect)
+        own = found_in(MIGRATIONS, dialect) if self.sources.sources else []
+        return [*own, *found_in(self.migrations, dialect)]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.alerts.telling import Alerts, AnySink
 from penstock.blobs.folder import BlobFolder, Expiry
 from penstock.config import Config
-from penstock.model.arguments import checked
+from penstock.connect.collector import CRON, GRACE_SECONDS, TASK, Collector
+from penstock.connect.connector import Connector
+from penstock.connect.source import Source
+from penstock.cron.crons import Crons
+from penstock.cron.task import Tick
+from penstock.model.arguments import PositiveSpan, checked
+from penstock.model.errors import BadApp
+from penstock.model.firing import Rule
 from penstock.model.times import Span, in_seconds
 from penstock.outbound.budgets import Budgets
 from penstock.outbound.models import Model
@@ -31,6 +38,8 @@ class Outside:
     name: str
     config: Config
     alerts: Alerts
+    crons: Crons
+    sources: Collector
     gateways: list[Gateway]
     standins: list[StandIn]
     _clock: ClockOf
@@ -74,6 +83,54 @@ class Outside:
         from penstock.outbound.pages import PageCache
 
         return PageCache(blobs, client, self._clock, max_age=in_seconds(max_age), debug=debug)
+
+    def connector(self, given: Connector | str | Path | Mapping[str, Any], *, http: Client | None = None) -> Source:
+        """Register a source: a `Connector`, a TOML file, or a dict with the same words. The cron task `collect` runs it
+        at its cadence, with `http` or a client that all connectors share.
+
+        Example:
+            offers = app.connector("connectors/offers.toml")"""
+        if isinstance(given, Connector):
+            connector = given
+        else:
+            from penstock.connect.declared import Declared
+
+            connector = Declared(given)
+        if not self.sources.sources:
+            self.collector()
+        return self.sources.register(connector, http)
+
+    @checked
+    def collector(
+        self, cron: str | None = None, *, parallel: int | None = None, budget: PositiveSpan | None = None
+    ) -> Collector:
+        """Set how sources run: `cron` is when the task `collect` looks for those that are due, every 30 minutes by default;
+        at most `parallel` run at once, 4 by default; none starts later than `budget` seconds into a run, 25 by default."""
+        collector = self.sources
+        collector.parallel = parallel or collector.parallel
+        collector.budget = in_seconds(budget) if budget is not None else collector.budget
+        if TASK in self.crons.tasks:
+            if cron is not None:
+                raise BadApp(
+                    "The collector has its schedule already. Call `app.collector(...)` before `app.connector`."
+                )
+            return collector
+        timeout = collector.budget + 2 * GRACE_SECONDS
+        rule = Rule(expression=cron or CRON)
+        declare = self.crons.add(
+            rule,
+            reason="sources are read at their own cadence",
+            name=TASK,
+            when=collector.is_any_due,
+            ceiling=None,
+            timeout=timeout,
+        )
+
+        async def collect(tick: Tick) -> None:
+            await collector.run(tick)
+
+        declare(collect)
+        return collector
 
     @checked
     def gateway(self, *, budgets: Budgets | None = None, service: str | None = None) -> Gateway:

@@ -55,6 +55,7 @@ GROUPS = {
         "trial": "readiness:trial",
         "smoke": "readiness:smoke",
         "simulate": "simulate:simulate",
+        "connect": "connect:connect",
     },
 }
 COMMANDS = {

@@ -13,6 +13,7 @@ from penstock.model.statement import Piece, one_line, pieces, scan, tokens
 
 Dialect = Literal["sqlite", "postgres"]
 
+OWN_PREFIX = "penstock-"
 _FILE = re.compile(r"(?P<name>[^/\\]+?)(?:\.(?P<dialect>sqlite|postgres))?\.sql", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+", re.ASCII)
 _ALLOW_DROP = "allow drop"
@@ -71,12 +72,13 @@ def plan(found: Sequence[Migration], applied: Sequence[tuple[str, str]]) -> list
     if len(by_name) != len(found):
         raise BadMigration("Two migrations have one name. Select the files of one database with `for_dialect`.")
     for name, checksum in applied:
-        _check_applied(name, checksum, by_name.get(name))
+        if name in by_name or not _is_own(name):  # the engine's are found only where an app uses their tables
+            _check_applied(name, checksum, by_name.get(name))
     done = {name for name, _ in applied}
-    pending = sorted(
-        (migration for migration in found if migration.name not in done), key=lambda each: _order(each.name)
-    )
-    last = max(done, key=_order, default=None)
+    left = sorted((migration for migration in found if migration.name not in done), key=lambda each: _order(each.name))
+    own = [migration for migration in left if _is_own(migration.name)]
+    pending = [migration for migration in left if not _is_own(migration.name)]
+    last = max((name for name in done if not _is_own(name)), key=_order, default=None)
     if pending and last is not None and _order(pending[0].name) < _order(last):
         raise BadMigration(
             f"Migration {pending[0].name} comes before {last}, which is applied already. Rename it so that it comes "
@@ -84,7 +86,12 @@ def plan(found: Sequence[Migration], applied: Sequence[tuple[str, str]]) -> list
             name=pending[0].name,
             after=last,
         )
-    return pending
+    return [*own, *pending]
+
+
+def _is_own(name: str) -> bool:
+    """Whether it makes tables of the engine: it may come at any time, before or after an app's own."""
+    return name.startswith(OWN_PREFIX)
 
 
 def _check_applied(name: str, checksum: str, migration: Migration | None) -> None:

@@ -126,6 +126,7 @@ class Options(TypedDict, total=False):
     refusals: Set[int]  # statuses by which this host says "too fast", besides 429
     max_bytes: int | None  # of the unpacked body
     follow: bool  # redirects; what signs its body follows none
+    stay: bool  # follow redirects on the same host only; another one is Forbidden with reason other_host
     truncate: bool  # beyond `max_bytes` the body is cut instead of refused
     on_sent: (
         Callable[[], object] | None
@@ -211,6 +212,7 @@ class Client:
         max_bytes: int | None = None,
         truncate: bool = False,
         follow: bool = True,
+        stay: bool = False,
         on_sent: Callable[[], object] | None = None,
     ) -> Response:
         """One call, redirects included. `refusals` are statuses by which this host says "too fast", besides 429.
@@ -231,6 +233,10 @@ class Client:
                         answer = await self._exchange(asked, shown, refusals, bytes_max, truncate, on_sent)
                     if isinstance(answer, Response):
                         return answer
+                    if stay and answer.url.host != asked.url.host:
+                        where = redacted_url(str(answer.url))
+                        why = f"{shown} redirects to another host, {answer.url.host}."
+                        raise Forbidden(why, reason="other_host", url=shown, location=where)
                     asked = answer
         except _TRANSFER as error:
             raise failed_transfer(error, shown) from error

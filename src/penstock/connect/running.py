@@ -1,0 +1,233 @@
+"""One run of one source: its pages are read and saved, each with its cursor in one commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import msgspec
+
+from penstock.connect import statements as sql
+from penstock.connect.connector import shares
+from penstock.connect.page import RECORD_BYTES_MAX, RECORDS_MAX, Change, Changed, Page, Record, Tally, Unchanged
+from penstock.connect.standing import Memory
+from penstock.connect.web import Http
+from penstock.data.database import Database
+from penstock.model.times import day_of, text_of_micros
+
+if TYPE_CHECKING:
+    from penstock.connect.collector import Home
+    from penstock.connect.source import Source
+
+ROWS_A_COMMIT = 500  # of a page; a larger one is split, with a warning, and its cursor comes with the last part
+BYTES_A_COMMIT = 3_000_000
+ACTIVE_PAGE = 2_000
+MISSED_TIMES = 2  # complete runs that lack a record before it is gone
+GONE_SHARE = 0.9  # of what was there: a run that lacks more than this proves nothing
+_log = logging.getLogger("penstock.connect")
+
+
+class Known(NamedTuple):
+    """What is saved of a record."""
+
+    digest: str
+    missed: int
+    seen_on: str  # the day
+    data: str | None = None
+    is_gone: bool = False
+
+
+class Running:
+    """Reads a source from its cursor on. What it counted is in `tally`, also after a failure."""
+
+    def __init__(self, home: Home, source: Source, source_id: int, cursor: str | None, memory: Memory) -> None:
+        self._home = home
+        self._db: Database = home.db
+        self._source = source
+        self._connector = source.connector
+        self._id = source_id
+        self._cursor = cursor
+        self._memory = memory
+        self.tally = Tally(cursor=cursor)
+        self.answer: dict[str, str] = {}
+        self.is_complete = False
+        self.has_missed = memory.has_missed
+        self.is_full = cursor is None or memory.full_due
+        self._active: dict[str, Known] | None = None
+        self._seen: set[str] = set()
+
+    async def run(self) -> None:
+        """Raise what stopped the run; what was saved before stays saved."""
+        fresh = self._memory.full_due or self._memory.has_missed or not self._memory.runs
+        client, pace = self._source.client, self._source.pace
+        http = Http(client, self._connector, pace, self.tally, {} if fresh else self._memory.answer)
+        cursor = None if self.is_full else self._cursor
+        try:
+            async with aclosing(cast(Any, self._connector.fetch(cursor, http))) as pages:
+                async for page in pages:
+                    await self._take(page)
+        except Unchanged:
+            self.tally.unchanged = True
+            return
+        self.answer = http.remembered
+        if self.is_complete:
+            await self._mark_missing()
+
+    async def _take(self, page: Page) -> None:
+        name, is_first = self._connector.name, self.tally.pages == 0
+        if len(page.records) > RECORDS_MAX:
+            raise Changed(f"{name} sent a page of {len(page.records):,} records; {RECORDS_MAX:,} are allowed.")
+        if foreign := next((each for each in page.records if each.source not in ("", name)), None):
+            raise Changed(f"{name} yielded the record {foreign.id} of another source, {foreign.source}.")
+        if (why := self._connector.complaint(page, is_first=is_first)) is not None:
+            raise Changed(f"{name} is not what it was: {why}.")
+        self.tally.pages += 1
+        self.tally.read += len(page.records) + page.unreadable if page.read is None else page.read
+        self.tally.candidates += len(page.records)
+        if is_first:
+            self.tally.shares = shares(page)
+        records = list({each.id: each for each in page.records}.values())
+        self.is_complete = page.complete
+        self._seen.update(each.id for each in records)
+        known = await self._known(records)
+        await self._save(records, known, page.cursor)
+        if page.cursor is not None:
+            self.tally.cursor = page.cursor
+
+    async def _known(self, records: Sequence[Record]) -> dict[str, Known]:
+        """Return what is saved of these records: one row each, since those that are active are read once a run."""
+        if (self.is_full or self._connector.reads_all) and self._memory.runs and self._active is None:
+            self._active = {id: row async for id, row in self._read_active()}
+        active = self._active or {}
+        known = {each.id: active[each.id] for each in records if each.id in active}
+        unknown = [each.id for each in records if each.id not in known]
+        changed = [each.id for each in records if each.id in known and known[each.id].digest != each.digest]
+        for row in await self._rows([*unknown, *changed]):
+            known[row.item_id] = Known(
+                row.content_hash, row.missed, row.last_seen_at[:10], row.data, row.gone_at is not None
+            )
+        return known
+
+    async def _rows(self, ids: Sequence[str]) -> list[Any]:
+        found: list[Any] = []
+        for start in range(0, len(ids), sql.IDS_A_STATEMENT):
+            part = ids[start : start + sql.IDS_A_STATEMENT]
+            padded = [*part, *[None] * (sql.IDS_A_STATEMENT - len(part))]
+            found += await self._db.rows(sql.KNOWN, {"source": self._id} | {f"i{n}": id for n, id in enumerate(padded)})
+        return found
+
+    async def _read_active(self) -> Any:
+        pages = self._db.pages(sql.ACTIVE, key="item_id", size=ACTIVE_PAGE, source=self._id, after="")
+        async for page in pages:
+            for row in page:
+                yield row.item_id, Known(row.content_hash, row.missed, row.last_seen_at[:10])
+
+    async def _save(self, records: list[Record], known: dict[str, Known], cursor: str | None) -> None:
+        now = self._home._clock.now()
+        moment, today = text_of_micros(now), day_of(now)
+        rows: list[dict[str, object]] = []
+        changes: list[Change] = []
+        seen: list[str] = []
+        for record in records:
+            row = known.get(record.id)
+            if row is None or row.digest != record.digest or row.is_gone:
+                stamped = replace(record, source=self._connector.name, fetched_at=record.fetched_at or moment)
+                changes.append(self._change(stamped, row))
+                rows.append(self._row(stamped))
+            elif row.missed or row.seen_on != today:
+                seen.append(record.id)
+        parts = list(_parts(rows, changes))
+        if len(parts) > 1:
+            _log.warning("%s: a page of %d rows is saved in %d commits", self._connector.name, len(rows), len(parts))
+        is_moved = cursor is not None and cursor != self.tally.cursor
+        if not parts and (is_moved or seen):
+            parts = [([], [])]
+        for number, (part, told) in enumerate(parts, 1):
+            last = number == len(parts)
+            async with self._home.unit():
+                if part:
+                    self._db.write_many(sql.SAVE_RECORD, part)
+                if seen and last:
+                    marks = [{"now": moment, "source": self._id, "item": each} for each in seen]
+                    self._db.write_many(sql.SEEN, marks)
+                if told and self._source.function is not None:
+                    await self._source.function(told)
+                if is_moved and last:
+                    self._db.write(sql.ADVANCE, cursor=cursor, id=self._id)
+            for change in told:
+                self._note(change.kind)
+
+    def _change(self, record: Record, row: Known | None) -> Change:
+        before = None if row is None or row.data is None else msgspec.json.decode(row.data)
+        kind: Any = "new" if row is None else "back" if row.is_gone else "changed"
+        return Change(kind, self._connector.name, record, before, not self._memory.runs)
+
+    def _note(self, kind: str) -> None:
+        name = "inserted" if kind == "new" else kind
+        setattr(self.tally, name, getattr(self.tally, name) + 1)
+
+    def _row(self, record: Record) -> dict[str, object]:
+        data, raw = _json(record.data), _json(record.raw) if record.raw is not None else None
+        if len(data) > RECORD_BYTES_MAX:
+            raise Changed(f"{self._connector.name}: the record {record.id[:60]} has {len(data):,} bytes.")
+        fixed = {"source_id": self._id, "item_id": record.id, "url": record.url, "data": data}
+        kept = raw if raw is not None and len(raw) <= RECORD_BYTES_MAX else None
+        return {**fixed, "raw_json": kept, "content_hash": record.digest, "fetched_at": record.fetched_at}
+
+    async def _mark_missing(self) -> None:
+        """Note what a complete run lacks, and report as gone what two of them lacked."""
+        active = self._active
+        if active is None:
+            active = {id: row async for id, row in self._read_active()}
+        missing = [id for id in active if id not in self._seen]
+        self.has_missed = False
+        if not missing or not self._seen or len(missing) > GONE_SHARE * len(active):
+            return
+        gone = [id for id in missing if active[id].missed + 1 >= MISSED_TIMES]
+        self.has_missed = len(gone) < len(missing)
+        now = text_of_micros(self._home._clock.now())
+        for start in range(0, len(missing), ROWS_A_COMMIT):
+            part = missing[start : start + ROWS_A_COMMIT]
+            ended = [id for id in part if active[id].missed + 1 >= MISSED_TIMES]
+            told = [self._gone(row, now) for row in await self._rows(ended)]
+            async with self._home.unit():
+                waiting = [{"source": self._id, "item": id} for id in part if active[id].missed + 1 < MISSED_TIMES]
+                if waiting:
+                    self._db.write_many(sql.MISSED, waiting)
+                if ended:
+                    self._db.write_many(sql.GONE, [{"now": now, "source": self._id, "item": id} for id in ended])
+                if told and self._source.function is not None:
+                    await self._source.function(told)
+            self.tally.gone += len(ended)
+
+    def _gone(self, row: Any, now: str) -> Change:
+        data = msgspec.json.decode(row.data)
+        return Change("gone", self._connector.name, Record(row.item_id, data, fetched_at=now), data)
+
+
+def _json(value: object) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, UnicodeError, RecursionError) as error:
+        raise Changed(f"A record cannot be saved as JSON: {error}.") from error
+
+
+def _parts(
+    rows: Sequence[dict[str, object]], changes: Sequence[Change]
+) -> Iterable[tuple[list[dict[str, object]], list[Change]]]:
+    part: list[dict[str, object]] = []
+    told: list[Change] = []
+    size = 0
+    for row, change in zip(rows, changes, strict=True):
+        bytes_ = len(str(row["data"])) + len(str(row["raw_json"] or ""))
+        if part and (len(part) >= ROWS_A_COMMIT or size + bytes_ > BYTES_A_COMMIT):
+            yield part, told
+            part, told, size = [], [], 0
+        part.append(row)
+        told.append(change)
+        size += bytes_
+    if part:
+        yield part, told
