@@ -158,7 +158,7 @@ def test_a_singer_tap_is_a_source_and_its_state_is_the_cursor(tmp_path: Path) ->
     again = read(spec, "", cursor=pages[0].cursor)
     assert [record.id for page in again for record in page.records] == ["3", "4", "5"]
     with pytest.raises(Exception, match="exit code 3"):
-        read(spec | {"command": [*spec["command"], "--fail"]}, "")  # type: ignore[misc]
+        read(spec | {"command": [*spec["command"], "--fail"]}, "")
 
 
 @pytest.mark.spec("E-02", "E-03")

@@ -17,6 +17,7 @@ from penstock.connect import contract
 from penstock.connect.connector import Connector
 from penstock.connect.declared import Declared
 from penstock.connect.page import Page, Record
+from penstock.connect.web import Http
 from penstock.model.errors import BadConfig
 
 SHOWN = 10  # records
@@ -78,7 +79,7 @@ def check(file: str) -> Answer:
     path = fixture_of(file)
     answers = _answers(path)
 
-    def make_http() -> contract.Http:
+    def make_http() -> Http:
         return contract.replaying(connector, answers) if answers else contract.recording(connector)
 
     checks = asyncio.run(contract.check_connector(connector, make_http))

@@ -39,7 +39,7 @@ GRACE_SECONDS = 5.0  # that a started one has beyond it
 STALE = "2h"
 MARKED_AFTER_SECONDS = 2.0  # a run that takes longer is shown as running
 SOURCES_MAX = 1_000
-MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = Path(__file__).parent  # its only file of SQL
 _log = logging.getLogger("penstock.connect")
 
 
