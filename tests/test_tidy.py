@@ -119,6 +119,7 @@ FOLDER_LINES_MAX = {
     "channels": 920,
     "cli": 4_545,
     "connect": 2_320,
+    "connect/migrations": 70,
     "contracts": 1_130,
     "control": 3_060,
     "cron": 400,

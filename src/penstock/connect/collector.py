@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from penstock.connect import statements as sql
 from penstock.connect.connector import Connector
 from penstock.connect.page import Tally
-from penstock.connect.running import Running
+from penstock.connect.running import SQL, Running
 from penstock.connect.source import RunResult, Source, SourceError
 from penstock.connect.standing import ERROR_MAX, Memory, settle, verdict_of
 from penstock.data.database import Database
@@ -39,7 +38,7 @@ GRACE_SECONDS = 5.0  # that a started one has beyond it
 STALE = "2h"
 MARKED_AFTER_SECONDS = 2.0  # a run that takes longer is shown as running
 SOURCES_MAX = 1_000
-MIGRATIONS = Path(__file__).parent  # its only file of SQL
+MIGRATIONS = Path(__file__).parent / "migrations"
 _log = logging.getLogger("penstock.connect")
 
 
@@ -103,7 +102,7 @@ class Collector:
     async def is_any_due(self) -> bool:
         """Return whether a source is due: what the task asks before it runs."""
         await self._declare()
-        return await self._home.db.value(sql.ANY_DUE, now=self._now_text()) is not None
+        return await self._home.db.value(SQL["any_due"], now=self._now_text()) is not None
 
     async def run(self, tick: Tick | None = None) -> RunResult:
         """Run what is due, the source that was not run for longest first. A failing source harms no other."""
@@ -111,7 +110,7 @@ class Collector:
         due_at = round(tick.scheduled_at.timestamp() * MICROS) if tick is not None else self._home._clock.now()
         await self._declare()
         await self._look_for_stale()
-        rows = [row for row in await self._home.db.rows(sql.SOURCES) if _is_due(row, self._now_text())]
+        rows = [row for row in await self._home.db.rows(SQL["sources"]) if _is_due(row, self._now_text())]
         result = RunResult(sources=len(rows))
         if not rows:
             _log.warning("collect: no source is enabled and due")
@@ -216,10 +215,10 @@ class Collector:
         counted = {name: value for name, value in asdict(tally).items() if name in _COUNTS}
         noted = {"source_id": row.id, "started_at": start, "ended_at": now, "verdict": verdict, "error": bound["error"]}
         async with self._home.unit():
-            self._home.db.write(sql.ENDED, bound)
+            self._home.db.write(SQL["ended"], bound)
             if not tally.unchanged:
                 moved = {"cursor_before": row.cursor, "cursor_after": tally.cursor}
-                self._home.db.write(sql.NOTE_RUN, {**noted, **counted, **moved})
+                self._home.db.write(SQL["note_run"], {**noted, **counted, **moved})
 
     async def _report(self, name: str, open_before: Sequence[str], found: dict[str, Any]) -> Sequence[str]:
         """Send an alert for each condition that is open, and one for each that is over."""
@@ -241,8 +240,8 @@ class Collector:
         following = None if due_at is None else text_of_micros(due_at + 1_800 * MICROS)
         try:
             async with self._home.unit():
-                self._home.db.write(sql.ADD_STATE, id=row.id)
-                self._home.db.write(sql.SKIPPED, id=row.id, error=why, next=following)
+                self._home.db.write(SQL["add_state"], id=row.id)
+                self._home.db.write(SQL["skipped"], id=row.id, error=why, next=following)
         except PenstockError as error:
             _log.error("collect %s: its state cannot be saved: %s", row.name, error)
 
@@ -250,7 +249,7 @@ class Collector:
         """A run that ends soon is one write less; one that hangs is seen as running."""
         await asyncio.sleep(MARKED_AFTER_SECONDS)
         async with self._home.unit():
-            self._home.db.write(sql.STARTED, id=source_id, now=text_of_micros(started))
+            self._home.db.write(SQL["started"], id=source_id, now=text_of_micros(started))
 
     def _point(self, name: str, verdict: str, tally: Tally, took: float) -> None:
         doubles = (tally.candidates, tally.inserted, tally.changed, tally.gone, tally.requests, tally.refused, took)
@@ -262,22 +261,22 @@ class Collector:
                 await self._home.alert(f"source {name}: stale", f"{name} was not run", "It is overdue.", key="stale")
 
     async def _has_run(self, name: str) -> bool:
-        return any(row.name == name and row.last_run_at is not None for row in await self._home.db.rows(sql.SOURCES))
+        return any(row.name == name and row.last_run_at is not None for row in await self._home.db.rows(SQL["sources"]))
 
     async def _declare(self) -> None:
         """Give each registered source its rows, once per opened database."""
         engine = await self._home._opened()
         if self._declared is engine:
             return
-        known = {row.name for row in await self._home.db.rows(sql.SOURCES) if row.consecutive_failures is not None}
+        known = {row.name for row in await self._home.db.rows(SQL["sources"]) if row.consecutive_failures is not None}
         for name, source in self.sources.items():
             if name not in known:
                 async with self._home.unit():
                     kind, now = source.connector.kind, self._now_text()
-                    self._home.db.write(sql.ADD_SOURCE, name=name, kind=kind, now=now)
-                found = await self._home.db.value(sql.FIND, name=name)
+                    self._home.db.write(SQL["add_source"], name=name, kind=kind, now=now)
+                found = await self._home.db.value(SQL["find"], name=name)
                 async with self._home.unit():
-                    self._home.db.write(sql.ADD_STATE, id=found)
+                    self._home.db.write(SQL["add_state"], id=found)
         self._declared = engine
 
     def _now_text(self) -> str:
@@ -288,33 +287,33 @@ class Collector:
     async def list(self) -> Sequence[Any]:
         """Return every source with its state."""
         await self._declare()
-        return await self._home.db.rows(sql.SOURCES)
+        return await self._home.db.rows(SQL["sources"])
 
     async def stale(self, after: str | float | None = None) -> Sequence[str]:
         """Return the enabled sources that were not run for this long, or never."""
         before = await self._home.db.ago(self.stale_after if after is None else after)
-        return await self._home.db.column(sql.STALE, before=before)
+        return await self._home.db.column(SQL["stale"], before=before)
 
     async def switch(self, name: str, *, enabled: bool) -> None:
-        await self._change(name, sql.ENABLE, "enable source" if enabled else "disable source", enabled=int(enabled))
+        await self._change(name, SQL["enable"], "enable source" if enabled else "disable source", enabled=int(enabled))
         if enabled:
-            await self._change(name, sql.RUN_NOW, "")
+            await self._change(name, SQL["run_now"], "")
 
     async def reset(self, name: str) -> None:
-        await self._change(name, sql.RESET, "reset source")
+        await self._change(name, SQL["reset"], "reset source")
 
     async def run_soon(self, name: str) -> None:
-        await self._change(name, sql.RUN_NOW, "run source")
+        await self._change(name, SQL["run_now"], "run source")
         await self._home.crons.trigger(TASK)
 
     async def runs(self, name: str, most: int) -> Sequence[Any]:
-        return await self._home.db.rows(sql.RUNS, id=await self._find(name), most=most)
+        return await self._home.db.rows(SQL["runs"], id=await self._find(name), most=most)
 
     async def _find(self, name: str) -> int:
         await self._declare()
-        found = await self._home.db.value(sql.FIND, name=name)
+        found = await self._home.db.value(SQL["find"], name=name)
         if found is None:
-            known = [row.name for row in await self._home.db.rows(sql.SOURCES)]
+            known = [row.name for row in await self._home.db.rows(SQL["sources"])]
             raise NoSuchSource(f"There is no source {name!r}. {near(name, known)}", name=name)
         return int(found)
 

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
-from penstock.connect import statements as sql
 from penstock.connect.connector import shares
 from penstock.connect.page import RECORD_BYTES_MAX, RECORDS_MAX, Change, Changed, Page, Record, Tally, Unchanged
 from penstock.connect.standing import Memory
 from penstock.connect.web import Http
 from penstock.data.database import Database
+from penstock.model.sql_files import load
 from penstock.model.times import day_of, text_of_micros
 
 if TYPE_CHECKING:
     from penstock.connect.collector import Home
     from penstock.connect.source import Source
 
+SQL = load("penstock.connect", "sources.sql")
+IDS_A_STATEMENT = 40  # in the statement `known`
 ROWS_A_COMMIT = 500  # of a page; a larger one is split, with a warning, and its cursor comes with the last part
 BYTES_A_COMMIT = 3_000_000
 ACTIVE_PAGE = 2_000
@@ -113,14 +115,16 @@ class Running:
 
     async def _rows(self, ids: Sequence[str]) -> list[Any]:
         found: list[Any] = []
-        for start in range(0, len(ids), sql.IDS_A_STATEMENT):
-            part = ids[start : start + sql.IDS_A_STATEMENT]
-            padded = [*part, *[None] * (sql.IDS_A_STATEMENT - len(part))]
-            found += await self._db.rows(sql.KNOWN, {"source": self._id} | {f"i{n}": id for n, id in enumerate(padded)})
+        for start in range(0, len(ids), IDS_A_STATEMENT):
+            part = ids[start : start + IDS_A_STATEMENT]
+            padded = [*part, *[None] * (IDS_A_STATEMENT - len(part))]
+            found += await self._db.rows(
+                SQL["known"], {"source": self._id} | {f"i{n}": id for n, id in enumerate(padded)}
+            )
         return found
 
     async def _read_active(self) -> Any:
-        pages = self._db.pages(sql.ACTIVE, key="item_id", size=ACTIVE_PAGE, source=self._id, after="")
+        pages = self._db.pages(SQL["active"], key="item_id", size=ACTIVE_PAGE, source=self._id, after="")
         async for page in pages:
             for row in page:
                 yield row.item_id, Known(row.content_hash, row.missed, row.last_seen_at[:10])
@@ -149,14 +153,14 @@ class Running:
             last = number == len(parts)
             async with self._home.unit():
                 if part:
-                    self._db.write_many(sql.SAVE_RECORD, part)
+                    self._db.write_many(SQL["save_record"], part)
                 if seen and last:
                     marks = [{"now": moment, "source": self._id, "item": each} for each in seen]
-                    self._db.write_many(sql.SEEN, marks)
+                    self._db.write_many(SQL["seen"], marks)
                 if told and self._source.function is not None:
                     await self._source.function(told)
                 if is_moved and last:
-                    self._db.write(sql.ADVANCE, cursor=cursor, id=self._id)
+                    self._db.write(SQL["advance"], cursor=cursor, id=self._id)
             for change in told:
                 self._note(change.kind)
 
@@ -196,9 +200,9 @@ class Running:
             async with self._home.unit():
                 waiting = [{"source": self._id, "item": id} for id in part if active[id].missed + 1 < MISSED_TIMES]
                 if waiting:
-                    self._db.write_many(sql.MISSED, waiting)
+                    self._db.write_many(SQL["missed"], waiting)
                 if ended:
-                    self._db.write_many(sql.GONE, [{"now": now, "source": self._id, "item": id} for id in ended])
+                    self._db.write_many(SQL["gone"], [{"now": now, "source": self._id, "item": id} for id in ended])
                 if told and self._source.function is not None:
                     await self._source.function(told)
             self.tally.gone += len(ended)
