@@ -17,7 +17,7 @@ from penstock.cron.crons import Crons
 from penstock.cron.task import Tick
 from penstock.model.arguments import PositiveSpan, checked
 from penstock.model.errors import BadApp
-from penstock.model.firing import Rule
+from penstock.model.firing import FiringRule
 from penstock.model.times import Span, in_seconds
 from penstock.outbound.budgets import Budgets
 from penstock.outbound.models import Model
@@ -116,7 +116,7 @@ class Outside:
                 )
             return collector
         timeout = collector.budget + 2 * GRACE_SECONDS
-        rule = Rule(expression=cron or CRON)
+        rule = FiringRule(expression=cron or CRON)
         declare = self.crons.add(
             rule,
             reason="sources are read at their own cadence",
