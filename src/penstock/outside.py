@@ -93,9 +93,9 @@ class Outside:
         if isinstance(given, Connector):
             connector = given
         else:
-            from penstock.connect.declared import Declared
+            from penstock.connect.declared import DeclaredConnector
 
-            connector = Declared(given)
+            connector = DeclaredConnector(given)
         if not self.sources.sources:
             self.collector()
         return self.sources.register(connector, http)

@@ -1,4 +1,4 @@
-"""Declared connectors: what they read from JSON, HTML, JSON-LD, RSS and taps, and the contract that checks them."""
+"""DeclaredConnector connectors: what they read from JSON, HTML, JSON-LD, RSS and taps, and the contract that checks them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.connect import Declared, Page
+from penstock.connect import DeclaredConnector, Page
 from penstock.connect.contract import Answer, check_connector, read_pages, replaying
 from penstock.connect.fields import as_number, convert
 from penstock.connect.formats import read_feed
@@ -35,7 +35,7 @@ RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:g-core="http://base.googl
 
 
 def read(spec: dict[str, Any], *bodies: str, cursor: str | None = None, kind: str = "application/json") -> list[Page]:
-    connector = Declared({"name": "portal", "base": BASE} | spec)
+    connector = DeclaredConnector({"name": "portal", "base": BASE} | spec)
     answers = [Answer(BASE if n == 0 else f"{BASE}?page={n + 1}", kind, body) for n, body in enumerate(bodies)]
     return asyncio.run(read_pages(connector, cursor, replaying(connector, answers)))
 
@@ -116,7 +116,7 @@ def test_a_link_that_loops_ends_the_list() -> None:
 def test_a_range_is_halved_until_no_answer_is_cut_off() -> None:
     prices = list(range(0, 8_000, 20))
 
-    class Capped(Declared):
+    class Capped(DeclaredConnector):
         asked = 0
 
         async def _ask(self, http: Any, url: str, params: Any) -> tuple[list[Any], Any, Any]:
@@ -168,7 +168,7 @@ def test_the_contract_passes_a_good_connector_and_names_what_a_bad_one_breaks() 
     good |= {"order": "ascending", "cursor": {"path": "at"}}
 
     def failed(spec: dict[str, Any], answer: object = items) -> list[str]:
-        connector = Declared(spec)
+        connector = DeclaredConnector(spec)
         answers = [Answer(BASE, "application/json", json.dumps(answer))]
         checks = asyncio.run(check_connector(connector, lambda: replaying(connector, answers)))
         return [each.name for each in checks if not each.passed]
@@ -178,7 +178,7 @@ def test_the_contract_passes_a_good_connector_and_names_what_a_bad_one_breaks() 
     assert failed(good | {"records": "items"}) == ["it reads its source"]
     assert failed(good, items[:3] + [{"b": 1}] * 5)[:1] == ["records can be read"]
     assert failed(good | {"expect": {"at_least": 9}}) == ["it finds what it expects"]
-    fetched = Declared(good)
+    fetched = DeclaredConnector(good)
     http = replaying(fetched, [Answer(BASE, "application/json", json.dumps(items))])
     candidates, cursor = asyncio.run(fetched.fetch_new("2026-11-03", http))
     assert ([each.id for each in candidates], cursor) == (["4", "5"], "2026-11-05")

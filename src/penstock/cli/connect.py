@@ -15,7 +15,7 @@ from penstock.cli.output import BAD_ANSWER, FINE, Answer, fill, table
 from penstock.cli.reference import load_module
 from penstock.connect import contract
 from penstock.connect.connector import Connector
-from penstock.connect.declared import Declared
+from penstock.connect.declared import DeclaredConnector
 from penstock.connect.page import Page, Record
 from penstock.connect.web import Http
 from penstock.model.errors import BadConfig
@@ -96,13 +96,13 @@ def check(file: str) -> Answer:
 def find_connector(file: str) -> Connector:
     """Return the connector of a TOML file, or of a class in a Python file or module."""
     if file.endswith(".toml"):
-        return Declared(file)
+        return DeclaredConnector(file)
     place, _, name = file.partition(":")
     module = load_module(place)
     classes = {
         each.__name__: each
         for each in vars(module).values()
-        if inspect.isclass(each) and issubclass(each, Connector) and each not in (Connector, Declared)
+        if inspect.isclass(each) and issubclass(each, Connector) and each not in (Connector, DeclaredConnector)
     }
     if name and name not in classes:
         raise BadConfig(f"{place} has no connector {name}. It has: {', '.join(classes) or 'none'}.")

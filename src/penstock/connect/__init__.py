@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.connect.connector import Connector, Expect
-from penstock.connect.declared import Declared
+from penstock.connect.declared import DeclaredConnector
 from penstock.connect.page import Blocked, Change, Changed, Page, Record
 from penstock.connect.source import RunResult, Source
 from penstock.connect.web import Http
@@ -13,7 +13,7 @@ __all__ = [
     "Change",
     "Changed",
     "Connector",
-    "Declared",
+    "DeclaredConnector",
     "Expect",
     "Http",
     "Page",

@@ -1,4 +1,4 @@
-"""A connector reads one source: a class with `fetch`, or a TOML file that `Declared` reads."""
+"""A connector reads one source: a class with `fetch`, or a TOML file that `DeclaredConnector` reads."""
 
 from __future__ import annotations
 

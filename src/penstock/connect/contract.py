@@ -45,7 +45,7 @@ class NoPace:
         return nullcontext()
 
 
-class Replay(httpx2.AsyncBaseTransport):
+class ReplayedAnswers(httpx2.AsyncBaseTransport):
     """Answers each request with the saved answer of its URL, or with the first one."""
 
     def __init__(self, answers: Sequence[Answer]) -> None:
@@ -81,7 +81,7 @@ def recording(connector: Connector) -> Recording:
 def replaying(connector: Connector, answers: Sequence[Answer]) -> Http:
     """Return an `Http` that answers from saved answers, without a network."""
     connector.robots = False
-    return Http(Client(transport=Replay(answers)), connector, NoPace(), Tally(), {})
+    return Http(Client(transport=ReplayedAnswers(answers)), connector, NoPace(), Tally(), {})
 
 
 async def read_pages(connector: Connector, cursor: str | None, http: Http, most: int = PAGES_MAX) -> list[Page]:

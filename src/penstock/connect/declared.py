@@ -20,8 +20,8 @@ from penstock.model.times import in_seconds
 FUTURE_MAX = 86_400.0  # a cursor further ahead than the rest of its page is a mistake of the source
 
 
-class Declared(Connector):
-    """`Declared("connectors/olx.toml")`, or a dict with the same words."""
+class DeclaredConnector(Connector):
+    """`DeclaredConnector("connectors/olx.toml")`, or a dict with the same words."""
 
     def __init__(self, given: str | Path | Mapping[str, Any]) -> None:
         spec = self.spec = read_spec(given)
@@ -138,4 +138,4 @@ def _higher(high: str | None, newest: tuple[float, str] | None, spec: Spec) -> s
     return high if known is not None and known >= newest[0] else newest[1]
 
 
-__all__ = ["Declared", "Paging"]
+__all__ = ["DeclaredConnector", "Paging"]

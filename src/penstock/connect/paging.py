@@ -51,7 +51,7 @@ class Paging:
     def follow(self, whole: Any, count: int, repeated: bool, find: Find) -> None: ...
 
 
-class _Counting(Paging):
+class _Numbered(Paging):
     """By offset or by number of the page, until a page is not full."""
 
     def __init__(self, pager: Paginator) -> None:
@@ -117,7 +117,7 @@ class _Bisecting(Paging):
 def paging_of(spec: Spec) -> Paging:
     match spec.paginator.kind:
         case "offset" | "page":
-            return _Counting(spec.paginator)
+            return _Numbered(spec.paginator)
         case "next_link":
             return _Links(spec.paginator)
         case "bisect":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.connect.connector import Connector
 from penstock.connect.page import Change
-from penstock.connect.web import Pace
+from penstock.connect.web import HostPace
 
 if TYPE_CHECKING:
     from penstock.connect.collector import Collector
@@ -56,7 +56,7 @@ class RunResult:
 class Source:
     """What `app.connector` returns. Decorate the function that saves its changes with `@source.handler`."""
 
-    def __init__(self, collector: Collector, connector: Connector, client: Client, pace: Pace) -> None:
+    def __init__(self, collector: Collector, connector: Connector, client: Client, pace: HostPace) -> None:
         self._collector = collector
         self.connector = connector
         self.client = client

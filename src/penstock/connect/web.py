@@ -22,7 +22,7 @@ CHALLENGES = (b"radware page", b"radware bot manager", b"cf-challenge", b"captch
 MISFITS = (400, 404, 405, 410, 422)  # statuses by which a host says that the request is not what it takes
 
 
-class Pace(Protocol):
+class HostPace(Protocol):
     def permit(self, item: str | None = None) -> AbstractAsyncContextManager[None]: ...
 
 
@@ -30,7 +30,7 @@ class Http:
     """Asks one connector's host. `get` raises `Blocked` and `Changed` where the answer shows it."""
 
     def __init__(
-        self, client: Client, connector: Connector, pace: Pace, tally: Tally, memory: Mapping[str, str]
+        self, client: Client, connector: Connector, pace: HostPace, tally: Tally, memory: Mapping[str, str]
     ) -> None:
         """`memory` is what `remembered` was after the last good run; empty where everything is to be read."""
         self._client = client
