@@ -7,10 +7,12 @@ that breaks it, because a rule that cannot fail guards nothing.
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sqlite3
 import subprocess
 import sys
+import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -228,6 +230,10 @@ MAY_HOLD_OLD_WORDS = {
     "docs/reference/app.md": re.compile(r"filters: .*"),
     "ARCHITECTURE.md": re.compile(r"`\S+\.py`"),
 }
+# Folders whose comments and docstrings are still to be written in plain English.
+MAY_COMMENT_IN_OLD_WORDS = tuple(
+    f"src/penstock/{folder}/" for folder in ("contracts", "control", "queues", "runtime", "storage", "workflows")
+)
 # Texts that are data: words of reviews, and what fake users write.
 TEXTS_AS_DATA = ("src/penstock_systems/appstore/sentiment.py", "src/penstock_systems/standins/")
 
@@ -292,6 +298,11 @@ def test_a_class_name_stands_for_one_thing() -> None:
         name: shared[name] for name in shared.keys() - SHARED_CLASS_NAMES
     }
     assert SHARED_CLASS_NAMES - shared.keys() == set(), "remove these from SHARED_CLASS_NAMES"
+
+
+def test_comments_and_docstrings_name_the_actor_too() -> None:
+    here = [path for path in files("src/penstock/**/*.py") if not shown(path).startswith(MAY_COMMENT_IN_OLD_WORDS)]
+    check(old_words_in_comments, here)
 
 
 def test_no_file_tells_where_it_was_made() -> None:
@@ -571,6 +582,14 @@ def old_words(path: str, text: str) -> Iterator[str]:
             yield f"{where}: `{found[0]}`: name the actor, or use the term of docs/explain/glossary.md."
 
 
+def old_words_in_comments(path: str, text: str) -> Iterator[str]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        told = token.string if token.type in (tokenize.COMMENT, tokenize.STRING) else ""
+        for found in OLD_WORDS.finditer(told):
+            line = token.start[0] + told.count("\n", 0, found.start())
+            yield f"{path}:{line}: `{found[0]}`: name the actor, or use the term of docs/explain/glossary.md."
+
+
 def texts_for_users(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield what users read, each text with its line: pages and examples whole; of the source the strings that are a text
     (errors, hints, log lines, reports) and the help of commands. Other docstrings are for those who read the code."""
@@ -669,6 +688,8 @@ BAD: list[tuple[Rule, str, str]] = [
     (old_words, QUEUE, 'raise BadMessage(f"{name}: {count} parcels were sent, and nobody took them.")'),
     (old_words, QUEUE, '_log.warning("The letter of %s is buried.", name)'),
     (old_words, "src/penstock/cli/dead.py", '@dead.command()\ndef bury(id: int) -> None:\n    """Bury a letter."""'),
+    (old_words_in_comments, DATA, 'def rows() -> None:\n    """Return so many rows."""'),
+    (old_words_in_comments, DATA, "a = 1  # nobody reads it"),
     (unused_extras, "pyproject.toml", '[project.optional-dependencies]\nanalytics = ["duckdb>=2.0"]'),
     (unused_extras, "pyproject.toml", "[project.optional-dependencies]\nllm = []"),
     (traces, "docs/start.md", "cd /" + "home/ada/penstock"),
@@ -702,6 +723,7 @@ GOOD: list[tuple[Rule, str, str]] = [
     (old_words, "docs/explain/faults.md", "| F01 | No answer | `tests/a.py`: *nobody answers* |"),
     (old_words, QUEUE, 'def told() -> str:\n    """Say what somebody is told of."""\n    return "sent"  # by whoever'),
     (old_words, QUEUE, 'PLACES = {"desk": 1, "parcel": 2}'),
+    (old_words_in_comments, DATA, "somebody = 1  # the caller"),
     (unused_extras, "pyproject.toml", '[project.optional-dependencies]\npostgres = ["psycopg[binary]>=3.3"]'),
     (traces, "docs/start.md", "https://shop.example/home/a and ~/work/ and ./home/"),
 ]

@@ -68,7 +68,7 @@ Ts = TypeVarTuple("Ts")
 
 class App(Outside, Routed):
     """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
-    penstock.toml says. With `database` nobody else has a say. With `require_trial` it is not let loose before a trial has
+    penstock.toml says. `database` overrides both. With `require_trial` it is not let loose before a trial has
     passed, unless penstock.toml says otherwise. With `serve`, `penstock run` also serves its routes."""
 
     def __init__(
@@ -282,7 +282,7 @@ class App(Outside, Routed):
         return cast(T, await run_once(await self._opened(), key, function, *arguments))
 
     async def run(self, *, grace_seconds: float | None = None, until_idle: bool = False) -> None:
-        """Runs every queue that has handlers, until `stop` or cancellation, then hands back what it holds. With
+        """Runs every queue that has handlers, until `stop` or cancellation, then releases its claims. With
         `until_idle` it stops by itself once nothing is left that is due."""
         grace = self.config.grace_seconds if grace_seconds is None else grace_seconds
         await self._life.run(self._objects, self._expiring, grace, until_idle)

@@ -26,7 +26,7 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Somebody who may use the HTTP server. The file holds a digest, so reading it lets nobody in."""
+    """A client that may use the HTTP server. The file holds a digest, so reading it gives no access."""
 
     name: str
     sha256: str

@@ -60,11 +60,11 @@ def attach(events: Events, wanted: LogConfig, stream: TextIO | None = None) -> C
 
 
 def subscribe(events: Events, *, level: str = "info") -> Callable[[], None]:
-    """Passes events of this level and above on to the logger `penstock`, whoever listens there."""
+    """Pass events of this level and above to the logger `penstock`."""
     least = logging.getLevelNamesMapping()[level.upper()]
     if least <= logging.DEBUG:
         return events.subscribe(_tell)
-    # What happens per message is told at level debug: it is not even put into words unless somebody asked for it.
+    # Events of each message have the level debug: their text is not made unless that level is logged.
     kinds = [kind for kind in _kinds(EngineEvent) if logging.getLevelNamesMapping()[kind.level.upper()] >= least]
     leave = [events.subscribe(_tell, to=kind) for kind in kinds]
 

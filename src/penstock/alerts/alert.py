@@ -24,7 +24,7 @@ RAISED, RECOVERED = "condition.raised", "condition.recovered"
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """`text` says it all in one line; `facts` are the same for a machine. `id` is the same whenever a sink is tried again."""
+    """`text` says it all in one line; `facts` are the same for a machine. `id` is the same for every retry of a sink."""
 
     __message_type__: ClassVar[str] = "penstock.alert"
     kind: str

@@ -79,7 +79,7 @@ class Listener:
 
     def _hear(self, event: EngineEvent) -> None:
         if isinstance(event, MessageDied) and event.queue == self._queue:
-            return  # an alert that nobody takes cannot be told by an alert; it is a dead letter like others
+            return  # no alert can report that an alert failed: it becomes a dead letter like others
         alert = alert_of(event)
         if alert is None:
             return
@@ -135,7 +135,7 @@ class AlertCondition(Object):
     """What is known about one condition. What it tells is sent in the commit that remembers it."""
 
     _send: ClassVar[Callable[[Alert], object]]
-    is_open: bool = False  # somebody was told of it, and nobody that it is over
+    is_open: bool = False  # an alert was sent, and no alert that it is over
     digest: str = ""
     title: str = ""
     told_at: list[int] = []  # noqa: RUF012 (every object gets a copy)

@@ -34,7 +34,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _INSIDE = _FOLDER | os.O_NOFOLLOW
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 METADATA_BYTES_MAX = 8 * 1024
-BEFORE_MAX = 3  # earlier contents that a note still speaks of: so many puts in a row may crash before one is complete
+BEFORE_MAX = 3  # earlier contents that a note still names: this many puts in a row may crash before one is complete
 
 Attributes = dict[str, Any]
 DAY_SECONDS = 86_400
@@ -43,7 +43,7 @@ EXPIRED_MAX = 1_000  # removed in one go
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Blobs whose key begins with the prefix go after so many days: `Expiry("app/", days=30)`."""
+    """Blobs whose key begins with the prefix are removed after `days`: `Expiry("app/", days=30)`."""
 
     prefix: str
     days: float
@@ -131,7 +131,7 @@ class BlobFolder:
         durable: bool = True,
         on_read: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_read` is told of every blob that is asked for."""
+        """`on_read` is called for every blob that is read."""
         self.path = Path(path)
         self._on_read = on_read
         self._durable = durable
@@ -157,7 +157,7 @@ class BlobFolder:
         return await asyncio.to_thread(self._blob, _checked(key))
 
     async def expire(self, *, limit: int = EXPIRED_MAX) -> int:
-        """Removes at most so many blobs that are older than their prefix allows, and says how many."""
+        """Remove at most `limit` blobs that are older than their prefix allows, and return how many."""
         return await asyncio.to_thread(self._expire, limit)
 
     async def list(self, prefix: str = "", *, limit: int = LISTED_MAX) -> Sequence[str]:

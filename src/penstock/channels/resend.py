@@ -116,7 +116,7 @@ class MailEvent(NamedTuple):
 
 
 def read_mail_event(event: Mapping[str, Any]) -> MailEvent:
-    """Read the body of a webhook of Resend, once its signature is verified. A passing bounce suppresses nobody."""
+    """Read the body of a webhook of Resend, once its signature is verified. A passing bounce suppresses no address."""
     try:
         kind, data = str(event["type"]), event["data"]
         tags = data.get("tags") or {}

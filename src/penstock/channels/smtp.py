@@ -1,4 +1,4 @@
-"""Mail by SMTP, which knows no keys: once the text is on its way and no answer comes, nobody can say what became of it."""
+"""Mail by SMTP, which knows no keys: without an answer after the text was sent, the outcome is unknown."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Webhook(Channel):
     def __init__(
         self, http: Posting, url: str, *, secrets: Sequence[bytes] = (), secret_env: str = "", is_patient: bool = False
     ) -> None:
-        """With `is_patient` no answer but 410 is final: a receiver may be mended."""
+        """With `is_patient` no answer but 410 is final: a receiver may be repaired."""
         self._http = http
         self._url = url
         self._secrets = secrets

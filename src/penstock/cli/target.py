@@ -60,7 +60,7 @@ def names_target(word: str) -> bool:
 
 
 def split(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str | None]:
-    """Return the names, at least so many, and the app or database that the last word may be."""
+    """Return the names, at least `least`, and the app or database that the last word may be."""
     if len(words) > least and names_target(words[-1]):
         return list(words[:-1]), words[-1]
     return list(words), None

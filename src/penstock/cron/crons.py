@@ -152,7 +152,7 @@ class Crons:
             raise await self._unknown(engine, name)
 
     async def resume(self, name: str) -> None:
-        """Goes on with the next fire; what passed meanwhile is not made up for."""
+        """Resume a task with its next fire. Fires that passed meanwhile are not repeated."""
         engine = await self._opened()
         now = engine.clock.now()
         row = next((each for each in await self._rows(engine) if each.name == name), None)

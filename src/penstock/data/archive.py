@@ -1,4 +1,4 @@
-"""Moves old rows to files: a row is deleted only after it is on the disk, and only if nobody has changed it since.
+"""Moves old rows to files: a row is deleted only after it is on the disk, and only if it has not changed since.
 
 Each portion is first a file under `<table>/pending/`, then its rows are deleted, then it gets its place under `<table>/`.
 A run begins with what an interrupted one left pending, so no row is in two portions and none is lost.

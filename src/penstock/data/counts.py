@@ -42,5 +42,5 @@ def _bounded(checked: str) -> str:
 
 
 def all_of(table: str) -> str:
-    """Counts them one by one: for somebody who looks once, at a table whose count nobody keeps."""
+    """Count the rows one by one: for a single look at a table without a kept count."""
     return f"select count(*) from {quoted(table)}"

@@ -90,7 +90,7 @@ class Database:
         return await self._probes.exists(sql, given, named)
 
     async def more_than(self, most: int, sql: str, given: object = None, /, **named: object) -> bool:
-        """Whether there are more than so many such rows, counting one more than that at most."""
+        """Return whether there are more than `most` such rows. At most one more than that is counted."""
         return await self._probes.more_than(most, sql, given, named)
 
     def pages(
@@ -147,7 +147,7 @@ class Database:
         return self._write_many(upsert(table, columns, key, keep=keep), whole, caller())
 
     def atomically(self, function: Callable[[Transaction], object], /) -> Atomic:
-        """Runs a short synchronous function inside the commit, where it sees what nobody else can change. It may run
+        """Runs a short synchronous function inside the commit, where no other process can change what it reads. It may run
         more than once, so it must not do anything but read and write through what it is given."""
         unit = require_unit(self._home)
         call = Atomic(unit, function, caller())
@@ -186,7 +186,7 @@ class Database:
         chunk: int = 500,
     ) -> int:
         """Moves old rows into JSON lines in a folder of blobs, and says how many. A row is deleted only once it is on the
-        disk, and only if it has not changed since. After a crash the next run goes on where this one stopped."""
+        disk, and only if it has not changed since. After a crash the next run continues where this one stopped."""
         engine = await self._home._opened()
         rows = old(table, column, older_than, unit, now=engine.clock.now())
         folder = self._home.blobs(into) if isinstance(into, str | Path) else into

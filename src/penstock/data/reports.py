@@ -30,7 +30,7 @@ class Asking(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadGroup:
-    """Messages of one type that died in one queue, and how many of them nobody has dealt with."""
+    """Messages of one type that died in one queue, and how many of them are unresolved."""
 
     queue: str
     type: str

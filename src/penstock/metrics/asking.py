@@ -46,7 +46,7 @@ class Names(NamedTuple):
     columns: Mapping[str, str]
 
     def relations(self) -> str:
-        """What a question is put to. Nobody's text is in it but names that were checked."""
+        """The tables that a question is asked of. Of the caller's text it contains only names that were checked."""
         words = [f"sorts.{word}" for word in WORDS]
         words += [f'sorts.{column} as "{name}"' for name, column in self.columns.items() if column in WORDS]
         doubles = [f"noted.{double}" for double in DOUBLES]

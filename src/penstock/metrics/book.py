@@ -25,13 +25,13 @@ PRUNED_AT_ONCE = 5_000
 
 
 class PointsFailed(EngineEvent, name="points.failed", level="warning"):
-    """Data points could not be saved. It is tried again; nothing else is held up."""
+    """Data points could not be saved. The save is retried; nothing else waits for it."""
 
     error: str
 
 
 class PointsDropped(EngineEvent, name="points.dropped", level="warning"):
-    """So many points were dropped: over the day's quota, or no room in memory while they could not be saved."""
+    """Points were dropped: over the day's quota, or no room in memory while they could not be saved."""
 
     dropped: int
 
@@ -85,7 +85,7 @@ class PointBook(BufferedLog[list[Noted]]):
                     blobs = in_order(blobs)
                 if type(doubles) is not tuple:
                     doubles = in_order(doubles)
-            except Exception as error:  # whatever somebody's own iterator raises
+            except Exception as error:  # whatever an iterator of the caller raises
                 self._refuse(dataset, str(error) if isinstance(error, Unfit) else type(error).__name__)
                 return
             self._room -= 1

@@ -1,7 +1,7 @@
 """A look at the whole database for the standard points: what waits, what cron tasks did, what the month has cost.
 
 One process at a time looks, once in five minutes at most. It reads with a connection of its own, in the history's lane,
-so that nobody waits for it and no row is metered.
+so that nothing waits for it and no row is metered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SQL = load("penstock.metrics", "metrics.sql")
 
 
 class Fact(NamedTuple):
-    """What is told of one thing: `kind` and `name` are words of a point, `more` the words after them."""
+    """One fact of a sample: `kind` and `name` are words of a point, `more` the words after them."""
 
     kind: str
     name: str
@@ -37,7 +37,7 @@ class Fact(NamedTuple):
 
 
 def look(file: HistoryFile, store: Store, *, now: int, every_seconds: float) -> list[Fact] | None:
-    """None if another process has looked so shortly before. Runs of cron tasks are told once, whoever looks."""
+    """Return None if another process has just looked. Runs of cron tasks are reported by one process."""
 
     def claim(run: Run) -> tuple[int | None, int | None]:
         since = _claimed(run, "state", now, every_seconds)

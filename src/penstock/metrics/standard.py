@@ -1,4 +1,4 @@
-"""The standard points: what every app tells of its queues, cron tasks, alarms, controllers and workflows, and its cost.
+"""The standard points: what every app reports about its queues, cron tasks, alarms, controllers and workflows, and its cost.
 
 What happens is counted in memory as its events come, and told a minute after the first of them. Every five minutes, if
 anything was committed here since, a look at the database is told too. A process with nothing to do reads nothing and writes
@@ -48,7 +48,7 @@ class DatasetCounts(NamedTuple):
 
 
 class Dataset:
-    """`points = app.metrics("platform_metrics")`. Writing costs no row of the database and holds nobody up."""
+    """`points = app.metrics("platform_metrics")`. Writing costs no row of the database and never waits."""
 
     def __init__(self, names: Names, book: PointBook, opened: Callable[[], Awaitable[Engine]]) -> None:
         self.name = names.dataset
@@ -168,7 +168,7 @@ class StandardPoints:
             self._write(Fact(kind, name, tuple(numbers)))
 
     async def _look(self, every_seconds: float) -> None:
-        """If anything was committed here since the last look, and nobody else has looked meanwhile."""
+        """Look if anything was committed here since the last look, and no other process has looked meanwhile."""
         engine = self._engine
         saved, now = engine.committer.saved, engine.clock.now()
         if saved == self._seen or engine.committer.broken is not None:
@@ -179,7 +179,7 @@ class StandardPoints:
                 self._seen = saved
                 self._tell([*facts, *[await self._pace(name) for name in self._controllers]])
         except PenstockError:
-            pass  # there is another time; whoever needs the database more says that it cannot be read
+            pass  # it is read next time; the parts that need the database report that it cannot be read
         except Exception:
             _log.exception("Data points about waiting work are no longer written.")
             self._leave()
@@ -191,7 +191,7 @@ class StandardPoints:
 
     def _tell(self, facts: Iterable[Fact]) -> None:
         for fact in facts:
-            # A queue in which nothing waits is told of once.
+            # A queue in which nothing waits is reported once.
             if fact.kind != "queue" or any(fact.numbers) or self._last.get((fact.kind, fact.name)) != fact.numbers:
                 self._write(fact)
             self._last[fact.kind, fact.name] = fact.numbers
@@ -235,5 +235,5 @@ class Datasets:
         await self._book.end()
 
     def standard(self, engine: Engine, store: Store, app: str, controllers: Controllers) -> StandardPoints:
-        """What a worker tells of itself. `store` is the engine's database, with nothing metered that is read from it."""
+        """Return what a worker reports about itself. `store` is the engine's database, read unmetered."""
         return StandardPoints(engine, store, self(PLATFORM), self._service or app, controllers)

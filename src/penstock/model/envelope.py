@@ -38,7 +38,7 @@ class _PayloadMeta(msgspec.StructMeta):
 
 
 class Event(msgspec.Struct, metaclass=_PayloadMeta):
-    """A fact that happened, for whoever wants to know."""
+    """A fact that happened, for any consumer."""
 
     __message_type__: ClassVar[str]
 
@@ -181,8 +181,8 @@ def _refuse_lossy(value: Any, place: str) -> None:
         )
 
 
-# Classes are made without a look at the types of their fields, so what is sent is read back once: the one who sends it
-# hears of a mistake, instead of the one who gets it.
+# Classes are made without a look at the types of their fields, so what is sent is read back once: a mistake
+# is reported to the sender instead of the receiver.
 _CHECKS: dict[type, Callable[[bytes], object]] = {dict: id, list: id}
 
 

@@ -41,7 +41,7 @@ class Unavailable(_Delayed):
 
 
 class BudgetSpent(_Delayed):
-    """The call does not fit its budget, and was not made. The message waits until the budget begins anew and loses no
+    """The call does not fit its budget, and was not made. The message waits until the budget is renewed and loses no
     attempt; one whose budget never does becomes a dead letter."""
 
     budget: str  # run, day or month
@@ -203,7 +203,7 @@ class StoreReplaced(StoreError):
 
 
 class StorageFull(StoreError):
-    """The disk is full: nothing was saved. Free some space; settling goes on from a reserve."""
+    """The disk is full: nothing was saved. Free some space; settling continues from a reserve."""
 
 
 class StoreCorrupt(StoreError):

@@ -10,7 +10,7 @@ PRIORITIES = (PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW)
 
 
 KEYED = 1  # its id can come back: a record of it outlives the row
-REPAIRED = 2  # a repair hook has mended it once; it is not mended again
+REPAIRED = 2  # a repair hook has repaired it once; it is not repaired again
 PAUSING = 4  # the worker that runs it stops at the next step
 FLAG_BITS = 4  # of the column `flags`; the bits above hold the state of `model/loops.py`
 FLAGS = (1 << FLAG_BITS) - 1
@@ -39,8 +39,8 @@ class NewMessage(NamedTuple):
 
 class Delivery(NamedTuple):
     """A claimed message. `seq` and `token` are its fence: they are valid until the row is settled or taken over. `rounds`
-    counts the deliveries that ended with `Later` and kept what they did. `before` is the token it had before: nobody has
-    ever held it if that is 0."""
+    counts the deliveries that ended with `Later` and kept what they did. `before` is the token it had before, and 0 if
+    it was never claimed."""
 
     seq: int
     token: int

@@ -22,13 +22,13 @@ from penstock.model.retry import Retry
 from penstock.model.stack import rendered
 from penstock.model.times import Span, in_seconds
 
-_STORAGE_FULL_WAIT_SECONDS = 10.0  # long enough for somebody to free space, short enough to go on by itself
-_QUEUE_FULL_WAIT_SECONDS = 5.0  # a consumer ahead is behind; it gets this long before the same sends are tried again
+_STORAGE_FULL_WAIT_SECONDS = 10.0  # long enough for an operator to free space, short enough to continue by itself
+_QUEUE_FULL_WAIT_SECONDS = 5.0  # a consumer ahead is behind; it gets this long before the same sends are retried
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Returned by a handler: deliver this again after so many seconds. No attempt is charged."""
+    """Returned by a handler: deliver this again after `seconds`. No attempt is charged."""
 
     seconds: Span
 
@@ -64,7 +64,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The message goes back and is due after so many seconds."""
+    """The message is released and due after this delay."""
 
     seconds: float
     charged: bool = True
@@ -89,7 +89,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The message has not begun and stays with its worker, leased for so many seconds from now."""
+    """The message has not begun and stays with its worker, leased for this long from now."""
 
     seconds: float
 

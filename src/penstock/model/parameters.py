@@ -22,7 +22,7 @@ Bindable: TypeAlias = int | float | str | bytes | None
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NUMBER_BYTES = 8  # what a number takes in a row at most
-_NAMES_SHOWN = 10  # a message lists so many names, and says how many more there are
+_NAMES_SHOWN = 10  # names that a message lists, before it counts the rest
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class QueueSettings:
     dead_retention_seconds: float | None = None
     accepts: tuple[str, ...] | None = None
     alone: bool = False  # one at a time, over all workers
-    watched: bool = False  # somebody handles its dead letters
+    watched: bool = False  # its dead letters have a handler
 
     def __post_init__(self) -> None:
         if not _is_name(self.name):

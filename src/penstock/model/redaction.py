@@ -28,7 +28,7 @@ _DEPTH_MAX = 6  # what lies deeper is left out
 
 
 def is_secret(name: str) -> bool:
-    """Whether a field of this name holds something that nobody should read in a log."""
+    """Return whether a field of this name holds a secret, which does not belong in a log."""
     words = re.sub(r"[-.\s]+", "_", _CAMEL.sub("_", name)).lower()
     return _NAME.search(words) is not None
 

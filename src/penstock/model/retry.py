@@ -12,7 +12,7 @@ from penstock.model.times import in_seconds
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a failure is tried again, and how long it waits before that.
+    """How often a failure is retried, and how long it waits before that.
 
     It waits `first` after the first failure, then twice as long each time, never longer than `longest`. With `jitter` it
     waits a random part of that. Durations are seconds or a timedelta.
@@ -36,7 +36,7 @@ class Retry:
 
     def delay_seconds(self, attempt: int, share: float = 1.0) -> float:
         """Return how long the failure of this attempt waits; with jitter a `share` of that."""
-        # The exponent is capped because 2.0 ** 1024 overflows long before anybody waits that long.
+        # The exponent is capped because 2.0 ** 1024 overflows long before a message waits that long.
         whole = min(in_seconds(self.first) * 2.0 ** min(attempt - 1, 60), in_seconds(self.longest))
         return whole * share if self.jitter else whole
 

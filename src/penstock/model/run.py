@@ -44,7 +44,7 @@ class StepRecord(NamedTuple):
 
 
 class Ending(msgspec.Struct):
-    """What a parent is told of its child."""
+    """What a parent learns about its child."""
 
     state: str
     result: msgspec.Raw = msgspec.Raw(b"null")
@@ -154,7 +154,7 @@ class Script:
         )
 
     def patched(self, name: str) -> bool | None:
-        """None: nobody has decided yet, and this run is the first to come by."""
+        """None: no run has decided yet, and this one is the first."""
         if name in self.patches:
             return True
         return False if self.is_replaying else None

@@ -1,4 +1,4 @@
-"""When a cron task runs: its fires in any time zone, and what becomes of those that passed while nobody looked."""
+"""When a cron task runs: its fires in any time zone, and what becomes of those that passed without a worker."""
 
 from __future__ import annotations
 

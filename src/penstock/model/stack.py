@@ -62,7 +62,7 @@ def located(error: str, text: str | None) -> str:
 
 
 def failure_line(where: str, error: str, text: str | None, attempt: int, wait_seconds: float | None) -> str:
-    """Return a failed attempt in one line: where, what, the line of code, and when it is tried again."""
+    """Return a failed attempt in one line: where, what, the line of code, and when it is retried."""
     then = "it is not retried" if wait_seconds is None else f"next in {wait_seconds:g} s"
     return f"{where}: {located(error[:300], text)} (attempt {attempt}, {then})"
 

@@ -11,7 +11,7 @@ class SweepHold:
     """Until when leases may not be swept, on the monotonic clock.
 
     A jump by J makes every lease look J older. Waiting min(J, longest lease) before sweeping keeps each lease at half its
-    time or more, over any number of jumps, since either what the jumps took or what the wait gave back is at least half. A
+    time or more, over any number of jumps, since either what the jumps took or what the wait returned is at least half. A
     lease as long as the longest lasts at most twice its time after one jump; a shorter one may last as long as the longest
     on top of its own, so queues with leases of very different lengths keep a hold each.
     """

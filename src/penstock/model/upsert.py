@@ -116,7 +116,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def chunk_rows(columns: int, parameters_max: int, *, rows_max: int = LOCAL.insert_rows_max) -> int:
-    """How many rows of so many columns one statement may take: 5 columns under 100 parameters make 20."""
+    """Return how many rows of this many columns fit into one statement: 5 columns under 100 parameters make 20."""
     if columns < 1 or columns > parameters_max:
         raise BadParameter(
             f"A row of {columns} columns does not fit into {parameters_max} parameters. Write fewer columns at a time.",
@@ -142,7 +142,7 @@ _MARKS_MAX = 32  # a longer run of marks is noise, and is cut through
 
 
 def cut(text: str, most: int = TEXT_CHARACTERS_MAX) -> str:
-    """At most so many characters, without tearing an accent from its letter or an emoji apart."""
+    """Cut text to this many characters, without tearing an accent from its letter or an emoji apart."""
     if len(text) <= most:
         return text
     ends = range(most, max(0, most - _MARKS_MAX), -1)

@@ -14,7 +14,7 @@ from penstock.moving.tables import CannotMove, Marks, MoveSource, MoveTarget, Ro
 from penstock.storage.presence import obituary
 from penstock.stores import store_at
 
-# Claims draw tokens one by one, and somebody outside may still hold one that was drawn after this moment.
+# Claims draw tokens one by one, and an external client may still hold one that was drawn after this moment.
 TOKENS_APART = 2**32
 TOLD_EVERY = 1_000  # rows between two moves of a bar
 
@@ -132,8 +132,8 @@ def departed(cells_of: Callable[[int], memoryview | None], workers: Iterable[int
 
 
 def let_go(address: str, gone: Iterable[Departed], *, now: int, audit: Audit) -> None:
-    """Gives back what processes held that do not work on this database: they worked on the one that it was copied from. Who
-    is not among `gone` was alive then, and nothing that he held is suspected."""
+    """Release the claims of processes that do not work on this database: they worked on its source. A process that
+    is not among `gone` was alive then, and nothing that it held is suspected."""
     known = {each.worker: each for each in gone}
     with closing(store_at(address).open_writer(now=now)) as writer:
         workers = writer.workers

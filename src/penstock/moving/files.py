@@ -18,7 +18,7 @@ Told = Callable[[int, int], None]
 
 
 def copy_file(source: Path, target: Path, *, skip_tokens: bool, told: Told) -> int:
-    """Gives the size of the copy. With `skip_tokens` it begins with tokens that nobody can hold."""
+    """Gives the size of the copy. With `skip_tokens` it begins with tokens that no client can hold."""
     for path in (target, history.path_of(target)):
         if path.exists():
             raise CannotMove(f"{path} already exists. Move it away, or name another file; nothing was written.")

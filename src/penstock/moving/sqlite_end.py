@@ -296,7 +296,7 @@ def _entries(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
         yield last, chain, None if id == chain else id, cause, label, last - ended_at, ended_at - started_at, error
 
 
-# -- statements over tables whose names nobody knows before ----------------------------------------------------
+# -- statements over tables whose names are known at run time ----------------------------------------------------
 
 
 def _quoted(name: str) -> str:

@@ -112,8 +112,8 @@ class Resident:
         self.at_work -= 1
 
     async def _enter_again(self) -> None:
-        """Whoever is cancelled while he waits for his turn takes it all the same: who leaves an event lets go of the lock,
-        and it must be his own."""
+        """Acquire the lock again, also if the caller is cancelled while it waits: it releases the lock when it leaves the
+        event, and must not release another caller's."""
         cancelled: asyncio.CancelledError | None = None
         while True:
             try:
@@ -147,7 +147,7 @@ class Host:
         self.engine = engine
         self._loop = asyncio.get_running_loop()
         self._worker: Worker | None = None
-        self._has_owned = False  # an object that left memory is still ours until somebody asks
+        self._has_owned = False  # an object that left memory is still ours until another process asks
         self._letting_go = False
         self._residents: dict[tuple[str, str], Resident] = {}
         self._arriving: dict[tuple[str, str], Arriving] = {}
@@ -203,7 +203,7 @@ class Host:
                 async with resident.lock:
                     if self.engine.gate.store_lost:
                         await self.engine.in_writer(lambda: None)  # which it can do once the store is back
-                    # Whoever waited may find that the object has moved meanwhile: what is in memory here is old.
+                    # After the wait the object may have moved: what is in memory here is old then.
                     if self._residents.get(key) is resident:
                         return await self._event(resident, method, arguments, named, once, audit)
             finally:
@@ -213,7 +213,7 @@ class Host:
                 self._meter(resident)
                 self._watch_idle()
                 if not resident.events and (self._worker is None or resident.asked):
-                    # A process that does not run hears of nobody who asks: it keeps nothing.
+                    # A process that does not run hears no request for an object: it keeps none.
                     await self._let_go(resident)
 
     def _meter(self, resident: Resident) -> None:
@@ -259,7 +259,7 @@ class Host:
         return result
 
     async def _commit(self, resident: Resident, unit: AwaitedUnit, saved: bytes) -> None:
-        """Afterwards memory holds what the database holds, also if whoever waits was cancelled meanwhile."""
+        """Make memory hold what the database holds, also if the waiting caller was cancelled meanwhile."""
         self.engine.committer.put(unit)
         try:
             await unit.settled()
@@ -342,7 +342,7 @@ class Host:
                 if resident is not None and not resident.events:
                     await self._let_go(resident)
                 elif resident is not None:
-                    resident.asked = True  # let go after its event; a long one that is released hears of it and may end
+                    resident.asked = True  # let go after its event; a long one that is released is told, and may end
                     if resident.on_asked is not None:
                         resident.on_asked()
                 elif (class_name, name) not in self._arriving:
@@ -362,7 +362,7 @@ class Host:
             self._evicting = self._loop.call_later(IDLE_SECONDS, self._evict)
 
     def _evict(self) -> None:
-        """Idle objects leave memory; they stay ours until somebody asks, which costs nothing."""
+        """Idle objects leave memory; they stay ours until another process asks, which costs nothing."""
         self._evicting = None
         now = self.time()
         for resident in list(self._residents.values()):

@@ -38,7 +38,7 @@ _TAG = re.compile(r"v([1-9][0-9]{0,5})")
 
 
 class Told(Event, type="object.told"):
-    """A call that joined somebody's unit."""
+    """A call that joined a unit."""
 
     name: str
     method: str

@@ -64,7 +64,7 @@ class Object:
         raise BadApp(f"{type(self).__qualname__} has an alarm and no `async def alarm(self)`.")
 
     def set_alarm(self, at: datetime | None = None, *, after: float | timedelta | None = None) -> None:
-        """Joins the current event: `alarm` is called at that moment, or so many seconds from now. An object has one alarm;
+        """Joins the current event: `alarm` is called at that moment, or this many seconds from now. An object has one alarm;
         setting it again moves it."""
         if (at is None) == (after is None):
             raise BadMessage("Give the alarm either a time or seconds from now (`after`).")

@@ -1,4 +1,4 @@
-"""Reads a body in bounds: so many bytes, unpacked so many times at most, and never without progress."""
+"""Reads a body within bounds: a number of bytes, a factor of unpacking, and a time without progress."""
 
 from __future__ import annotations
 

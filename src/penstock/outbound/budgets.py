@@ -1,4 +1,4 @@
-"""Budgets: what paid calls may cost in a run, a day and a month, and when one that is spent begins anew."""
+"""Budgets: what paid calls may cost in a run, a day and a month, and when one that is spent is renewed."""
 
 from __future__ import annotations
 

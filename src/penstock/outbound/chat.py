@@ -12,7 +12,7 @@ from penstock.model.errors import PenstockError, Refused, Throttled, Unavailable
 from penstock.outbound.answers import excerpt_of
 
 MESSAGE_TOKENS = 64  # what a service may add around each message; those known add fewer than ten
-QUOTA_SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # 429s that waiting does not mend
+QUOTA_SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # 429s that waiting does not end
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL | re.IGNORECASE)
 
 
@@ -80,7 +80,7 @@ def answer_of(reply: Any, *, where: str, model: str, usd: float, usage: Usage | 
 
 
 def explained(error: PenstockError, key: str) -> PenstockError:
-    """The same failure with what the service said about it, and without the key, whoever repeats it."""
+    """The same failure with what the service said about it, and without the key."""
     said = str(error.facts.get("excerpt") or "")
     said = said.replace(key, "[redacted]") if key else said
     if "excerpt" in error.facts:

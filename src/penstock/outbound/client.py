@@ -346,7 +346,7 @@ class Client:
             await self._excerpt(response, shown)
 
     async def _excerpt(self, response: httpx2.Response, shown: str) -> bytes:
-        """The beginning of a body that nobody waits for; nothing if it does not come soon."""
+        """Return the beginning of a body that is not needed; nothing if it does not come soon."""
         bounds = replace(self.bounds, progress_seconds=min(EXCERPT_SECONDS, self.bounds.progress_seconds))
         try:
             async with asyncio.timeout(EXCERPT_SECONDS):

@@ -23,7 +23,7 @@ MILLION = 1_000_000
 
 
 class ModelOffline(PenstockError):
-    """This model has no key here, and nobody was asked. Look at `model.is_offline` first."""
+    """This model has no key here, and no service was asked. Look at `model.is_offline` first."""
 
 
 class Model:
@@ -54,7 +54,7 @@ class Model:
         if self._http is None:
             from penstock.outbound.addresses import (
                 Rules,
-            )  # only where somebody asks: its libraries take a while to load
+            )  # imported when used: its libraries take a while to load
             from penstock.outbound.bodies import Bounds
 
             config = self._configured()

@@ -16,11 +16,11 @@ from penstock.outbound.network import SENDING, Network, sent
 Event = MutableMapping[str, Any]
 Asgi = Callable[[Event, Callable[[], Awaitable[Event]], Callable[[Event], Awaitable[None]]], Awaitable[None]]
 
-PIECES_AHEAD_MAX = 8  # that an app may send before somebody reads
+PIECES_AHEAD_MAX = 8  # that an app may send before they are read
 
 
 class Mounted(httpx2.AsyncBaseTransport):
-    """Answers requests from an app, which runs as a task of its own for as long as somebody reads."""
+    """Answers requests from an app, which runs as a task of its own for as long as the answer is read."""
 
     def __init__(self, app: Asgi) -> None:
         self._app = app

@@ -27,18 +27,18 @@ Headers = list[tuple[bytes, bytes]]
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _log = logging.getLogger("penstock.outbound")
-AHEAD_BYTES_MAX = 512 * 1024  # of an answer that nobody has read yet
+AHEAD_BYTES_MAX = 512 * 1024  # of an answer that is not read yet
 
 
 class Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
-    """It reads ahead, so that a server that hangs up, or sends what nobody asked for, is noticed while it rests."""
+    """It reads ahead, so that a server that hangs up, or sends what was not asked for, is noticed while it rests."""
 
     def __init__(self) -> None:
         self._pieces: deque[bytes] = deque()
         self._ahead = 0
         self._ended = False
         self._lost: Exception | None = None
-        self._arrival: asyncio.Future[None] | None = None  # somebody waits for bytes
+        self._arrival: asyncio.Future[None] | None = None  # a reader waits for bytes
         self._room: asyncio.Future[None] | None = None  # the other side reads too slowly
 
     # -- told by asyncio ----------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
 
 
 class Network(httpx2.AsyncBaseTransport):
-    """A pool of connections, by name. `unverified` lists the hosts whose certificate nobody checks, each with its port."""
+    """A pool of connections, by name. `unverified` lists the hosts whose certificate is not checked, each with its port."""
 
     def __init__(
         self,

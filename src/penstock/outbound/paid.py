@@ -1,5 +1,5 @@
-"""Paid calls: what one may cost is reserved before it is made and settled after it, each in a commit of its own. What
-nobody can tell counts at its most."""
+"""Paid calls: what one may cost is reserved before it is made and settled after it, each in a commit of its own. A price
+that is unknown counts as the highest."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Gateway:
         caller: tuple[str, Budgets] | None = None,
     ) -> AsyncIterator[PaidCall]:
         """`async with gateway.paid(provider="search", operation="web_search", at_most=0.005) as call:` around one call that
-        costs at most so many dollars. Raises `BudgetSpent` before it is made. Inside, say `call.settle(usd=...)`.
+        costs at most that many dollars. Raises `BudgetSpent` before it is made. Inside, say `call.settle(usd=...)`.
 
         A block that raises `Throttled`, `Refused` or `Gone` has cost nothing. One that ends in any other way without
         `settle` counts at its most, as does one whose process dies. `correlation` names the chain that the call belongs to,
@@ -115,7 +115,7 @@ def costs_nothing(error: BaseException) -> bool:
 
 
 async def _settle(engine: Engine, new: NewCall, parts: list[Share], call: PaidCall) -> None:
-    """The writer does it even if whoever waits here is cancelled. Of an app that was closed meanwhile the reservation
+    """The writer does it even if the waiting caller is cancelled. Of an app that was closed meanwhile the reservation
     stays, and counts."""
     if not engine.is_open:
         return

@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 from penstock.model.times import from_micros
 
-SECONDS_LEAST = 1.0  # a server that says 0 to everybody would be called in a tight loop
+SECONDS_LEAST = 1.0  # a server that always answers 0 would be called in a tight loop
 SECONDS_MAX = 86_400.0  # who asks for more is asked again tomorrow
 _CHARACTERS_MAX = 60
 

@@ -87,7 +87,7 @@ class Robots:
 
 
 def parse_robots(file: bytes, product: str) -> RobotRules:
-    """What a file says to the product, or to everybody if it does not name the product. Lines it cannot read are skipped."""
+    """Return the rules of a file for the product, else for all clients. Lines that cannot be read are skipped."""
     groups: dict[str, list[tuple[str, bool]]] = {}
     agents: list[str] = []
     agents_go_on = False

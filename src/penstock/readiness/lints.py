@@ -26,7 +26,7 @@ COUNT_FIX = "Use `db.count(table)`, which keeps a counter, `db.exists(...)`, or 
 OUTSIDE = {"aiohttp", "ftplib", "http", "httpx", "requests", "smtplib", "urllib", "urllib3", "websockets"}
 OWN_CLIENT = "penstock.outbound"
 MEANT = "penstock: fixed batch"
-DEPTH_MAX = 5  # of functions that call functions; deeper nobody finds it by reading either
+DEPTH_MAX = 5  # of functions that call functions
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 BATCH_FIX = "Make it a controller, which adapts its rate, or acquire a permit of `app.pace(...)` around the call."
 

@@ -107,7 +107,7 @@ class Trial:
         await self.record().note(await self._now())
 
     async def follow(self, wait: Wait, tell: Tell, *, items: int = ITEMS) -> list[Passed]:
-        """Follows so many items through the stages. A stage that fails is the last."""
+        """Follow the items through the stages. A stage that fails is the last."""
         followed: list[Any] = []
         results: list[Passed] = []
         for stage in self.stages:

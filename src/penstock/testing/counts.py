@@ -30,7 +30,7 @@ class Counts(NamedTuple):
 
     @property
     def missing(self) -> int:
-        """Messages that were sent and are nowhere; negative if there are some that nobody sent."""
+        """Messages that were sent and are nowhere; negative if there are some that were never sent."""
         return self.sent - sum(self[1:])
 
 

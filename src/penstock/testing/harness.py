@@ -103,7 +103,7 @@ class TestApp:
         `latency` is what the worker's store takes to begin and to answer, in virtual seconds. With `shuffled` what is
         claimed together begins in any order, as the seed wants it. With `duplicated` each message that the test sends is
         sent twice under one id, and each is delivered once more to a handler that has lost its lease, so that it runs and
-        can save nothing: `delivered` does not tell of that one."""
+        can save nothing: `delivered` leaves that one out."""
         self.app = app
         self.answers: Answers = deque()
         self.seed = seed
@@ -236,7 +236,7 @@ class TestApp:
     async def send(
         self, queue: Queue[T], payload: T, *, delay: Span = 0.0, priority: int = PRIORITY_NORMAL, **more: Unpack[More]
     ) -> str:
-        """Sends one message and returns its id. It is there when this returns; the worker hears of it at `advance`."""
+        """Sends one message and returns its id. It is there when this returns; the worker learns of it at `advance`."""
         if self._duplicated:
             if not more:
                 more["id"] = self.new_id()
@@ -365,7 +365,7 @@ class TestApp:
         return self._workers
 
     async def restart(self) -> None:
-        """Stops the worker, which hands back what it holds, and starts a new one."""
+        """Stop the worker, which releases its claims, and start a new one."""
         running, worker = self._running, self._worker
         assert running is not None
         self.app.stop()

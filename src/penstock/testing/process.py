@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 GONE_SECONDS = 5.0  # in which a server has surely noticed that a client is gone
 STILL_THERE = "select 1 from pg_stat_activity where pid = any(%s)"
-UNWINDINGS_MAX = 10  # a coroutine may wait again on its way out; after so many times it is left as it is
+UNWINDINGS_MAX = 10  # times that a coroutine may wait on its way out; then it is left as it is
 
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("penstock_process", default=None)
 
@@ -74,7 +74,7 @@ class Process:
             callback()
 
     def kill(self) -> None:
-        """Ends it as SIGKILL would. Whoever calls this from inside the process must raise Killed at once."""
+        """End it as SIGKILL would. A caller inside the process must raise Killed at once."""
         if self.dead:
             return
         if self.presence is not None and _is_there(self.presence):
@@ -105,10 +105,10 @@ class Process:
                 _wait_until_gone(session.settings.url, session._backends)
 
     def dispose(self) -> None:
-        """At the end of a test: lets go of tasks that can never run again, so that nobody waits for them."""
+        """At the end of a test: drops tasks that can never run again, so that nothing waits for them."""
         assert self.dead
         with warnings.catch_warnings():
-            # On its way out the dead code may start something that nobody waits for.
+            # On its way out the dead code may start a task that nothing waits for.
             warnings.simplefilter("ignore", RuntimeWarning)
             for task in self._tasks:
                 _let_go(task)

@@ -35,7 +35,7 @@ class History:
     story: list[str]
 
     def told(self, lines: int = LINES_SHOWN) -> str:
-        """What befell it, and the last lines of its story."""
+        """The disturbances of a history, and the last lines of its story."""
         before = len(self.story) - lines
         return "\n".join(
             [
@@ -50,7 +50,7 @@ class History:
 
 
 class Report(NamedTuple):
-    """How many histories were run, and how often each kind of disturbance befell them."""
+    """How many histories were run, and how often each kind of disturbance happened."""
 
     histories: int
     befallen: Counter[str]
@@ -101,7 +101,7 @@ def history_of(simulation: type[Simulation], seed: int, *, spared: Collection[st
 
 
 def smaller(simulation: type[Simulation], history: History) -> History:
-    """The same line broken by as little as can be: one thing after another that befell it is left out."""
+    """Reduce the disturbances that break an assertion: leave out one after another while it still breaks."""
     spared: set[str] = set()
     tried: list[str] = []  # since the last that could be left out
     while (left := [what for what in history.befallen if what not in tried]) and len(spared) < SPARED_MAX:
@@ -122,7 +122,7 @@ def _place(error: BaseException) -> str:
 
 @contextmanager
 def _unwarned() -> Iterator[None]:
-    """Deaths and clocks that jump are what this is about: nobody needs to be warned."""
+    """Silence the warnings about deaths and jumping clocks, which are intended here."""
     log = logging.getLogger("penstock")
     before = log.level
     log.setLevel(logging.CRITICAL)

@@ -27,7 +27,7 @@ from penstock.testing.harness import More, TestApp
 P = ParamSpec("P")
 T = TypeVar("T")
 
-UNREST_SECONDS = 60.0  # after the last disturbance: what failed is tried again, and may meet what still lies in wait
+UNREST_SECONDS = 60.0  # after the last disturbance: what failed is retried, and may meet a fault that is still to come
 LATENCIES_SECONDS = (0.0, 0.002, 0.1)  # of the store; each history has one of these
 FATES = ("slow to begin", "slow to answer", "fails", "answer lost")  # of a call that goes wrong
 ANSWER_SECONDS = (0.0, 0.5)  # a service that is well takes so long to begin, and again to answer
@@ -40,14 +40,14 @@ DISTURBANCES = {"crash": 8, "kill": 2, "stop": 2, "stall": 2, "jump": 2}
 POINTS = {point: 3 if point.startswith(("handler.", "unit.", "commit.")) else 1 for point in CRASH_POINTS}
 TURNS_MAX = 3  # of the scenario, between two of them
 AFTER_SECONDS = (0.02, 0.3, 5.0)  # on average from the beginning of a turn: most work is done soon after it is sent
-NTH = (1, 1, 2, 4)  # the time a crash point is reached at which somebody dies there
+NTH = (1, 1, 2, 4)  # the time that a crash point is reached at which the worker dies
 STALL_SECONDS = 30.0
 LEAP_SECONDS = (90.0, 3_600.0, 86_400.0)  # forward; backward never so far that what waits is not done in the calm
 BACK_SECONDS = 60.0
 
 
 class Disturbance(NamedTuple):
-    """It comes so many seconds after time begins to pass once more, when that has happened `turns` times without it."""
+    """It comes `after` seconds after time has begun to pass for the `turns`-th time."""
 
     kind: str
     text: str
@@ -89,7 +89,7 @@ class Simulation(TestApp):
 
     Where a message is tried more often than by default, or less often, say how many `misfortunes` a history may hold."""
 
-    misfortunes = 2  # deaths and failed calls together: a message survives so many with the usual settings of a queue
+    misfortunes = 2  # deaths and failed calls together: what a message survives with the usual settings of a queue
     calm = timedelta(hours=1)  # after the last disturbance, in which everything has to come to its end
     longest = timedelta(days=7)  # a history that takes longer waits for what never comes
 
@@ -104,7 +104,7 @@ class Simulation(TestApp):
         self._left = self.misfortunes
         self._disturbed = False  # while one disturbance lasts there is no other
         self._calls: Counter[str] = Counter()
-        self._armed: dict[str, str] = {}  # crash points, and what is told of them
+        self._armed: dict[str, str] = {}  # crash points, and their line in the story
         self._deaf: Callable[[], None] = lambda: None
         world = self._draws("world")
         numbers = range(1, world.randint(0, DISTURBANCES_MAX) + 1)
@@ -142,7 +142,7 @@ class Simulation(TestApp):
     # -- what it offers -----------------------------------------------------------------------------------
 
     def service(self, function: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-        """The same function as a service far away would do it: it takes its time, and goes on when its caller is dead or
+        """The same function as a service far away would do it: it takes its time, and continues when its caller is dead or
         tired of waiting. Some calls fail before anything was done (ConnectionError), and of some the answer gets lost
         (TimeoutError) though it was done."""
 
@@ -159,13 +159,13 @@ class Simulation(TestApp):
         return far_away
 
     def note(self, text: str) -> None:
-        """Adds a line to the story that is told of a history which breaks an invariant."""
+        """Add a line to the story, which is printed for a history that breaks an invariant."""
         self.story.append(f"{asyncio.get_running_loop().time():12.3f}  {text[:TEXT_MAX]}")
 
     async def send(
         self, queue: Queue[T], payload: T, *, delay: Span = 0.0, priority: int = PRIORITY_NORMAL, **more: Unpack[More]
     ) -> str:
-        """Sends one message and returns its id; the story tells of it."""
+        """Send one message and return its id; add it to the story."""
         id = await super().send(queue, payload, delay=delay, priority=priority, **more)
         self.note(f"sent to {queue.name}: {payload!r:.{TEXT_MAX}} as {id}")
         return id
@@ -231,7 +231,7 @@ class Simulation(TestApp):
         deadly = it.kind in ("crash", "kill")
         if (deadly and not self._left) or it.point in self._armed or not self._befalls(it.text):
             return
-        if it.kind != "crash":  # which is told when somebody has died there
+        if it.kind != "crash":  # which is written when the worker has died there
             self.note(it.text)
         match it.kind:
             case "crash":
@@ -299,7 +299,7 @@ class Simulation(TestApp):
         super()._revive()
 
     def _disarm(self) -> None:
-        """A crash point that was never reached has befallen nobody."""
+        """Remove crash points that were never reached from the story."""
         assert self._trap is not None
         for point, text in self._armed.items():
             self._trap.armed.pop(point, None)
@@ -316,13 +316,13 @@ class Simulation(TestApp):
 
 
 def _looked_at(request: asyncio.Task[Any]) -> None:
-    """Whoever made the request may be dead, and then nobody else asks what became of it."""
+    """Read the result of a request whose caller may be dead, so that asyncio does not warn."""
     if not request.cancelled():
         request.exception()
 
 
 class _OutsideApp:
-    """The database as somebody beside the worker sees it, whoever is dead."""
+    """The database as a process beside the worker sees it, also while the worker is dead."""
 
     def __init__(self, world: Simulation) -> None:
         self._world = world

@@ -182,7 +182,7 @@ class VirtualHost:
         self.seed = seed
         self.bells = BellTower(loop) if fate is None else BellTower(loop, fate)
         self.processes: list[Process] = []
-        self.context = contextvars.copy_context()  # of whoever made it: outside all processes
+        self.context = contextvars.copy_context()  # of its creator: outside all processes
 
     def chance(self, concern: str) -> Random:
         """A source of its own for each concern, so that a new draw in one leaves the others as they were."""

@@ -39,7 +39,7 @@ class Unruly:
         return self._ledger.find_once(once)
 
     def _is_doubled(self, delivery: Delivery) -> bool:
-        """Once for each message, or a batch that has to be handed back for a ghost in it would meet one every time. Never a
+        """Once for each message, or a batch that is released because of a ghost in it would meet one every time. Never a
         suspect, which has to be alone."""
         if delivery.crashes or delivery.id in self._doubled:
             return False
@@ -57,7 +57,7 @@ def is_ghost(delivery: Delivery) -> bool:
 
 
 class CandidRecorder(Recorder):
-    """Tells of the deliveries that count. Ghosts run the same handlers unseen; answers that a test has laid out are not for
+    """Records the deliveries that count. Ghosts run the same handlers unseen; answers that a test has laid out are not for
     them."""
 
     def _recorded(

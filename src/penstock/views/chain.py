@@ -47,7 +47,7 @@ class Traced:
 
     @property
     def due_known(self) -> int | None:
-        """Return when it goes on by itself. A run that only a signal wakes does not."""
+        """Return when it continues by itself. A run that only a signal wakes does not."""
         return runs.soon(self.due, self.at)
 
     def facts(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from penstock.views.view import Column, Row, View, counted, span_text
 
 SQL = load("penstock.views", "queues.sql")
 # Messages are counted only as far as it takes to distinguish ready from delayed: counters know how many there are, and mostly
-# few are of one kind. Where so many of each are not enough, more are counted.
+# few are of one kind. Where that is not enough, more are counted.
 COUNTED = (20, 200, 2_000, 10_000)
 QUEUES_MAX = 10_000
 WORKERS_MAX = 1_000
@@ -116,7 +116,7 @@ async def serving(
 async def rows(reading: Reading, *, now: int) -> list[Row]:
     """Return all queues, read in one statement and so of one moment.
 
-    sent = acked + ready + leased + delayed + dead + purged + expired. `exact` is false where so many messages are both ready
+    sent = acked + ready + leased + delayed + dead + purged + expired. `exact` is false where too many messages are both ready
     and delayed that they were not counted apart: `ready` is then the least it can be."""
     found: list[Row] = []
     for most in COUNTED:

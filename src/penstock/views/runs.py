@@ -106,7 +106,7 @@ async def parked(reading: Reading, workflow: str | None) -> list[Row]:
 
 
 async def steps(reading: Reading, key: bytes, *, most: int | None = None) -> list[Row]:
-    """Return the steps of a run, or the first so many, in the order in which they began."""
+    """Return the steps of a run, or the first `most`, in the order in which they began."""
     found: list[Row] = []
     while most is None or len(found) < most:
         page = STEPS_PAGE if most is None else min(STEPS_PAGE, most - len(found))

@@ -139,7 +139,7 @@ def printable(text: str) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """Return text in one line of at most so many characters."""
+    """Return text in one line of at most `most` characters."""
     line = " ".join(printable(text).split())
     return line if len(line) <= most else line[: most - 3] + "..."
 

@@ -17,7 +17,7 @@ from penstock.model.times import iso_z
 from penstock.views.queues import processes
 from penstock.web.reply import answered
 
-CHECK_SECONDS_MAX = 5.0  # whoever asks wants to know it now; a store that takes longer is as good as down
+CHECK_SECONDS_MAX = 5.0  # a client wants to know it now; a store that takes longer counts as down
 
 SQL = load("penstock.web", "health.sql")
 LATE_SECONDS = 300.0  # a cron task that is due for longer was forgotten, if there are workers to run it

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 SLACK_BYTES = 64_000  # for the fields around bodies
 KEY_LENGTH_MAX = 255
-IN_PLACE_BYTES_MAX = 1_000_000  # a larger body would keep everybody else waiting while it is read
+IN_PLACE_BYTES_MAX = 1_000_000  # other requests would wait while a larger body is read
 
 _PLACE = re.compile(r"(?P<reason>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 _IN_REASON = re.compile(r"(?:unknown|required) field `(?P<field>[^`]*)`")

@@ -215,7 +215,7 @@ class Messages:
 
 
 def _body(asked: Pushing, field: str, remarks: list[str]) -> object:
-    """The body as the desk takes it: a JSON value, text, or bytes that came in Base64."""
+    """Return the body as the queue admin takes it: a JSON value, text, or bytes that came in Base64."""
     body = asked.body
     match asked.content_type:
         case "json":

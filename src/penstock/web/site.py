@@ -128,7 +128,7 @@ def _guarded(
     async def answer(request: Request) -> Response:
         try:
             admit(request)
-            app._life.count("requests", "http")  # of those who may come in: a stranger uses up nobody's ceiling
+            app._life.count("requests", "http")  # of clients with a token: requests without one use up no ceiling
             address = request.client.host if request.client else "-"
             with operated_by(request.state.principal or "-", f"http {address}"):
                 replied = await answering(request)
@@ -136,7 +136,7 @@ def _guarded(
         except Exception as error:
             if isinstance(error, PenstockError) and not isinstance(error, MISTAKES):
                 return refused(error)
-            # A mistake of ours: its traceback is for the log, not for whoever ran into it.
+            # A defect of Penstock: its traceback is for the log, not for the client.
             _log.exception("an answer failed: %s %s", request.method, request.url.path)
             return problem(500, "internal", "Penstock itself failed, and has logged it.")
 
