@@ -14,8 +14,6 @@ from penstock.model.ids import derived
 from penstock.model.tagged import decode as decode_tagged
 from penstock.model.tagged import encode as encode_tagged
 
-TYPE_NAME_MAX = 200
-
 
 def dotted(class_name: str) -> str:
     """`OrderPaid` becomes `order.paid`, the name used where a class gives none."""

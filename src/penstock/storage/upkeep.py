@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
 
+from penstock.model.errors import BadApp, BadMigration
 from penstock.model.forecast import Sample
+from penstock.model.migration import Migration
 from penstock.model.statement import one_line
 from penstock.model.times import day_of, month_of
 from penstock.model.usage import Measure
@@ -21,6 +23,18 @@ AUDIT_KEPT_DAYS = 400  # and AUDIT_ROWS_MAX rows at most
 AUDIT_ROWS_MAX = 100_000
 CALLS_KEPT_DAYS = 400  # paid ones, and their sums
 DAY_MICROS = 86_400_000_000
+
+
+def not_applied(migration: Migration, reason: str, statement: str = "") -> BadMigration:
+    """Return the error of a file that the database refused, at a statement or at its end."""
+    where = f". The statement was: {one_line(statement)}" if statement else ", found at the end of the file"
+    told = f"{migration.name}: {reason}{where}. Nothing of this file was applied."
+    return BadMigration(told, name=migration.name, **({"statement": statement} if statement else {}))
+
+
+def count_not_kept(table: str, reason: str) -> BadApp:
+    way_out = f"Create the table in a migration, or remove `db.keep_count({table!r})`."
+    return BadApp(f"The count of {table!r} cannot be kept: {reason}. {way_out}", table=table)
 
 
 class StoredUpkeep:
@@ -51,7 +65,12 @@ class StoredUpkeep:
             self._kept.change("upkeep.add_usage", spent)
         self._kept.change("workers.note_time", {"now": now})
 
-    def _note_size(self, size: int, now: int) -> list[Sample]:
+    def size_bytes(self) -> int:
+        raise NotImplementedError
+
+    def sample_size(self, *, now: int) -> list[Sample]:
+        size = self.size_bytes()
+
         def note() -> list[Sample]:
             self._kept.change("upkeep.note_size", {"day": day_of(now), "at": now, "bytes": size})
             return [Sample(*row) for row in self._kept.rows("upkeep.sizes")]

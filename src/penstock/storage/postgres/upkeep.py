@@ -8,17 +8,14 @@ from functools import partial
 import psycopg
 from psycopg import sql
 
-from penstock.model.errors import BadApp, BadMigration
-from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
-from penstock.model.statement import one_line
 from penstock.model.upsert import quoted
 from penstock.storage.postgres.connection import first_line, is_lost
 from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.postgres.users import ENGINES_PLANS, USERS_PLANS
-from penstock.storage.upkeep import StoredUpkeep
+from penstock.storage.upkeep import StoredUpkeep, count_not_kept, not_applied
 
-MIGRATING = 20_548  # the lock of whoever migrates
+MIGRATING = 20_548  # the lock of the process that migrates
 NUMBERS_KEPT_MICROS = 86_400_000_000
 
 
@@ -31,7 +28,7 @@ class PostgresUpkeep(StoredUpkeep):
     # -- migrations -------------------------------------------------------------------------------
 
     def migrate(self, migrations: Sequence[Migration], *, now: int) -> list[str]:
-        """Each file is one transaction; somebody who migrates at the same time waits, then finds nothing to do."""
+        """Each file is one transaction; a process that migrates at the same time waits, then finds nothing to do."""
         return [
             migration.name for migration in migrations if self._session.transact(partial(self._apply, migration, now))
         ]
@@ -49,10 +46,7 @@ class PostgresUpkeep(StoredUpkeep):
         try:
             session.connection.execute("set constraints all immediate")
         except psycopg.IntegrityError as error:
-            raise BadMigration(
-                f"{migration.name}: {first_line(error)}, found at the end of the file. Nothing of this file was applied.",
-                name=migration.name,
-            ) from error
+            raise not_applied(migration, first_line(error)) from error
         return True
 
     def _run(self, migration: Migration, statement: str) -> None:
@@ -61,12 +55,7 @@ class PostgresUpkeep(StoredUpkeep):
         except psycopg.Error as error:
             if is_lost(self._session.connection, error):
                 raise
-            raise BadMigration(
-                f"{migration.name}: {first_line(error)}. The statement was: {one_line(statement)}. Nothing of this file "
-                "was applied.",
-                name=migration.name,
-                statement=statement,
-            ) from error
+            raise not_applied(migration, first_line(error), statement) from error
 
     # -- counts that are kept, not counted ----------------------------------------------------------
 
@@ -89,11 +78,7 @@ class PostgresUpkeep(StoredUpkeep):
             for statement in kept_count_statements(table):
                 session.connection.execute(statement)
         except psycopg.ProgrammingError as error:
-            raise BadApp(
-                f"The count of {table!r} cannot be kept: {first_line(error)}. Create the table in a migration, or remove "
-                f"`db.keep_count({table!r})`.",
-                table=table,
-            ) from error
+            raise count_not_kept(table, first_line(error)) from error
 
     # -- what the server knows ----------------------------------------------------------------------
 
@@ -102,9 +87,6 @@ class PostgresUpkeep(StoredUpkeep):
 
     def log_bytes(self) -> int:
         return 0
-
-    def sample_size(self, *, now: int) -> list[Sample]:
-        return self._note_size(self.size_bytes(), now)
 
     def prune(self, *, now: int, limit: int, dedup_seconds: float = 15 * 86_400.0) -> int:
         before = {"before": now - NUMBERS_KEPT_MICROS}

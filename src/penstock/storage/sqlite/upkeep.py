@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 
 import apsw
 
-from penstock.model.errors import BadApp, BadMigration
-from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
-from penstock.model.statement import one_line
 from penstock.model.upsert import quoted
-from penstock.storage.sqlite.session import SQL, SqliteSession
-from penstock.storage.upkeep import StoredUpkeep
+from penstock.storage.sqlite.session import SqliteSession
+from penstock.storage.upkeep import StoredUpkeep, count_not_kept, not_applied
 
 
 class SqliteUpkeep(StoredUpkeep):
@@ -22,24 +19,10 @@ class SqliteUpkeep(StoredUpkeep):
         self._session = session
         self._version = int(session.connection.pragma("data_version"))
 
-    @contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
-        session = self._session
-        with session.turn:
-            try:
-                with session.errors():
-                    session.begin()
-                    yield session.connection
-                    session.commit()
-            except BaseException:
-                session.rollback()
-                raise
-            session.checkpointer.after_commit()
-
     # -- migrations -------------------------------------------------------------------------------
 
     def migrate(self, migrations: Sequence[Migration], *, now: int) -> list[str]:
-        """Each file is one transaction; somebody who migrates at the same time waits, then finds nothing to do."""
+        """Each file is one transaction; a process that migrates at the same time waits, then finds nothing to do."""
         return [migration.name for migration in migrations if self._apply(migration, now)]
 
     def _apply(self, migration: Migration, now: int) -> bool:
@@ -55,22 +38,14 @@ class SqliteUpkeep(StoredUpkeep):
         try:
             return self._session.transact(apply)
         except apsw.ConstraintError as error:
-            raise BadMigration(
-                f"{migration.name}: {error}, found at the end of the file. Nothing of this file was applied.",
-                name=migration.name,
-            ) from error
+            raise not_applied(migration, str(error)) from error
 
     def _run(self, migration: Migration, statement: str) -> None:
         with self._session.guard.users():
             try:
                 self._session.connection.execute(statement).fetchall()
             except (apsw.SQLError, apsw.ConstraintError, apsw.AuthError, apsw.MismatchError) as error:
-                raise BadMigration(
-                    f"{migration.name}: {error}. The statement was: {one_line(statement)}. Nothing of this file was "
-                    "applied.",
-                    name=migration.name,
-                    statement=statement,
-                ) from error
+                raise not_applied(migration, str(error), statement) from error
 
     # -- counts that are kept, not counted ----------------------------------------------------------
 
@@ -78,21 +53,18 @@ class SqliteUpkeep(StoredUpkeep):
         """Counts each table once and keeps the count from then on; again if the table was made anew in between."""
         for table in tables:
             checked = quoted(table)
-            if self._count_is_kept(table):
-                continue
-            with self._transaction() as connection:
-                if self._count_is_kept(table):
-                    continue
-                try:
-                    connection.execute(SQL["upkeep.start_count"], {"name": table})
-                    for statement in kept_count_statements(table, checked):
-                        connection.execute(statement)
-                except apsw.SQLError as error:
-                    raise BadApp(
-                        f"The count of {table!r} cannot be kept: {error}. Create the table in a migration, or remove "
-                        f"`db.keep_count({table!r})`.",
-                        table=table,
-                    ) from error
+            if not self._count_is_kept(table):
+                self._session.transact(partial(self._keep_count, table, checked))
+
+    def _keep_count(self, table: str, checked: str) -> None:
+        if self._count_is_kept(table):
+            return
+        try:
+            self._session.change("upkeep.start_count", {"name": table})
+            for statement in kept_count_statements(table, checked):
+                self._session.connection.execute(statement)
+        except apsw.SQLError as error:
+            raise count_not_kept(table, str(error)) from error
 
     def _count_is_kept(self, table: str) -> bool:
         names = {"name": table, "added": f"penstock_count_{table}_added", "removed": f"penstock_count_{table}_removed"}
@@ -102,9 +74,6 @@ class SqliteUpkeep(StoredUpkeep):
 
     def size_bytes(self) -> int:
         return int(self._session.value("upkeep.page_count")) + self._session.checkpointer.log_bytes()
-
-    def sample_size(self, *, now: int) -> list[Sample]:
-        return self._note_size(self.size_bytes(), now)
 
     def log_bytes(self) -> int:
         return self._session.checkpointer.log_bytes()
