@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 from typing import NamedTuple
 
 import msgspec
@@ -50,6 +49,8 @@ class Memory(msgspec.Struct, omit_defaults=True):
         """The usual count of records, None while it is unknown."""
         if len(self.counts) < USUAL_RUNS_LEAST:
             return None
+        from statistics import median  # takes long to load
+
         found = float(median(self.counts))
         return found if found >= USUAL_LEAST else None
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$\n?", re.MULTILINE)
+_SOURCE = Path(__file__).parent.parent.parent  # importlib.resources takes long to load
 BOTH = "penstock.storage"  # what every database understands
 
 
 def load(package: str, file: str, dialect: str = "") -> dict[str, str]:
     """The statements of one file by name, in the order they stand there. A line that begins with `--postgres` is for that
     dialect alone."""
-    text = (files(package) / file).read_text(encoding="utf-8")
+    text = _SOURCE.joinpath(*package.split("."), file).read_text(encoding="utf-8")
     if dialect:
         text = text.replace(f"--{dialect} ", "")
     parts = _NAME.split(text)[1:]
@@ -29,7 +30,6 @@ def load_all(package: str, dialect: str = "") -> dict[str, str]:
     return {
         f"{file.name.removesuffix('.sql')}.{name}": sql
         for folder in (BOTH, package)
-        for file in files(folder).iterdir()
-        if file.name.endswith(".sql")
+        for file in _SOURCE.joinpath(*folder.split(".")).glob("*.sql")
         for name, sql in load(folder, file.name, dialect).items()
     }

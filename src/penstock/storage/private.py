@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import tempfile
 from pathlib import Path
 from threading import Lock
 
@@ -83,5 +82,9 @@ def runtime_folder(name: str) -> Path:
 
 
 def runtime_path(name: str) -> Path:
-    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if not base:
+        from tempfile import gettempdir  # takes long to load
+
+        base = gettempdir()
     return Path(base, f"penstock-{os.getuid()}", name)

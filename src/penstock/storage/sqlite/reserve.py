@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,8 @@ CHUNK = bytes(65_536)
 
 
 def free_on_disk(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 class Reserve:
