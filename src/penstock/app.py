@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple, Union, Unpack, cast, overload
@@ -53,6 +53,10 @@ from penstock.workflows.workflow import Workflow
 from penstock.workflows.workflows import Code, WorkflowOptions, Workflows
 
 if TYPE_CHECKING:
+    from penstock.services.outbox import Group
+    from penstock.services.service import Service
+
+if TYPE_CHECKING:
     from typing_extensions import TypeForm  # known to every type checker; nothing to install
     from typing_extensions import TypeVar as TypeVarWithDefault
 
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
 else:
     Payload, TypeForm = TypeVar("Payload"), Union  # `Union[Payload]` says nothing, so nothing is checked at run time
 
+APART = "PENSTOCK_APART"  # with 1, the services of an app have databases of their own
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -69,7 +74,8 @@ Ts = TypeVarTuple("Ts")
 class App(Outside, Routed):
     """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
     penstock.toml says. `database` overrides both. With `require_trial` it is not let loose before a trial has
-    passed, unless penstock.toml says otherwise. With `serve`, `penstock run` also serves its routes."""
+    passed, unless penstock.toml says otherwise. With `serve`, `penstock run` also serves its routes. With `apart` each of
+    its services has a database of its own, as with `penstock run --apart`."""
 
     def __init__(
         self,
@@ -81,8 +87,15 @@ class App(Outside, Routed):
         config: Config | None = None,
         require_trial: bool = False,
         serve: bool = False,
+        apart: bool | None = None,
     ) -> None:
         self.serves = serve
+        self.services: dict[str, Service] = {}
+        self.folders: dict[str, Path] = {}  # of the migrations of services in this database
+        self.keeper: App = self  # the app whose database this one uses
+        self.is_apart = os.environ.get(APART, "") == "1" if apart is None else apart
+        self.group: Group | None = None
+        self.answering: Any = None  # an ASGI app that answers other services in a test
         self.name = checked_name(name)
         self.config = config or Config.load()
         self.limits: Limits = self.config.limits
@@ -114,6 +127,33 @@ class App(Outside, Routed):
         self.database = checked_address(elsewhere if database is None else database)
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
         self.migrations = Path(migrations) if migrations is not None else beside / "migrations"
+        if self.is_apart and type(self) is App:
+            from penstock.services.outbox import Group
+
+            self.group = Group(self)
+
+    def service(
+        self,
+        name: str,
+        *,
+        uses: Iterable[str] = (),
+        tables: str = "",
+        infrastructure: bool = False,
+        migrations: str | Path | None = None,
+        port: int | None = None,
+    ) -> Service:
+        """Declare a service: a part of the app with its own queues, tables and routes, and with every method of an app.
+
+        Services send each other messages. `uses` names those that it calls for an answer through `service.bindings`; only
+        `infrastructure` may be called with more than GET. The names of its tables begin with `tables`. By default all
+        services share one database; `penstock run --apart` gives each a process, a database and a `port` of its own.
+
+        Example:
+            research = app.service("gatherfeed", tables="gf_", uses=["gateway"])"""
+        from penstock.services.service import make_service
+
+        options = {"uses": uses, "tables": tables, "infrastructure": infrastructure}
+        return make_service(self, name, migrations=migrations, port=port, **options)
 
     @checked
     def queue(
@@ -297,6 +337,8 @@ class App(Outside, Routed):
 
     async def _open(self, surroundings: Surroundings | None = None, *, migrate: bool = True) -> Engine:
         """Opens the database and applies what is pending of the migrations. Most programs need not call it."""
+        if self.group is not None:
+            self.group.declare(self)
         return await self._life.open(surroundings, migrate=migrate)
 
     async def _opened(self) -> Engine:
@@ -315,4 +357,5 @@ class App(Outside, Routed):
 
     def _migrations_found(self, dialect: str) -> list[Migration]:
         own = found_in(MIGRATIONS, dialect) if self.sources.sources else []
-        return [*own, *found_in(self.migrations, dialect)]
+        folders = dict.fromkeys([self.migrations, *self.folders.values()])
+        return own + [migration for folder in folders for migration in found_in(folder, dialect)]

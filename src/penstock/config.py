@@ -42,6 +42,14 @@ class ReadinessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     usd_expected: float | None = None  # what a month is expected to cost
 
 
+class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a service of an app is when services run apart."""
+
+    database: str | None = None
+    port: int | None = None
+    url: str = ""  # that the other services call; this machine at the port where it is empty
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a deployment decides; code declares everything else."""
 
@@ -60,6 +68,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     channels: dict[str, ChannelConfig] = {}  # ways to people and programs, by the names that code calls them
     trust_apprise: bool = False  # Apprise checks no address
     systems: dict[str, dict[str, Any]] = {}  # a section for each of the systems, which knows what may stand there
+    services: dict[str, ServiceConfig] = {}  # of an app whose services run apart, by name
     overrides: dict[str, Any] = {}
 
     @property

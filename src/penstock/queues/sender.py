@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_origin
@@ -38,6 +38,18 @@ class Home(Protocol):
     def name(self) -> str: ...
     @property
     def limits(self) -> Limits: ...
+    @property
+    def keeper(self) -> Home:
+        """The app whose database it uses: itself, or the app that it is a service of."""
+        ...
+
+    @property
+    def group(self) -> Any:
+        """The services that it shares no database with, if there are any."""
+        ...
+
+    @property
+    def queues(self) -> Mapping[str, Any]: ...
     def _watch(self, queue: Queue[Any]) -> None: ...
 
 
@@ -77,7 +89,8 @@ class Sender(Generic[T]):
 
         Example:
             orders.send(Order(id=7), delay=60)"""
-        unit = require_unit(self._home)
+        group = self._home.group
+        unit: Unit = require_unit(self._home) if group is None else group.unit_for(self._home)
         name = self._types.get(type(payload)) or self._accepted(payload)
         body = encode(payload)
         if len(body) > self._looked_at_bytes:
@@ -90,7 +103,10 @@ class Sender(Generic[T]):
             message = self._message(unit, key, payload, name, body, seconds, priority, KEYED, correlation)
             if unit.also is None:
                 unit.also = Also()
-        unit.send(message)
+        if group is None:
+            unit.send(message)
+        else:
+            group.put(unit, message, self._home)
         return as_text(message.id)
 
     def _build(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage:
@@ -115,7 +131,7 @@ class Sender(Generic[T]):
                 messages=len(messages),
                 messages_max=limits.send_messages_max,
             )
-        with require_unit(self._home).sending_all() as sent:
+        with self._unit().sending_all() as sent:
             ids = [self._send(message, delay, correlation) for message in messages]
             size = sum(len(message.body) + limits.body_overhead_bytes for message in sent())
             if size > limits.send_bytes_max:
@@ -144,8 +160,14 @@ class Sender(Generic[T]):
             items = staggered(items, every=in_seconds(every), delay=in_seconds(delay))
         elif rate is not None:
             items = staggered(items, every=1.0, delay=in_seconds(delay), group=rate)
-        with require_unit(self._home).sending_all():
+        with self._unit().sending_all():
             return [self._send(as_outgoing(item), delay, correlation) for item in items]
+
+    def _unit(self) -> Unit:
+        """Return the current unit, which may be another service's where they have databases of their own."""
+        group = self._home.group
+        unit: Unit = require_unit(self._home) if group is None else group.unit_for(self._home)
+        return unit
 
     def _send(self, message: Outgoing[T], delay: float | timedelta, correlation: str | None) -> str:
         return self.send(
@@ -269,7 +291,7 @@ class Sender(Generic[T]):
             priority,
             due,
             name,
-            self._home.name,
+            self._home.name if self._home.keeper is self._home else self._source(consumed),
             correlation_id or id,
             causation_id,
             hops,
@@ -281,6 +303,12 @@ class Sender(Generic[T]):
             None if self._retention_micros is None else now + self._retention_micros,
         )
         return tuple.__new__(NewMessage, values)
+
+    def _source(self, consumed: Delivery | None) -> str:
+        """Return the service that sends: the one whose queue the message came from that is being handled."""
+        keeper = self._home.keeper
+        origin = None if consumed is None else keeper.queues.get(consumed.queue)
+        return keeper.name if origin is None else str(origin._home.name)
 
     def _rounds(self, consumed: Delivery, name: str, body: bytes, now: int) -> int:
         rounds, state = loops.follow(consumed, name, body, now=now)

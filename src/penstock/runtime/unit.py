@@ -213,7 +213,7 @@ def require_unit(engine_of: object) -> Unit:
         raise NoUnit
     if unit.closed:
         raise unit.refusal
-    if unit.engine.app is not engine_of:
+    if unit.engine.app is not engine_of and unit.engine.app is not getattr(engine_of, "keeper", None):
         raise NoUnit(
             "The unit of work here belongs to another app. One commit covers one database: open `async with "
             "other_app.unit():` for the other one."

@@ -114,6 +114,15 @@ class Worker:
             raise engine.committer.broken
         engine.events.emit(WorkerStopped(engine.writer.workers.me, handed_back))
 
+    async def stops_within(self, seconds: float) -> bool:
+        """Wait so long, or until the worker is asked to stop; return whether it is."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        except TimeoutError:
+            return False
+        return True
+
     def stop(self) -> None:
         """Claims nothing more. A second call cuts the grace short."""
         if self._stop.is_set():

@@ -11,6 +11,7 @@ from penstock.testing.duplicates import NotIdempotent, deliver_twice
 from penstock.testing.harness import NotDrained, TestApp, WorkerFailed
 from penstock.testing.loop import VirtualLoop, VirtualTime, run, virtual
 from penstock.testing.replay import replay
+from penstock.testing.services import TestServices
 from penstock.testing.simulating import History, InvariantBroken, Report, history_of, simulate
 from penstock.testing.simulation import Simulation
 
@@ -28,6 +29,7 @@ __all__ = [
     "Report",
     "Simulation",
     "TestApp",
+    "TestServices",
     "VirtualLoop",
     "VirtualTime",
     "WorkerFailed",

@@ -1,0 +1,266 @@
+"""The outbox: messages to a queue of another database, committed with the unit that sent them and carried there later.
+
+A message is wrapped in a message of the queue `outbox.<service>` of the sender's database. The handler of that queue is the
+carrier. It posts up to a hundred at a time to the other service, which commits them under their own ids and ignores those
+that it has already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.contracts.ledger import Also
+from penstock.model.errors import BadMessage, NoUnit, PenstockError, Throttled, Unavailable
+from penstock.model.message import KEYED, PRIORITY_NORMAL, NewMessage, checksum
+from penstock.model.queue import QueueSettings
+from penstock.model.retry import Retry
+from penstock.routes import Reply, ServiceKey
+from penstock.runtime.unit import Unit, current_unit
+from penstock.services.peers import KEY, call, peer
+
+if TYPE_CHECKING:
+    from penstock.app import App
+    from penstock.queues.batch import Batch
+    from penstock.queues.queue import Queue
+
+PATH = "/v1/outbox"
+PREFIX = "outbox."
+BATCH = 100
+REQUEST_BYTES_MAX = 2_000_000  # of bodies in one request, unless a single one is larger
+HOLD_SECONDS = 600.0  # a batch is tried again in place for so long: what waits behind it is left as it is
+FIRST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
+SHARE_LEAST = 0.5  # of the back-off: a random part of it is left out, so that senders do not come back together
+NEVER = 1_000_000_000  # crashes: a kill of the carrier is never the message's fault
+KIND = "application/vnd.penstock.outbox"
+
+
+class Carried(msgspec.Struct, frozen=True, array_like=True):
+    """A message on its way, as it is written to the receiver. Times are microseconds."""
+
+    id: bytes
+    queue: str
+    priority: int
+    due: int
+    type: str
+    source: str
+    correlation_id: bytes
+    causation_id: bytes | None
+    hops: int
+    depth: int
+    sent_at: int
+    body: bytes
+    flags: int
+    expires: int | None
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """What the receiver did: how many it had already, and those that it refused, by their place."""
+
+    accepted: int
+    duplicates: int
+    refused: dict[int, str] = {}
+
+
+class Group:
+    """The services of one app that have databases of their own."""
+
+    def __init__(self, root: App) -> None:
+        self._root = root
+
+    def unit_for(self, home: App) -> Unit:
+        """Return the current unit, which may be that of another service."""
+        unit = current_unit.get()
+        if unit is None:
+            raise NoUnit
+        if unit.closed:
+            raise unit.refusal
+        if unit.engine.app is not home and getattr(unit.engine.app, "group", None) is not self:
+            raise NoUnit("The unit of work here belongs to another app. Open one: `async with other_app.unit():`.")
+        return unit
+
+    def put(self, unit: Unit, message: NewMessage, home: App) -> None:
+        """Add a message to a unit: as it is, or wrapped for the carrier where its queue is in another database."""
+        sender: App = unit.engine.app  # type: ignore[assignment]
+        if sender is home:
+            unit.send(message)
+            return
+        outbox = self.outbox(sender, home)
+        body = msgspec.msgpack.encode(
+            Carried(
+                *(message.id, message.queue, message.priority, message.due, message.type, sender.name),
+                *(message.correlation_id, message.causation_id, message.hops, message.depth, message.sent_at),
+                *(message.body, message.flags, message.expires),
+            )
+        )
+        id = unit.next_id(outbox.name)
+        now, flags = unit.engine.clock.now(), 0
+        unit.send(
+            NewMessage(
+                *(id, outbox.name, PRIORITY_NORMAL, now, "bytes", sender.name),
+                *(message.correlation_id, message.causation_id, message.hops, message.depth, now),
+                *(checksum(id, body), body, flags),
+            )
+        )
+
+    def declare(self, sender: App) -> None:
+        """Declare the queues through which a member sends to the others. They have to be there before it runs."""
+        for target in self._root.services.values():
+            if target is not sender:
+                self.outbox(sender, target)
+
+    def outbox(self, sender: App, target: App) -> Queue[Any]:
+        name = f"{PREFIX}{target.name}"
+        if name not in sender.queues:
+            settings = QueueSettings(
+                name,
+                batch=BATCH,
+                parallel=1,
+                alone=True,
+                crashes_max=NEVER,
+                retry=Retry(NEVER, first=1.0, longest=60.0),
+            )
+            queue = sender._internal_queue(settings, bytes)
+            queue.batch_handler(Carrier(sender, self._root, target.name).carry)
+        return sender.queues[name]
+
+
+class Carrier:
+    """Carries the messages of one sender to one receiver."""
+
+    def __init__(self, sender: App, root: App, target: str) -> None:
+        self._sender = sender
+        self._root = root
+        self._target = target
+        self._failures = 0
+
+    async def carry(self, batch: Batch[bytes]) -> None:
+        """Post a batch. Raises Unavailable, which releases it uncharged, if the receiver stays away."""
+        messages = list(batch)
+        for portion in _portions([message.body for message in messages]):
+            answer = await self._delivered([messages[place].body for place in portion])
+            for place, reason in answer.refused.items():
+                messages[portion[place]].discard(f"{self._target} refused it: {reason}")
+
+    async def _delivered(self, bodies: Sequence[bytes]) -> Accepted:
+        content = b"".join((len(bodies).to_bytes(4, "big"), *(_framed(body) for body in bodies)))
+        loop = asyncio.get_running_loop()
+        until = loop.time() + HOLD_SECONDS
+        while True:
+            try:
+                accepted = await self._post(content)
+            except PenstockError as error:
+                wait = self._wait(error)
+                told = Unavailable(f"{self._target} takes no messages now: {error}", retry_after=wait)
+                if loop.time() + wait > until or await self._is_stopped_within(wait):
+                    raise told from error
+            else:
+                self._failures = 0
+                return accepted
+
+    async def _post(self, content: bytes) -> Accepted:
+        target = peer(self._root, self._target)
+        answer = await call(self._sender, target, "POST", PATH, content=content, **{"Content-Type": KIND})
+        return msgspec.json.decode(answer.body, type=Accepted)
+
+    async def _is_stopped_within(self, seconds: float) -> bool:
+        """Wait; return early, and True, if the worker is to stop."""
+        worker = self._sender._life.worker
+        if worker is None:
+            return True
+        return await worker.stops_within(seconds)
+
+    def _wait(self, error: PenstockError) -> float:
+        """Return how long to wait after one more failure."""
+        longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._failures, 20))
+        self._failures += 1
+        asked = error.retry_after if isinstance(error, Throttled | Unavailable) else None
+        return max(asked or 0.0, longest * (SHARE_LEAST + (1 - SHARE_LEAST) * self._random()))
+
+    def _random(self) -> float:
+        engine = self._sender._life.engine
+        drawn: float = 0.5 if engine is None else engine.surroundings.random.random()
+        return drawn
+
+
+def _portions(bodies: Sequence[bytes]) -> Iterator[list[int]]:
+    """Split a batch into the places of what one request holds."""
+    portion: list[int] = []
+    held = 0
+    for place, body in enumerate(bodies):
+        if portion and held + len(body) > REQUEST_BYTES_MAX:
+            yield portion
+            portion, held = [], 0
+        portion.append(place)
+        held += len(body)
+    if portion:
+        yield portion
+
+
+def _framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def unframed(content: bytes) -> list[Carried]:
+    """Return the messages of a request. Raises BadMessage where it is none of a carrier."""
+    try:
+        count, at, found = int.from_bytes(content[:4], "big"), 4, []
+        for _ in range(count):
+            size = int.from_bytes(content[at : at + 4], "big")
+            found.append(msgspec.msgpack.decode(content[at + 4 : at + 4 + size], type=Carried))
+            at += 4 + size
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise BadMessage(f"The request is not of an outbox: {error}.", field="body") from error
+    if at != len(content) or not found:
+        raise BadMessage("The request is not of an outbox: its length does not fit.", field="body")
+    return found
+
+
+# -- the receiving side -----------------------------------------------------------------------------------------------
+
+
+def receive_at(app: App) -> None:
+    """Add the route that takes the messages of other services."""
+
+    async def take_outbox(body: bytes) -> Reply:
+        """Take messages of another service, once each."""
+        return Reply(msgspec.json.encode(await receive(app, unframed(body))), "application/json")
+
+    app.routes.add("POST", PATH, ServiceKey(KEY), 200)(take_outbox)
+
+
+async def receive(app: App, carried: Sequence[Carried]) -> Accepted:
+    """Commit what other services sent, in one unit. A message that is there already, or was, is ignored."""
+    refused: dict[int, str] = {}
+    async with app.unit() as unit:
+        unit.task = "outbox"
+        unit.also = Also()
+        for place, each in enumerate(carried):
+            queue = app.queues.get(each.queue)
+            if queue is None:
+                refused[place] = f"there is no queue {each.queue[:100]!r}"
+            elif queue.accepts is not None and each.type not in queue.accepts:
+                refused[place] = f"queue {each.queue} accepts no {each.type[:100]!r}"
+            else:
+                unit.send(_received(each))
+        duplicates = unit.also.duplicates
+    unit.engine.faults.at("send.after_commit")
+    return Accepted(len(carried) - len(refused), len(duplicates), refused)
+
+
+def _received(each: Carried) -> NewMessage:
+    return NewMessage(
+        *(each.id, each.queue, each.priority, each.due, each.type, each.source, each.correlation_id, each.causation_id),
+        *(
+            each.hops,
+            each.depth,
+            each.sent_at,
+            checksum(each.id, each.body),
+            each.body,
+            each.flags | KEYED,
+            each.expires,
+        ),
+    )

@@ -1,0 +1,1 @@
+create table gf_research (keyword text primary key, pages bigint not null);

@@ -1,0 +1,1 @@
+create table lib_shelves (name text primary key);

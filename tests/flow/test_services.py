@@ -1,0 +1,157 @@
+"""Services: in one database and apart, with messages and declared calls between them."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock as ps
+from penstock.testing import TestServices, virtual
+from tests.flow.newsroom import Newsroom, Wanted
+
+BOTH = pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
+
+
+@BOTH
+@pytest.mark.spec("F-16", "A11-01")
+@virtual
+async def test_services_send_each_other_messages_and_call_each_other(apart: bool) -> None:
+    room = Newsroom(apart=apart)
+    async with TestServices(room.app) as town:
+        await room.order("llc", "taxes")
+        await town.drain()
+
+        assert await room.notes() == ["llc", "taxes"]
+        assert room.sources == ["desk" if apart else "newsroom"] * 2
+        assert await room.desk.bindings["gatherfeed"].get("/v1/research/llc") == {"keyword": "llc", "pages": 3}
+        assert len(town.shops) == (3 if apart else 1)
+
+
+@BOTH
+@pytest.mark.spec("A11-04")
+@virtual
+async def test_a_failing_call_is_a_typed_error_in_the_handler(apart: bool) -> None:
+    room = Newsroom(apart=apart)
+    async with TestServices(room.app) as town:
+        with pytest.raises(ps.Gone):
+            await room.desk.bindings["gatherfeed"].get("/v1/research/nothing")
+
+        room.fails = 1
+        await room.order("llc")
+        await town.drain()
+        assert await room.notes() == []
+        await town.advance(120)
+        await town.drain()
+        assert await room.notes() == ["llc"]
+        assert room.sources[0] == room.sources[1]
+
+
+@BOTH
+@pytest.mark.spec("A11-02", "A11-03")
+@virtual
+async def test_undeclared_calls_and_posts_between_business_services_are_refused(apart: bool) -> None:
+    room = Newsroom(apart=apart)
+    async with TestServices(room.app):
+        with pytest.raises(ps.errors.BadApp, match=r"uses=\[\.\.\., 'library'\]"):
+            await room.desk.bindings["library"].get("/v1/pages", about="x")
+        with pytest.raises(ps.errors.BadApp, match="not infrastructure"):
+            await room.desk.bindings["gatherfeed"].post("/v1/research/llc")
+        assert await room.gather.bindings["library"].post("/v1/shelves") == "added"
+
+
+@BOTH
+@pytest.mark.spec("A11-05")
+@virtual
+async def test_a_call_without_the_service_key_is_refused(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Newsroom(apart=apart)
+    async with TestServices(room.app):
+        assert await room.gather.bindings["library"].get("/v1/pages", about="abc") == 3
+        monkeypatch.setenv("SERVICE_KEY", "another")
+        with pytest.raises(ps.Refused) as refused:
+            await room.gather.bindings["library"].get("/v1/pages", about="abc")
+        assert refused.value.facts["status"] == 401
+
+
+@virtual
+async def test_a_message_to_a_service_that_is_down_for_days_is_carried_when_it_is_back() -> None:
+    room = Newsroom(apart=True)
+    async with TestServices(room.app) as town:
+        town.cut_off("gatherfeed")
+        await room.order(*(f"keyword-{number}" for number in range(250)))
+        await town.advance(days=3)
+
+        outbox = room.desk.queues["outbox.gatherfeed"]
+        waiting = await town["desk"].counts(outbox)
+        assert waiting.ready + waiting.leased + waiting.delayed == 250
+        assert await town["desk"].dead(outbox) == []
+
+        town.reach("gatherfeed")
+        await town.advance(minutes=3)
+        await town.drain()
+        assert len(await room.notes()) == 250
+        assert (await town["desk"].counts(outbox)).acked == 250
+
+
+@pytest.mark.parametrize("point", ["send.after_commit", "unit.sealed"])
+@pytest.mark.parametrize("victim", ["desk", "gatherfeed"])
+@virtual
+async def test_a_kill_of_either_side_neither_loses_nor_doubles_a_message(point: str, victim: str) -> None:
+    room = Newsroom(apart=True)
+    async with TestServices(room.app) as town:
+        await town[victim].crash(at=point)
+        await room.order(*(f"keyword-{number}" for number in range(30)))
+        for _ in range(20):
+            await town.advance(30)
+        await town.drain()
+
+        assert await room.notes() == sorted(f"keyword-{number}" for number in range(30))
+
+
+@virtual
+async def test_a_refused_message_is_a_dead_letter_of_the_outbox() -> None:
+    room = Newsroom(apart=True)
+    strange = room.gather.queue("not-there")
+    async with TestServices(room.app) as town:
+        del room.gather.queues["not-there"]
+        async with room.desk.unit():
+            strange.send({"keyword": "x"})
+        await room.order("llc")
+        await town.drain()
+
+        [letter] = await town["desk"].dead(room.desk.queues["outbox.gatherfeed"])
+        assert "there is no queue 'not-there'" in str(letter.reason) + str(letter.error_message)
+        assert await room.notes() == ["llc"]
+
+
+@virtual
+async def test_a_unit_that_fails_carries_nothing() -> None:
+    room = Newsroom(apart=True)
+    async with TestServices(room.app) as town:
+        with pytest.raises(ValueError, match="no"):
+            async with room.desk.unit():
+                room.commands.send(Wanted(keyword="llc"))
+                raise ValueError("no")
+        await town.drain()
+        assert await room.notes() == []
+
+
+@virtual
+async def test_a_keyed_message_is_delivered_once_however_often_it_is_sent() -> None:
+    room = Newsroom(apart=True)
+    async with TestServices(room.app) as town:
+        for _ in range(3):
+            async with room.desk.unit():
+                room.commands.send(Wanted(keyword="llc"), unique="cycle-7")
+            await town.drain()
+        assert room.sources == ["desk"]
+
+
+@virtual
+async def test_the_chain_of_a_message_goes_on_in_the_other_database() -> None:
+    room = Newsroom(apart=True)
+    async with TestServices(room.app) as town:
+        async with room.desk.unit():
+            room.commands.send(Wanted(keyword="llc"), correlation="cycle-7")
+        await town.drain()
+        [wanted] = town["gatherfeed"].delivered(room.commands)
+        [found] = town["desk"].delivered(room.events)
+        assert wanted.number == found.number == 1
