@@ -55,6 +55,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "control": ENGINE | {"objects"},  # a controller is an object whose alarm is the tick
     "alerts": ENGINE | {"channels", "objects"},  # a condition is an object that remembers whom it told when
     "connect": ENGINE | {"cron", "data", "outbound"},  # sources: cursors and records are rows, requests go outside
+    # An app whose parts may have databases of their own; calls between them go through the routes of the other.
+    "services": ENGINE | CONCEPTS | USERS | {"app", "config", "routes", "web"},
     "readiness": ENGINE | {"objects"},  # that a trial has passed is an object's state
     "data": ENGINE,  # a write joins the current unit
     "blobs": PURE,
@@ -69,15 +71,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lifecycle": ENGINE | CONCEPTS | USERS | {"app"},
     "routes": PURE | {"web"},  # `app.asgi` imports the server when it is called
     "outside": ENGINE | CONCEPTS | USERS | {"config", "lifecycle"},
-    "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "outside", "routes", "stores"},
+    # `app.service` imports what it makes when it is called.
+    "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "outside", "routes", "services", "stores"},
     "errors": ENGINE | CONCEPTS | USERS,  # every error that a program may catch
-    PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes"},
+    PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes", "services"},
     # What a command or a page shows: rows that are read from a database, and how each value is written.
     "views": ENGINE | CONCEPTS | USERS | {"app", "config", "stores", "storage"},
     "web": ENGINE | CONCEPTS | USERS | {"app", "routes", "views", PUBLIC},
-    "cli": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "logs", "moving", "stores", "views", "web", PUBLIC},
+    "cli": ENGINE
+    | CONCEPTS
+    | USERS
+    | BACKENDS
+    | {"app", "config", "logs", "moving", "services", "stores", "views", "web", PUBLIC},
     "commands": {"cli", "data", "model", "views"},  # what a system's own commands are written with
-    "testing": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "stores", "web", "cli", PUBLIC},
+    "testing": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "services", "stores", "web", "cli", PUBLIC},
     "__main__": {"cli"},
 }
 # These layers name no type of another layer either; the others may, for a type checker alone.
@@ -115,13 +122,13 @@ FILE_LINES_MAX = 400  # a longer file holds two concepts
 # Lines of Python and SQL, docstrings aside, by folder of src/penstock. Lower a number when its folder shrinks; raising
 # one, or adding a folder, is a decision with a page in docs/decisions.
 FOLDER_LINES_MAX = {
-    "": 1_450,
+    "": 1_500,
     "alerts": 300,
     "blobs": 330,
     "channels": 920,
-    "cli": 4_545,
     "connect": 2_320,
     "connect/migrations": 70,
+    "cli": 4_880,
     "contracts": 1_130,
     "control": 3_060,
     "cron": 400,
@@ -131,14 +138,15 @@ FOLDER_LINES_MAX = {
     "model": 3_870,
     "moving": 1_210,
     "objects": 790,
-    "queues": 2_230,
+    "queues": 2_290,
     "readiness": 460,
     "recurrence": 480,
-    "runtime": 3_180,
+    "runtime": 3_210,
+    "services": 600,
     "storage": 4_410,
     "storage/postgres": 2_460,
     "storage/sqlite": 2_660,
-    "testing": 2_100,
+    "testing": 2_250,
     "views": 2_790,
     "web": 1_600,
     "workflows": 1_420,

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from penstock.outbound.addresses import Rules
     from penstock.outbound.bodies import Bounds
     from penstock.outbound.client import Client
+    from penstock.services.binding import Binding
+    from penstock.services.service import Service
 
 __version__ = "0.1.0"
 
@@ -68,6 +70,7 @@ __all__ = [
     "BadConfig",
     "Batch",
     "BetweenSteps",
+    "Binding",
     "Bounds",
     "BudgetSpent",
     "Budgets",
@@ -108,6 +111,7 @@ __all__ = [
     "Retry",
     "Rules",
     "Run",
+    "Service",
     "ServiceKey",
     "Step",
     "StepFailed",
@@ -127,9 +131,11 @@ __all__ = [
 
 # Imported at first use: the HTTP client takes longer to load than everything else.
 _LATER = {
+    "Binding": "penstock.services.binding",
     "Bounds": "penstock.outbound.bodies",
     "Client": "penstock.outbound.client",
     "Rules": "penstock.outbound.addresses",
+    "Service": "penstock.services.service",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for one of these

@@ -53,7 +53,7 @@ from penstock.workflows.workflow import Workflow
 from penstock.workflows.workflows import Code, WorkflowOptions, Workflows
 
 if TYPE_CHECKING:
-    from penstock.services.outbox import Group
+    from penstock.services.outbox import ServiceGroup
     from penstock.services.service import Service
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class App(Outside, Routed):
         self.folders: dict[str, Path] = {}  # of the migrations of services in this database
         self.keeper: App = self  # the app whose database this one uses
         self.is_apart = os.environ.get(APART, "") == "1" if apart is None else apart
-        self.group: Group | None = None
+        self.group: ServiceGroup | None = None
         self.answering: Any = None  # an ASGI app that answers other services in a test
         self.name = checked_name(name)
         self.config = config or Config.load()
@@ -128,9 +128,9 @@ class App(Outside, Routed):
         beside = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
         self.migrations = Path(migrations) if migrations is not None else beside / "migrations"
         if self.is_apart and type(self) is App:
-            from penstock.services.outbox import Group
+            from penstock.services.outbox import ServiceGroup
 
-            self.group = Group(self)
+            self.group = ServiceGroup(self)
 
     def service(
         self,

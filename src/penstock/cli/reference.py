@@ -16,6 +16,7 @@ import click
 
 from penstock.app import App
 from penstock.model.errors import BadApp, PenstockError
+from penstock.services.service import Service
 
 EXAMPLES = "Write `shop.py`, `shop.py:app`, `package.module:app`, or the name of a system such as `appstore`."
 GROUP = "penstock.commands"
@@ -113,7 +114,7 @@ def _broken(name: str, error: BaseException) -> PenstockError:
 def _apps(module: ModuleType) -> dict[str, App]:
     named: dict[int, tuple[str, App]] = {}
     for name, value in vars(module).items():
-        if isinstance(value, App):
+        if isinstance(value, App) and not isinstance(value, Service):
             named.setdefault(id(value), (name, value))
     return dict(named.values())
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from penstock import logs
+from penstock.cli.apart import run_apart, set_apart
 from penstock.cli.command import CliCommand, refuse, this_output
 from penstock.cli.listening import PORT_MAX, listen, tokens_for, url_of
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, listed, progress
@@ -59,6 +60,8 @@ STEP_SECONDS_LEAST = 60.0
     type=click.IntRange(0, PORT_MAX),
     help="Serve the app's routes on this port as well; 0 takes any that is free.",
 )
+@click.option("--apart", is_flag=True, help="Give each service of the app a process, a database and a port of its own.")
+@click.option("--only", metavar="NAME", help="With --apart: run only this service.")
 @click.option("--virtual", metavar="SPAN", help="Run so much virtual time (6d) on an empty database, and stop.")
 @click.option("--seed", type=int, help="With --virtual: repeat a run exactly.")
 @click.option("--verbose", is_flag=True, help="Log failures with all their facts and tracebacks.")
@@ -71,6 +74,8 @@ def run(
     standins: bool,
     host: str,
     port: int | None,
+    apart: bool,
+    only: str | None,
     virtual: str | None,
     seed: int | None,
     verbose: bool,
@@ -86,7 +91,30 @@ def run(
       penstock run package.market:app --workers 2
       penstock run market.py --virtual 6d --seed 7
       penstock run appstore --standins
+      penstock run newsroom.py --apart
     """
+    with ExitStack() as stack:
+        if apart or only:
+            if until_idle or reload:
+                raise refuse("Services that run apart run until Ctrl-C. Leave out --until-idle and --reload.")
+            set_apart(stack)
+        return _run(app, workers, reload, until_idle, grace, standins, host, port, only, virtual, seed, verbose)
+
+
+def _run(
+    app: str,
+    workers: int | None,
+    reload: bool,
+    until_idle: bool,
+    grace: float | None,
+    standins: bool,
+    host: str,
+    port: int | None,
+    only: str | None,
+    virtual: str | None,
+    seed: int | None,
+    verbose: bool,
+) -> Answer | int:
     output = this_output()
     if verbose:
         os.environ[logs.VERBOSE] = "1"
@@ -99,10 +127,10 @@ def run(
     if virtual is not None:
         return _run_virtual(app, virtual, seed, standins)
     config = Config.load()
-    found = try_out(app)
+    found = try_out(app, only)
     events = Events()
     count = workers or config.workers
-    if not output.json:
+    if not output.json and not found.members:
         output.err.write(f"{found.name}: {counted(count, 'worker')} on {found.database}. Ctrl-C stops.\n")
     with ExitStack() as stack:
         stack.callback(logs.attach(events, config.log))
@@ -111,6 +139,11 @@ def run(
                 raise BadApp(f"{app} declares no fake servers. Leave `--standins` out.", app=app)
             os.environ[STANDINS] = ",".join(stack.enter_context(running(found.standins)))
             stack.callback(os.environ.pop, STANDINS)
+        if found.members:
+            if not output.json:
+                output.err.write(f"{found.name}: {counted(len(found.members), 'service')} apart. Ctrl-C stops.\n")
+            seconds = config.grace_seconds if grace is None else grace
+            return run_apart(output, app, found, host=host, workers=count, grace=seconds, config=config, events=events)
         listening = None
         if found.serves or port is not None:
             listening = stack.enter_context(_serving(output, found.name, config, host, port))
@@ -217,17 +250,19 @@ def _run_virtual(reference: str, span: str, seed: int | None, standins: bool) ->
     rows: list[Row] = []
 
     async def main() -> None:
-        running = testing.TestApp(app, seed=chosen)
+        town = testing.TestServices(app, seed=chosen)
+        running = next(iter(town.shops.values()))
         if standins:
             mount(app.standins, lambda: running.now.timestamp())
         done, step = 0.0, max(STEP_SECONDS_LEAST, seconds / STEPS)
-        async with running:
+        async with town:
             with progress(this_output(), "virtual time", seconds, span_text) as moved:
                 while done < seconds:
-                    await running.advance(seconds=min(step, seconds - done))
+                    await town.advance(seconds=min(step, seconds - done))
                     done += step
                     moved(min(done, seconds))
-            rows.extend(await queues.rows(app.db, now=round(running.now.timestamp() * 1_000_000)))
+            for shop in town.shops.values():
+                rows.extend(await queues.rows(shop.app.db, now=round(shop.now.timestamp() * 1_000_000)))
 
     with TemporaryDirectory(prefix="penstock-virtual-") as folder, chdir(folder):  # with the files that the app writes
         testing.run(main, seed=chosen)

@@ -26,6 +26,7 @@ from penstock.outbound.standins import forward
 from penstock.readiness.topology import unwatched
 from penstock.runtime.slots import end_process
 from penstock.runtime.supervisor import EXIT_REPLACED, EXIT_STORE, EXIT_USAGE, Hello
+from penstock.services.service import member
 from penstock.stores import is_postgres
 from penstock.web.connection import AddressLimit
 from penstock.web.tokens import configured
@@ -46,9 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--grace", type=float, default=25.0)
     parser.add_argument("--until-idle", action="store_true")
     parser.add_argument("--listen", type=int)
+    parser.add_argument("--service")
     given = parser.parse_args(arguments)
     try:
         app = load(given.reference)
+        if given.service:
+            app = member(app, given.service)
         # What was loaded stays; a worker creates and drops thousands of small objects a second, most of them at once.
         gc.collect()
         gc.freeze()

@@ -86,7 +86,7 @@ class Supervisor:
         """Returns the exit code: that of the first worker that failed for good, else 0."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self.stop)
-        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        loop.add_signal_handler(signal.SIGINT, self.interrupt)
         try:
             async with asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch())
@@ -117,7 +117,8 @@ class Supervisor:
             loop = asyncio.get_running_loop()
             loop.call_later(self._grace_seconds + KILL_AFTER_GRACE_SECONDS, self._kill_all)
 
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
+        """Stop as Ctrl-C does: with its exit code."""
         self._exit_code = self._exit_code or EXIT_INTERRUPTED
         self.stop()
 

@@ -65,7 +65,7 @@ class Accepted(msgspec.Struct, frozen=True):
     refused: dict[int, str] = {}
 
 
-class Group:
+class ServiceGroup:
     """The services of one app that have databases of their own."""
 
     def __init__(self, root: App) -> None:
@@ -182,8 +182,9 @@ class Carrier:
 
     def _random(self) -> float:
         engine = self._sender._life.engine
-        drawn: float = 0.5 if engine is None else engine.surroundings.random.random()
-        return drawn
+        if engine is None:
+            return 0.5
+        return float(engine.surroundings.random.random())
 
 
 def _portions(bodies: Sequence[bytes]) -> Iterator[list[int]]:

@@ -58,7 +58,7 @@ class Service(App):
         if root.is_apart:
             database = deployed.database or f"{name}.db"
             super().__init__(name, config=root.config, database=database, migrations=folder, serve=True)
-            self.group = root.group
+            self.group, self.standins = root.group, root.standins
             receive_at(self)
         else:
             self.__dict__ |= vars(root) | {"name": name, "migrations": folder, "services": {}}

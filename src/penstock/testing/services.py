@@ -71,6 +71,7 @@ class TestServices:
         self._lost.discard(name)
 
     def is_reached(self, name: str) -> bool:
+        """Return whether the other services reach this one."""
         return name not in self._lost
 
     async def advance(

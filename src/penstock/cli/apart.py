@@ -1,0 +1,109 @@
+"""`penstock run --apart`: each service of an app under a supervisor of its own, with its own database and port."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from penstock.app import APART
+from penstock.cli.listening import listen, url_of
+from penstock.cli.output import FINE, Output
+from penstock.cli.tryout import Found, Member
+from penstock.config import Config
+from penstock.contracts.clock import Clock
+from penstock.model.limits import LOCAL
+from penstock.model.redaction import address_shown
+from penstock.runtime.clock import HostClock
+from penstock.runtime.engine import Engine
+from penstock.runtime.events import Events
+from penstock.runtime.supervisor import Supervisor
+from penstock.runtime.surroundings import Surroundings
+from penstock.services.peers import KEY
+from penstock.stores import store_at
+
+
+def set_apart(stack: ExitStack) -> None:
+    """Let this process and those that it starts give each service its own database, and share one key."""
+    for name, value in ((APART, "1"), (KEY, os.environ.get(KEY) or secrets.token_urlsafe(32))):
+        before = os.environ.get(name)
+        os.environ[name] = value
+        stack.callback(os.environ.pop, name, None)
+        if before is not None:
+            stack.callback(os.environ.__setitem__, name, before)
+
+
+def run_apart(
+    output: Output,
+    reference: str,
+    found: Found,
+    *,
+    host: str,
+    workers: int,
+    grace: float,
+    config: Config,
+    events: Events,
+) -> int:
+    """Run the services until a signal. Return the exit code of the first that failed, else 0."""
+    with ExitStack() as stack:
+        listening = {each.name: stack.enter_context(listen(host, each.port)) for each in found.members}
+        width = max(len(each.name) for each in found.members)
+        for each in found.members:
+            url, database = url_of(listening[each.name]), address_shown(each.database)
+            output.err.write(f"{each.name:{width}}  {url}  {database}\n")
+        output.err.flush()
+
+        async def main() -> int:
+            clock = HostClock()
+            supervisors = [
+                _supervisor(reference, each, listening[each.name], workers, grace, config, events, clock)
+                for each in found.members
+            ]
+            running = [asyncio.create_task(each.run()) for each in supervisors]
+            await asyncio.sleep(0)  # each has asked for the signals; from now on all get them
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, _stop_all, supervisors, number)
+            codes = await asyncio.gather(*running)
+            return next((code for code in codes if code != FINE), FINE)
+
+        return asyncio.run(main())
+
+
+def _stop_all(supervisors: Sequence[Supervisor], number: signal.Signals) -> None:
+    for each in supervisors:
+        each.interrupt() if number is signal.SIGINT else each.stop()
+
+
+def _supervisor(
+    reference: str,
+    member: Member,
+    listening: socket.socket,
+    workers: int,
+    grace: float,
+    config: Config,
+    events: Events,
+    clock: Clock,
+) -> Supervisor:
+    descriptor = listening.fileno()
+    command = [sys.executable, "-m", "penstock.cli.worker", reference, "--grace", str(grace)]
+    command += ["--service", member.name, "--listen", str(descriptor)]
+
+    def open_engine(database: str) -> Engine:
+        store = store_at(database, synchronous=config.synchronous)
+        return Engine(None, store, events, LOCAL, Surroundings(clock=clock), lease_longest=0.0)
+
+    return Supervisor(
+        command,
+        workers=workers,
+        grace_seconds=grace,
+        clock=clock,
+        events=events,
+        open_engine=open_engine,
+        shared=[descriptor],
+    )
