@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_where_there_is_no_app_it_says_why(
     if text is not None:
         (empty_folder / "shop.py").write_text(text)
 
-    finders = [try_out] if text and "_exit" in text else [load, try_out]
+    finders: list[Callable[[str], object]] = [try_out] if text and "_exit" in text else [load, try_out]
     for find in finders:
         with pytest.raises(PenstockError) as caught:
             find(reference)

@@ -31,7 +31,7 @@ PATH = "/v1/outbox"
 PREFIX = "outbox."
 BATCH = 100
 REQUEST_BYTES_MAX = 2_000_000  # of bodies in one request, unless a single one is larger
-HOLD_SECONDS = 600.0  # a batch is tried again in place for so long: what waits behind it is left as it is
+HOLD_SECONDS = 600.0  # a batch is retried in place for so long: what waits behind it is left as it is
 FIRST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
 SHARE_LEAST = 0.5  # of the back-off: a random part of it is left out, so that senders do not come back together
 NEVER = 1_000_000_000  # crashes: a kill of the carrier is never the message's fault
@@ -178,7 +178,7 @@ class Carrier:
         longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._failures, 20))
         self._failures += 1
         asked = error.retry_after if isinstance(error, Throttled | Unavailable) else None
-        return max(asked or 0.0, longest * (SHARE_LEAST + (1 - SHARE_LEAST) * self._random()))
+        return max(float(asked or 0.0), longest * (SHARE_LEAST + (1 - SHARE_LEAST) * self._random()))
 
     def _random(self) -> float:
         engine = self._sender._life.engine
