@@ -175,10 +175,10 @@ class Carrier:
 
     def _wait(self, error: PenstockError) -> float:
         """Return how long to wait after one more failure."""
-        longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._failures, 20))
+        longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(self._failures, 20))
         self._failures += 1
         asked = error.retry_after if isinstance(error, Throttled | Unavailable) else None
-        return max(float(asked or 0.0), longest * (SHARE_LEAST + (1 - SHARE_LEAST) * self._random()))
+        return max(asked or 0.0, longest * (SHARE_LEAST + (1 - SHARE_LEAST) * self._random()))
 
     def _random(self) -> float:
         engine = self._sender._life.engine
