@@ -50,7 +50,7 @@ def server() -> PostgresServer:
 
 
 @cache
-def _reused() -> str:
+def _reused(part: str) -> str:
     url = server().new_database()
     PostgresStore(url).open_writer(now=1).close()
     return url
@@ -62,9 +62,10 @@ def _emptying(url: str) -> str:
     return ";".join([statement for (statement,) in look(url, REMOVE_ROWS)] + [DROP_TABLES])
 
 
-def empty_database() -> str:
-    """The URL of a database with the engine's tables and nothing in them. Whoever used it before is cut off."""
-    url = _reused()
+def empty_database(part: str = "") -> str:
+    """The URL of a database with the engine's tables and nothing in them; every part of a test has its own. Whoever used it
+    before is cut off."""
+    url = _reused(part)
     while look(url, END_OTHERS):
         time.sleep(0.001)
     look(url, _emptying(url))

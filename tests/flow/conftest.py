@@ -6,7 +6,7 @@ import pytest
 
 import penstock as ps
 from penstock.queues.queue import Queue
-from penstock.testing import TestApp
+from penstock.testing import TestApp, TestServices
 from penstock.testing.plugin import pytest_pyfunc_call
 from tests.flow.shop import Listing
 from tests.postgres import empty_database
@@ -19,6 +19,7 @@ def kept_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Every test runs on both stores, but for those about what only one of them has."""
     kept: str = request.param
     monkeypatch.setattr(TestApp, "new_database", empty_database if kept == "postgres" else None)
+    monkeypatch.setattr(TestServices, "new_database", empty_database if kept == "postgres" else None)
     return kept
 
 

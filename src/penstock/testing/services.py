@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.app import App
 from penstock.model.errors import BadApp
@@ -28,11 +28,19 @@ class TestServices:
     the services share a database there is one `TestApp`, whatever name is asked for."""
 
     __test__ = False
+    new_database: ClassVar[Callable[[str], str] | None] = None  # where the services of a test keep theirs, by name
 
     def __init__(self, app: App, *, seed: int = 0, start: datetime | None = None, folder: Path | None = None) -> None:
         self.app = app
+        made = TestServices.new_database
         self.shops: Mapping[str, TestApp] = {
-            name: TestApp(each, seed=seed + number * SEEDS_APART, start=start, folder=folder)
+            name: TestApp(
+                each,
+                seed=seed + number * SEEDS_APART,
+                start=start,
+                folder=folder,
+                database=None if made is None else made(name),
+            )
             for number, (name, each) in enumerate(members(app).items())
         }
         self._lost: set[str] = set()
