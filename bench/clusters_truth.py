@@ -20,14 +20,14 @@ from penstock_systems.appstore.cluster.baselines import by_genre, by_overlap
 from penstock_systems.appstore.cluster.crawled import NOT_KNOWN, Crawled, KeywordFacts, Places, Registry
 from penstock_systems.appstore.cluster.markets import laid_out
 from penstock_systems.appstore.keywords import discovered
-from penstock_systems.standins.appstore import Catalogue, write_truth
+from penstock_systems.standins.appstore import FIRST_DAY, Catalogue, write_truth
 from penstock_systems.standins.appstore.genres import APP_STORE
 from penstock_systems.standins.appstore.search import Search
 from penstock_systems.standins.appstore.stars import average
 
 CHART = 200  # apps of the chart that the crawl begins with
 RESULTS = 25  # of one search
-DAY = 30
+DAY, WATCHED_DAYS = 30, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """The truth: the market of each app that was planted in one, and which of the markets are niches."""
+    """The truth: the market of each app that was planted in one, and which of the markets are niches, and traps."""
 
     market_of: Mapping[int, str]
     markets: int
     niches: Sequence[str]
+    traps: Sequence[str] = ()
 
 
 def crawl(seed: int, *, apps: int, markets: int, keywords: int) -> Known:
@@ -74,7 +75,7 @@ def crawl(seed: int, *, apps: int, markets: int, keywords: int) -> Known:
             places.rank.append(rank)
             meet(index)
     registry = _registry(catalogue, sorted(found, key=catalogue.track_id))
-    return Known(catalogue, Crawled(places, registry, KeywordFacts()))
+    return Known(catalogue, Crawled(places, registry, KeywordFacts(), DAY))
 
 
 def _registry(catalogue: Catalogue, indexes: Sequence[int]) -> Registry:
@@ -84,12 +85,16 @@ def _registry(catalogue: Catalogue, indexes: Sequence[int]) -> Registry:
         registry.track_id.append(app.track_id)
         registry.ratings.append(app.rating_count(DAY))
         registry.stars.append(average(app.histogram(DAY)))
-        registry.velocity.append(NOT_KNOWN)
+        registry.velocity.append((app.rating_count(DAY) - app.rating_count(DAY - WATCHED_DAYS)) / WATCHED_DAYS)
         registry.score.append(NOT_KNOWN)
         registry.developer.append(catalogue.artist_id(app.developer))
         registry.genre.append(app.genres[0])
         registry.priority.append(0)
         registry.title.append(app.title)
+        registry.released.append(app.released or -1)  # day 0 is unknown
+        registry.updated.append((app.version_time(app.versions(DAY) - 1) - FIRST_DAY).days or -1)
+        registry.reviews.append(0)
+        registry.unhappy.append(0)
     return registry
 
 
@@ -101,7 +106,8 @@ def planted(known: Known) -> Planted:
         told = msgspec.json.decode(path.read_bytes())
     crawled = set(known.crawled.registry.track_id)
     market_of = {int(id): name for id, name in told["market_of"].items() if int(id) in crawled}
-    return Planted(market_of, len(told["markets"]), [each["name"] for each in told["markets"] if each["niche"]])
+    niches, traps = ([each["name"] for each in told["markets"] if each[kind]] for kind in ("niche", "trap"))
+    return Planted(market_of, len(told["markets"]), niches, traps)
 
 
 @dataclass(frozen=True, slots=True)

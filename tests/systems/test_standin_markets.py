@@ -16,6 +16,7 @@ import pytest
 from penstock_systems.standins.appstore import Catalogue, market_of, write_truth
 from penstock_systems.standins.appstore.charts import Charts
 from penstock_systems.standins.appstore.genres import GENRES
+from penstock_systems.standins.appstore.hints import hints
 from penstock_systems.standins.appstore.search import Search
 from penstock_systems.standins.appstore.shelves import similar
 from penstock_systems.standins.appstore.words import words_of
@@ -123,29 +124,44 @@ def test_charts_reach_many_apps_and_searches_and_shelves_nearly_all(seed: int) -
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_half_of_the_markets_are_niches_wanted_disliked_and_led_by_nobody(seed: int) -> None:
-    catalogue = Catalogue(seed=seed)
-    niches = [market for market in catalogue.markets if market.niche]
-    others = [market for market in catalogue.markets if not market.niche]
+def test_half_of_the_markets_are_niches_and_an_eighth_is_each_kind_of_trap(seed: int) -> None:
+    catalogue = Catalogue(apps=6_000, markets=40, seed=seed)
+    kinds = Counter(market.kind for market in catalogue.markets)
 
-    assert len(niches) == len(others) == 10
-    assert min(market.opening for market in niches) > max(market.opening for market in others) + 1
-    assert {market.kind for market in others} == {"led", "quiet"}
+    assert kinds == {"niche": 20, "giant": 5, "brand": 5, "dying": 5, "fad": 5}
+    assert all(market.niche != market.trap for market in catalogue.markets)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_trap_differs_from_a_niche_in_what_makes_it_a_trap(seed: int) -> None:
+    catalogue = Catalogue(apps=6_000, markets=40, seed=seed)
     for market in catalogue.markets:
         apps = [catalogue.app(catalogue.at(market, position)) for position in range(market.apps)]
-        counts = [app.rating_count(0) for app in apps]
-        stars = sum(app.stars * count for app, count in zip(apps, counts, strict=True)) / sum(counts)
-        largest, usual = max(counts) / sum(counts), sorted(counts)[-market.apps // 20]
-        match market.kind:
-            case "niche":
-                assert stars < 4
-                assert largest < 0.55
-                assert usual > 1_000
-            case "led":
-                assert largest > 0.6
-                assert stars > 4
-            case _:
-                assert usual < 50
+        counts = sorted((app.rating_count(0) for app in apps), reverse=True)
+        now = sum(app.ratings * app.growth for app in apps) / max(1, sum(app.ratings for app in apps))
+        young = sum(-app.released <= 365 for app in apps) / len(apps)
+        named = sum(market.franchise in app.title.casefold() for app in apps) / len(apps) if market.franchise else 0.0
+        assert (counts[0] > 100_000) == (market.kind == "giant")
+        assert (named > 0.6) == (market.kind == "brand")
+        assert (young < 0.02) == (market.kind == "dying")
+        assert (young > 0.5) == (market.kind == "fad")
+        assert (now < 0.0003) == (market.kind in ("dying", "fad"))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_typed_often_is_completed_early_and_a_dying_market_hardly_ever(seed: int) -> None:
+    catalogue = Catalogue(apps=6_000, markets=40, seed=seed)
+
+    def letters(word: str) -> int:
+        asked = range(2, len(word) + 1)
+        return next((count for count in asked if word in hints(catalogue, word[:count])), len(word) + 9)
+
+    usual = {
+        kind: sorted(letters(word) for m in catalogue.markets if m.kind == kind for word in m.keywords[:8])
+        for kind in ("niche", "brand", "dying")
+    }
+    middle = {kind: counts[len(counts) // 2] for kind, counts in usual.items()}
+    assert middle["brand"] <= middle["niche"] + 1 <= 6 <= middle["dying"]
 
 
 # -- a market left out, and the truth in a file ---------------------------------------------------------------------------
@@ -188,7 +204,7 @@ def test_the_truth_is_written_for_whoever_judges(tmp_path: Path) -> None:
         assert index is not None
         assert catalogue.place(index)[0].name == name
     assert [market["niche"] for market in truth["markets"]] == [market.niche for market in catalogue.markets]
-    assert {"name", "keywords", "opening", "niche", "apps", "genres", "near"} <= set(truth["markets"][0])
+    assert {"name", "keywords", "climate", "niche", "trap", "apps", "genres", "near"} <= set(truth["markets"][0])
     write_truth(Catalogue(apps=9, markets=0), tmp_path / "none.json")
     assert json.loads((tmp_path / "none.json").read_text("utf-8"))["market_of"] == {}
 

@@ -10,5 +10,6 @@ WAIT_SECONDS_MAX = 20.0
 
 searching = app.pace("itunes-search", max_wait=WAIT_SECONDS_MAX)  # searches and look-ups: some twenty a minute
 feeding = app.pace("itunes-rss", max_wait=WAIT_SECONDS_MAX)  # charts and reviews
+hinting = app.pace("itunes-hints", max_wait=WAIT_SECONDS_MAX)
 
-store = AppStore(web, app.page_cache(html_cache, web), settings, searching=searching, feeding=feeding)
+store = AppStore(web, app.page_cache(html_cache, web), settings, searching=searching, feeding=feeding, hinting=hinting)

@@ -6,6 +6,7 @@ import re
 
 CHARACTERS_MAX = 2_000  # looked at in one review; what is longer has made its point
 NEGATION_WORDS = 3  # how far a "not" reaches
+UNHAPPY = -0.25  # the tone from which on a review complains
 STARS_TRUST = 2.0  # the stars weigh as much as so many words of feeling
 
 PRAISE = frozenset(

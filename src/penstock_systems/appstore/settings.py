@@ -77,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     review_pages: int = 1
     review_feeds: tuple[ReviewFeed, ...] = (ReviewFeed(form="xml"), ReviewFeed(form="json"))  # tried in this order
     cluster_resolution: float = 1.0  # more finds smaller markets
+    scores: Literal["founder", "article"] = "founder"  # by which markets are ranked
     research: ResearchBudget = ResearchBudget()
     volumes: Volumes = Volumes()
     mail_from: str = "pipeline@alerts.example.com"

@@ -72,6 +72,10 @@ async def clustering(pipeline: Opened, **given: Any) -> AsyncIterator[Pipeline]:
         yield it
 
 
+def by_the_article(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task, "settings", msgspec.structs.replace(shared.settings, scores="article"))
+
+
 async def markets(it: Pipeline) -> dict[int, Any]:
     rows = await it.sql(
         "select id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation, apps, keywords, "
@@ -111,7 +115,10 @@ async def test_keywords_and_apps_are_laid_out_in_markets(pipeline: Opened) -> No
 
 
 @pytest.mark.spec("B5-03")
-async def test_a_market_is_scored_by_what_is_known_of_its_keywords_and_apps(pipeline: Opened) -> None:
+async def test_a_market_is_scored_by_what_is_known_of_its_keywords_and_apps(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_the_article(monkeypatch)
     async with clustering(pipeline) as it:
         await fill(it)
         await write(it, "update app_registry set competitiveness_score = 40")
@@ -175,6 +182,7 @@ async def test_the_best_markets_are_told_of_and_the_best_comes_first(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task, "TOP", 2)
+    by_the_article(monkeypatch)
     async with clustering(pipeline) as it:
         await fill(it)
         await write(it, "update crawl_keywords set demand = 95 where keyword in ('leaf', 'garden', 'plants', 'botany')")
@@ -281,6 +289,7 @@ async def test_a_second_run_over_the_same_rankings_writes_no_member_again(pipeli
     async with clustering(pipeline) as it:
         await fill(it)
         await run_task(it, "cluster")
+        await write(it, "update crawl_keywords set typed = 0, typed_due = null")
         before = await everything(it)
         await changed(it)
         await run_task(it, "cluster")
@@ -420,7 +429,10 @@ async def priorities(it: Pipeline) -> tuple[dict[int, int], dict[str, int]]:
 
 
 @pytest.mark.spec("B5-06", "G2-29")
-async def test_a_good_market_lends_priority_to_its_apps_and_keywords(pipeline: Opened) -> None:
+async def test_a_good_market_lends_priority_to_its_apps_and_keywords(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_the_article(monkeypatch)
     async with clustering(pipeline) as it:
         await fill(it, ["sleep", "money"])
         await write(it, "update crawl_keywords set demand = 100 where keyword in ('sleep', 'snore', 'lullaby')")

@@ -82,6 +82,7 @@ def test_every_field_of_an_answer_has_its_column() -> None:
         "description": "d" * 2_000,
         "release_date": "2020-01-02 03:04:05",
         "version": "1.2.3",
+        "version_released_at": None,
         "content_rating": "4+",
         "languages": '["EN","DE"]',
         "screenshots": '["https://img.example/1.png"]',

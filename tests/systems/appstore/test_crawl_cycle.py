@@ -235,6 +235,7 @@ async def test_a_cycle_leaves_a_row_in_its_log_a_data_point_and_a_summary(
             "apps_ranked": 0,
             "keywords_searched": 2,
             "rankings_added": 4,
+            "keywords_completed": 0,
             "enrichment": {"purchases_checked": 0, "waiting": False},
             "keywords_with_new_rankings": ["calm", "rest"],
             "held_back": None,

@@ -14,7 +14,7 @@ from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import health
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
 from penstock_systems.appstore.opportunity import asking, harness, research
-from penstock_systems.appstore.opportunity.choosing import FLOOR, MOVED, TOP, Candidate, is_news, task_id, worthwhile
+from penstock_systems.appstore.opportunity.choosing import LEAST, MOVED, TOP, Candidate, is_news, task_id, worthwhile
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from tests.extent import sampled
 from tests.systems.appstore.conftest import Opened, Pipeline
@@ -81,17 +81,19 @@ def test_the_best_are_looked_into_and_at_most_twenty_of_them() -> None:
     assert [each.cluster_id for each in chosen] == list(range(30, 30 - TOP, -1))
 
 
+@pytest.mark.spec("B6-01")
 @pytest.mark.slow("postgres")
-def test_what_scores_below_the_floor_is_not_looked_into() -> None:
-    small = [Candidate(id, id, score) for id, score in enumerate((72.0, 64.0, 58.0, 55.0, 40.0), 1)]
-    assert [each.cluster_id for each in worthwhile(small)] == [1, 2, 3, 4]
-    assert worthwhile([Candidate(1, 1, FLOOR - 0.1)]) == []
+def test_markets_from_seventy_up_are_looked_into_and_where_fewer_than_ten_are_the_best_ten() -> None:
+    few = [Candidate(id, id, 72.0 - id) for id in range(1, 31)]
+    assert [each.cluster_id for each in worthwhile(few)] == list(range(1, LEAST + 1))
+    some = [Candidate(id, id, 70.0 if id <= 13 else 69.9) for id in range(1, 31)]
+    assert [each.cluster_id for each in worthwhile(some)] == list(range(1, 14))
 
 
 @pytest.mark.slow("postgres")
 def test_of_markets_that_score_alike_those_are_looked_into_of_which_more_is_known() -> None:
     hardly = [Candidate(id, id, 80.0, 0.1) for id in range(1, 6)]
-    well = [Candidate(id, id, 60.0, 0.9) for id in range(6, 6 + TOP)]
+    well = [Candidate(id, id, 72.0, 0.9) for id in range(6, 6 + TOP)]
     assert [each.cluster_id for each in worthwhile([*hardly, *well])] == [each.cluster_id for each in well]
 
 
@@ -116,7 +118,8 @@ def test_of_a_lineage_only_the_best_market_is_looked_into() -> None:
 @pytest.mark.spec("B4-02", "G2-18")
 async def test_markets_that_are_worth_it_are_looked_into_once_however_often_they_are_told_of(pipeline: Opened) -> None:
     async with harnessed(pipeline) as it:
-        await plant(it, 90.0, 80.0, 75.0, 30.0)
+        await plant(it, 90.0, 80.0, 75.0, 99.0)
+        await write(it, "update market_clusters set franchise = 'blokoria' where id = 4")
         for _ in range(3):
             await tell(it, 1, 2, 3, 4)
         await it.running.advance(minutes=1)

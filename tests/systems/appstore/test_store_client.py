@@ -138,11 +138,12 @@ async def test_a_country_without_a_store_is_a_mistake_in_the_settings() -> None:
             pass
 
 
-async def test_searches_and_look_ups_share_one_pace_and_feeds_another() -> None:
-    searching, feeding = Pace(), Pace()
-    async with opened(Host(whole_store), searching=searching, feeding=feeding) as store:
+async def test_searches_and_look_ups_share_one_pace_and_feeds_and_hints_have_others() -> None:
+    searching, feeding, hinting = Pace(), Pace(), Pace()
+    async with opened(Host(whole_store), searching=searching, feeding=feeding, hinting=hinting) as store:
         await ask_everything(store)
-    assert searching.items == ["budget", None, None, None, "bud"]
+    assert searching.items == ["budget", None, None, None]
+    assert hinting.items == ["bud"]
     assert feeding.items == ["topfreeapplications/6015", str(POCKET_LEDGER), None]
 
 

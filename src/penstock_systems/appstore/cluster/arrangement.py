@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock_systems.appstore import scores
-from penstock_systems.appstore.cluster.crawled import Crawled, Registry
+from penstock_systems.appstore.cluster.crawled import Crawled, KeywordFacts, Registry
 from penstock_systems.appstore.cluster.graph import UNKNOWN, Ints, Rankings
 from penstock_systems.appstore.cluster.titles import Said, said
+from penstock_systems.appstore.founder import Rival
 
 Longs = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -32,6 +33,33 @@ class Arranged:
     velocity: Doubles
     scored: Doubles  # how hard each app is to compete with, where the agent has come to it
     said: Said  # the words in the apps' titles
+    titles: list[str]
+    released: Longs
+    updated: Longs
+    reviews: Longs
+    unhappy: Longs
+    facts: KeywordFacts
+    today: int
+
+    def rivals(self, apps: Longs) -> list[Rival]:
+        """What the founder's scores are made of."""
+        columns = (self.track_ids, self.ratings, self.stars, self.velocity, self.released, self.updated)
+        counts = (self.reviews, self.unhappy)
+        return [
+            Rival(
+                track_id,
+                ratings,
+                _or_none(stars) if ratings else None,
+                _or_none(velocity),
+                self.today - released if released else None,
+                self.today - updated if updated else None,
+                reviews,
+                unhappy,
+            )
+            for track_id, ratings, stars, velocity, released, updated, reviews, unhappy in zip(
+                *(column[apps].tolist() for column in (*columns, *counts)), strict=True
+            )
+        ]
 
     def strengths(self, apps: Longs) -> list[float]:
         """How hard these apps are to compete with. One that the agent has not come to yet is scored by the same formula."""
@@ -63,8 +91,11 @@ def arranged(crawled: Crawled) -> Arranged:
     ratings: Longs = apps.of("ratings", 0)
     demand = _demand(keywords, crawled.keywords.demand, rankings, ratings)
     stars, velocity, scored = (apps.of(column, np.nan) for column in ("stars", "velocity", "score"))
-    words = said(apps.titles(), rankings.developer)
-    return Arranged(rankings, keywords, track_ids, demand, ratings, stars, velocity, scored, words)
+    titles = apps.titles()
+    words = said(titles, rankings.developer)
+    days = (apps.of(column, 0) for column in ("released", "updated", "reviews", "unhappy"))
+    known = (titles, *days, crawled.keywords, crawled.today)
+    return Arranged(rankings, keywords, track_ids, demand, ratings, stars, velocity, scored, words, *known)
 
 
 class _Apps:
@@ -79,6 +110,8 @@ class _Apps:
 
     def of(self, column: str, missing: float) -> Any:
         values = _numbers(getattr(self._registry, column))
+        if not len(values):  # a registry of a test may leave a column out
+            return np.full(len(self._at), missing, values.dtype)
         found = np.full(len(self._at), missing, values.dtype)
         found[self._known] = values[self._at[self._known]]
         return found

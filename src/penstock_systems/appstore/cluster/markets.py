@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +17,7 @@ from penstock_systems.appstore.cluster.communities import (
     communities,
     resolution_for,
 )
-from penstock_systems.appstore.cluster.crawled import Crawled
+from penstock_systems.appstore.cluster.crawled import Crawled, KeywordFacts
 from penstock_systems.appstore.cluster.graph import Edges, Floats, Ints, Rankings, neighbours, sums, telling
 from penstock_systems.appstore.cluster.joining import joined
 from penstock_systems.appstore.cluster.market import Computed, Market
@@ -22,19 +25,27 @@ from penstock_systems.appstore.cluster.members import members
 from penstock_systems.appstore.cluster.naming import names
 from penstock_systems.appstore.cluster.placing import placed
 from penstock_systems.appstore.cluster.relations import nearest
-from penstock_systems.appstore.cluster.scoring import Score, score
-from penstock_systems.appstore.cluster.titles import Said
+from penstock_systems.appstore.cluster.scoring import founders_score, score
+from penstock_systems.appstore.cluster.titles import DEVELOPERS_MIN, Said
+from penstock_systems.appstore.keywords import discovered
 
 APPS_MIN = 3  # a market has at least so many apps
 WEIGHT_PLACES = 4
+TYPICAL = 8  # keywords of a market that the store is asked to complete
+RIVALS_MAX = 5_000  # apps of a market that are counted, the most visible first
+NAME_SHARE = 0.6  # of the ratings of a market: a word in so many of its titles may be a name with an owner
+TITLES_MAX, TITLES_MANY = 50, 2  # that tell how much was searched, and that make a keyword more than a name
+ScoredBy = Literal["founder", "article"]
 
 
-def computed(crawled: Crawled, *, finer: float = 1.0) -> Computed:
-    """`finer` is what a deployment multiplies the resolution by."""
+def computed(
+    crawled: Crawled, *, finer: float = 1.0, scores: ScoredBy = "founder", ratings_decide: float = 1.0
+) -> Computed:
+    """`finer` is what a deployment multiplies the resolution by, `ratings_decide` what it believes of ratings."""
     given = arranged(crawled)
     layout = laid_out(given.rankings, given.said, finer=finer)
     tied = cohesion(layout.keyword, layout.edges)
-    markets = _described(given, layout, tied)
+    markets = _described(given, layout, tied, scores, ratings_decide)
     near = nearest(between(layout.keyword, layout.edges), _volumes(layout.keyword, layout.edges))
     return Computed(markets, near, given.rankings.keywords, given.rankings.apps, layout.resolution)
 
@@ -72,23 +83,58 @@ def with_enough_apps(labels: Ints, belongs: Ints) -> tuple[Ints, Ints]:
     return counted, placed
 
 
-def _described(given: Arranged, layout: Layout, tied: Floats) -> list[Market]:
+def _described(given: Arranged, layout: Layout, tied: Floats, scores: ScoredBy, ratings_decide: float) -> list[Market]:
     size = int(layout.keyword.max(initial=NONE)) + 1
     weight = layout.weight
-    found: list[tuple[Score, dict[str, float], dict[int, float]]] = []
+    common, searched = given.said.common, set(given.keywords)
+    found: list[dict[str, Any]] = []
     heaviness: list[dict[str, float]] = []
     for places, inside in zip(_grouped(layout.keyword, tied, size), _grouped(layout.app, weight, size), strict=True):
         demands = given.demand[places].tolist()
         keywords = dict(zip((given.keywords[at] for at in places.tolist()), _rounded(tied[places]), strict=True))
         apps = dict(zip(given.track_ids[inside].tolist(), _rounded(weight[inside]), strict=True))
-        strengths = list(zip(given.strengths(inside), apps.values(), strict=True))
-        found.append((score(demands, strengths, given.ratings[inside].tolist()), keywords, apps))
+        typical = tuple(islice((word for word in keywords if all(part in common for part in word.split())), TYPICAL))
+        if scores == "founder":
+            typed = [(word, given.facts.typed[word]) for word in typical if word in given.facts.typed]
+            scored = founders_score(given.rivals(inside[:RIVALS_MAX]), typed, ratings_decide)
+        else:
+            strengths = list(zip(given.strengths(inside), apps.values(), strict=True))
+            scored = score(demands, strengths, given.ratings[inside].tolist())
+        found.append(
+            {
+                "score": scored,
+                "keywords": keywords,
+                "apps": apps,
+                "typical": tuple(word for word in typical if word not in given.facts.typed),
+                "names": frequent_names(given, inside[:RIVALS_MAX]),
+                "coverage": coverage([given.titles[at] for at in inside[:TITLES_MAX].tolist()], given.facts, searched),
+            }
+        )
         # A name is made of what people search for: what is wanted counts up to three times what is not.
         heaviness.append(
             {word: tie * (0.5 + want / 100) for (word, tie), want in zip(keywords.items(), demands, strict=True)}
         )
     named = names(heaviness, given.said.common)
-    return [Market(name, *rest) for name, rest in zip(named, found, strict=True)]
+    return [Market(name, **rest) for name, rest in zip(named, found, strict=True)]
+
+
+def frequent_names(given: Arranged, inside: Longs) -> tuple[str, ...]:
+    """The words that several developers have in titles, and with them most of the market's ratings."""
+    said, ratings = given.said, given.ratings[inside].astype(np.float64)
+    held = said.titles[inside].T @ ratings
+    often = np.flatnonzero((held >= NAME_SHARE * ratings.sum()) & (said.developers >= DEVELOPERS_MIN) & (held > 0))
+    return tuple(said.words[at] for at in often[np.argsort(-held[often], kind="stable")].tolist())
+
+
+def coverage(titles: Iterable[str], facts: KeywordFacts, searched: Container[str]) -> float:
+    """The share of the keywords in these titles that was searched. One that is in a single title says little."""
+    done = open_ = 0
+    for keyword in {word for title in titles for word in discovered(title)}:
+        if keyword in searched:
+            done += 1
+        elif facts.waiting.get(keyword, 0) >= TITLES_MANY:
+            open_ += 1
+    return round(done / (done + open_), WEIGHT_PLACES) if done + open_ else 1.0
 
 
 def _grouped(labels: Ints, weight: Floats, size: int) -> list[Longs]:

@@ -34,21 +34,25 @@ on conflict (cluster_id, track_id) do update set weight = excluded.weight
 """
 DROP_APP = "delete from cluster_apps where cluster_id = :id and track_id = :member"
 PUT_MARKET = """
-insert into market_clusters (id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation, apps,
-  keywords, first_seen_at, computed_at)
-values (:id, :lineage_id, :name, :opportunity, :demand, :competitiveness, :fragmentation, :apps, :keywords, :run_at, :run_at)
+insert into market_clusters (id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation,
+  dissatisfaction, room, scores, coverage, franchise, apps, keywords, first_seen_at, computed_at)
+values (:id, :lineage_id, :name, :opportunity, :demand, :competitiveness, :fragmentation, :dissatisfaction, :room, :scores,
+  :coverage, :franchise, :apps, :keywords, :run_at, :run_at)
 on conflict (id) do update set
   name = excluded.name, opportunity_score = excluded.opportunity_score, demand = excluded.demand,
-  competitiveness = excluded.competitiveness, fragmentation = excluded.fragmentation, apps = excluded.apps,
-  keywords = excluded.keywords, computed_at = excluded.computed_at, ended_at = null
+  competitiveness = excluded.competitiveness, fragmentation = excluded.fragmentation,
+  dissatisfaction = excluded.dissatisfaction, room = excluded.room, scores = excluded.scores, coverage = excluded.coverage,
+  franchise = excluded.franchise, apps = excluded.apps, keywords = excluded.keywords, computed_at = excluded.computed_at,
+  ended_at = null
 """
 PUT_SNAPSHOT = """
-insert into cluster_snapshots (cluster_id, snapshot_at, opportunity_score, demand, competitiveness, fragmentation, apps,
-  keywords)
-values (:id, :run_at, :opportunity, :demand, :competitiveness, :fragmentation, :apps, :keywords)
+insert into cluster_snapshots (cluster_id, snapshot_at, opportunity_score, demand, competitiveness, fragmentation, scores,
+  coverage, apps, keywords)
+values (:id, :run_at, :opportunity, :demand, :competitiveness, :fragmentation, :scores, :coverage, :apps, :keywords)
 on conflict (cluster_id, snapshot_at) do update set
   opportunity_score = excluded.opportunity_score, demand = excluded.demand, competitiveness = excluded.competitiveness,
-  fragmentation = excluded.fragmentation, apps = excluded.apps, keywords = excluded.keywords
+  fragmentation = excluded.fragmentation, scores = excluded.scores, coverage = excluded.coverage, apps = excluded.apps,
+  keywords = excluded.keywords
 """
 # What a run wrote of where a market came from stays, also if the run was cut off and finds it again as its own.
 PUT_LINEAGE = """
@@ -60,6 +64,13 @@ PUT_RELATION = """
 insert into cluster_relations (a, b, kind, weight)
 values (:a, :b, :kind, :weight)
 on conflict (a, b, kind) do update set weight = excluded.weight
+"""
+ASK_TO_COMPLETE = """
+update crawl_keywords
+set typed_due = :run_at
+where keyword = :keyword
+and typed_at is null
+and typed_due is null
 """
 DROP_NEIGHBOUR = "delete from cluster_relations where a = :a and b = :b and kind = 'neighbour'"
 END_MARKET = "update market_clusters set ended_at = :run_at where id = :id and ended_at is null"
@@ -110,7 +121,8 @@ def _market(who: Identity, market: Market, origin: Relation | None, before: Stan
     keywords = _changes(PUT_KEYWORD, DROP_KEYWORD, who.id, before.keywords.get(who.id, {}), market.keywords)
     apps = _changes(PUT_APP, DROP_APP, who.id, before.apps.of(who.id), market.apps)
     sizes = {"id": who.id, "apps": len(market.apps), "keywords": len(market.keywords), "run_at": run_at}
-    figures = sizes | asdict(market.score)
+    figures = sizes | asdict(market.score) | {"coverage": market.coverage}
+    snapshot = {name: value for name, value in figures.items() if name not in ("dissatisfaction", "room")}
     lineage = {"id": who.id, "lineage_id": who.lineage_id, "run_at": run_at, "overlap": who.overlap}
     # Where it comes from stands first: once its members are written, nobody could find that out again.
     return [
@@ -118,8 +130,9 @@ def _market(who: Identity, market: Market, origin: Relation | None, before: Stan
         *([] if origin is None else [(PUT_RELATION, origin._asdict())]),
         *keywords,
         *apps,
-        (PUT_MARKET, figures | {"lineage_id": who.lineage_id, "name": market.name}),
-        (PUT_SNAPSHOT, figures),
+        (PUT_MARKET, figures | {"lineage_id": who.lineage_id, "name": market.name, "franchise": market.franchise}),
+        (PUT_SNAPSHOT, snapshot),
+        *((ASK_TO_COMPLETE, {"keyword": word, "run_at": run_at}) for word in market.typical),
     ]
 
 

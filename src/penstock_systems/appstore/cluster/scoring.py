@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock_systems.appstore import scores
+from penstock_systems.appstore import founder, scores
 
 KEYWORDS_COUNTED = 10  # a market is as wanted as its ten most wanted keywords
 PLACES = scores.PLACES
@@ -18,6 +18,9 @@ class Score:
     competitiveness: float
     fragmentation: float
     opportunity: float
+    dissatisfaction: float | None = None
+    room: float | None = None
+    scores: str = "article 1"
 
 
 def score(demands: Iterable[float], strengths: Sequence[tuple[float, float]], ratings: Sequence[int]) -> Score:
@@ -26,8 +29,28 @@ def score(demands: Iterable[float], strengths: Sequence[tuple[float, float]], ra
     held = competitiveness_of(strengths)
     dispersed = scores.fragmentation(ratings)
     return Score(
-        *(round(each, PLACES) for each in (wanted, held, dispersed, scores.opportunity(wanted, held, dispersed)))
+        round(wanted, PLACES),
+        round(held, PLACES),
+        round(dispersed, PLACES),
+        round(scores.opportunity(wanted, held, dispersed), PLACES),
     )
+
+
+def founders_score(rivals: Sequence[founder.Rival], typed: Sequence[tuple[str, int]], ratings_decide: float) -> Score:
+    found = founder.prospect(rivals, typed, ratings_decide=ratings_decide)
+    return Score(
+        round(found.demand or 0.0, PLACES),
+        round(found.difficulty, PLACES),
+        round(scores.fragmentation([app.ratings for app in rivals]), PLACES),
+        round(found.score, PLACES),
+        _rounded(found.dissatisfaction),
+        _rounded(found.room),
+        founder.VERSION,
+    )
+
+
+def _rounded(part: float | None) -> float | None:
+    return None if part is None else round(part, PLACES)
 
 
 def demand_of(demands: Iterable[float]) -> float:

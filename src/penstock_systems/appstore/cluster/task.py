@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import msgspec
 
@@ -10,19 +11,27 @@ import penstock as ps
 from penstock.data import cut
 from penstock_systems.appstore.app import SERVICE, ClustersReady, app, db, events, settings
 from penstock_systems.appstore.cluster.crawled import Crawled, crawled
+from penstock_systems.appstore.cluster.franchises import with_franchises
 from penstock_systems.appstore.cluster.identity import Identities, identities
 from penstock_systems.appstore.cluster.market import Computed
 from penstock_systems.appstore.cluster.priorities import reprioritise
 from penstock_systems.appstore.cluster.relations import relations
 from penstock_systems.appstore.cluster.saving import save
 from penstock_systems.appstore.cluster.standing import standing
+from penstock_systems.appstore.evaluate.beliefs import RATINGS_EXPLAIN_RANK
+from penstock_systems.appstore.evaluate.competitiveness import AGENT
+from penstock_systems.appstore.evaluate.memory import strength
 
 NAME = "cluster"
 TOP = 200  # markets that are told of, the best first
 READS_A_MONTH = 1_000_000_000  # a dollar's worth: with 2.8 million rankings, 120 runs would read three fifths of it
 ERROR_CHARACTERS_MAX = 500
 
-CHANGED = "select value from crawl_state where name = 'rankings_changed_at'"
+CHANGED = """
+select max(value) as value
+from crawl_state
+where name in ('rankings_changed_at', 'figures_changed_at')
+"""
 LAST_DONE = db.hot(
     """
 select started_at
@@ -71,18 +80,18 @@ class Stats(msgspec.Struct, kw_only=True):
     clusters_told: int = 0
 
 
-async def rankings_changed() -> bool:
-    """Return whether a ranking has changed since the last finished run began."""
+async def something_changed() -> bool:
+    """Return whether a ranking, or a figure by which markets are scored, has changed since the last finished run began."""
     changed = await db.first(CHANGED)
     last = await db.first(LAST_DONE)
-    return changed is not None and (last is None or changed.value >= last.started_at)
+    return changed is not None and changed.value is not None and (last is None or changed.value >= last.started_at)
 
 
 @app.cron(
     "0 */6 * * *",
     name=NAME,
     reason="a day's crawl changes a market a little; four runs a day find a new market early enough",
-    when=rankings_changed,
+    when=something_changed,
     ceiling=ps.Ceiling(rows_read=READS_A_MONTH),
 )
 async def cluster(tick: ps.Tick) -> Stats:
@@ -107,7 +116,10 @@ async def _run(run_at: str, noted: Noted) -> Stats:
     found, before = await crawled(), await standing()
     sizes = {"rankings": len(found.places.rank), "apps": len(found.registry.track_id)}
     await noted.step("read", **sizes, keywords=len(found.places.keywords))
-    made = await ps.in_thread(_markets, found)
+    believed = await strength(AGENT, RATINGS_EXPLAIN_RANK)
+    made = await ps.in_thread(_markets, found, 1.0 if believed is None else believed)
+    if settings.scores == "founder":
+        made = replace(made, markets=await with_franchises(made.markets))
     await noted.step("compute", markets=len(made.markets), resolution=round(made.resolution, 2))
     who = identities(
         before.known, before.membership(), [list(each.keywords) for each in made.markets], first_free=before.first_free
@@ -135,11 +147,11 @@ async def _run(run_at: str, noted: Noted) -> Stats:
     return stats
 
 
-def _markets(found: Crawled) -> Computed:
+def _markets(found: Crawled, ratings_decide: float) -> Computed:
     """In a thread. The libraries that this needs are looked for here: everything else runs without them."""
     from penstock_systems.appstore.cluster.markets import computed
 
-    return computed(found, finer=settings.cluster_resolution)
+    return computed(found, finer=settings.cluster_resolution, scores=settings.scores, ratings_decide=ratings_decide)
 
 
 def _tell(made: Computed, who: Identities) -> int:

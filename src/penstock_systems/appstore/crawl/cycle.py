@@ -16,6 +16,7 @@ from penstock_systems.appstore.app import SERVICE, app, db
 from penstock_systems.appstore.crawl import convergence, untold
 from penstock_systems.appstore.crawl.budget import Budget
 from penstock_systems.appstore.crawl.charts import scan_charts
+from penstock_systems.appstore.crawl.completions import ask_for_completions
 from penstock_systems.appstore.crawl.filling import fill_rankings
 from penstock_systems.appstore.crawl.gaps import Gaps, Phase, assess, beside, primary, something_to_crawl
 from penstock_systems.appstore.crawl.mapping import KEYWORDS_A_CYCLE, KEYWORDS_BESIDE, map_keywords
@@ -80,12 +81,17 @@ class Cycle:
                 tasks.create_task(self._guarded(first, self._task(first, KEYWORDS_A_CYCLE)))
             for phase in beside(self._gaps):
                 tasks.create_task(self._guarded(phase, self._task(phase, KEYWORDS_BESIDE)))
+            if self._gaps.completions:
+                tasks.create_task(self._guarded("completions", self._complete()))
             if self._gaps.purchases:
                 tasks.create_task(self._guarded("purchases", backfill_purchases(self._stats, self._budget)))
         if self._searches.is_down:
             self._stats.errors.append(f"search: {self._searches.closed}")
         elif self._searches.closed is not None:
             self._stats.held_back = cut(self._searches.closed.replace("\0", ""), ERROR_CHARACTERS_MAX)
+
+    async def _complete(self) -> None:
+        self._stats.keywords_completed += await ask_for_completions(self._budget)
 
     def _task(self, phase: Phase, keywords: int) -> Coroutine[Any, Any, None]:
         match phase:

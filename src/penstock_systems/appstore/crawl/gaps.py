@@ -1,4 +1,4 @@
-"""What is due: five gaps, each an existence probe through the index that holds nothing else. The look before a cycle and
+"""What is due: six gaps, each an existence probe through the index that holds nothing else. The look before a cycle and
 the cycle itself ask the same texts."""
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from app_registry
 where enrichment_source = 'scraper'
 and iap_scraped_at is null
 """
+KEYWORD_UNTYPED = "select 1 from crawl_keywords where typed_due is not null limit 1"
 APP_UNENRICHED = """
 select 1
 from app_registry
@@ -60,24 +61,33 @@ class Gaps(msgspec.Struct, frozen=True, kw_only=True):
     unranked: bool = False
     keywords: bool = False
     purchases: bool = False
+    completions: bool = False
     unenriched: bool = False
 
     @property
     def any_of_ours(self) -> bool:
-        return self.charts or self.unranked or self.keywords or self.purchases
+        return self.charts or self.unranked or self.keywords or self.purchases or self.completions
 
 
 async def assess() -> Gaps:
-    """All five at once, one row each at most."""
+    """All six at once, one row each at most."""
     now = await db.now()
-    charts, unranked, keywords, purchases, unenriched = await asyncio.gather(
+    charts, unranked, keywords, purchases, completions, unenriched = await asyncio.gather(
         db.exists(CHART_DUE, now=now),
         db.exists(APP_UNRANKED),
         _keyword_due(now),
         db.exists(APP_WITHOUT_PURCHASES),
+        db.exists(KEYWORD_UNTYPED),
         db.exists(APP_UNENRICHED),
     )
-    return Gaps(charts=charts, unranked=unranked, keywords=keywords, purchases=purchases, unenriched=unenriched)
+    return Gaps(
+        charts=charts,
+        unranked=unranked,
+        keywords=keywords,
+        purchases=purchases,
+        completions=completions,
+        unenriched=unenriched,
+    )
 
 
 async def something_to_crawl() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,8 +23,14 @@ PENDING = """
 select keyword, depth, attempts
 from crawl_keywords
 where status = 'pending'
-order by priority desc, created_at, keyword
+order by priority desc, titles desc, created_at, keyword
 limit :most
+"""
+ADD = """
+insert into crawl_keywords (keyword, source, source_keyword, depth, status, titles, created_at)
+values (:keyword, :source, :source_keyword, :depth, 'pending', :titles, :now)
+on conflict (keyword) do update set titles = crawl_keywords.titles + excluded.titles
+where crawl_keywords.status = 'pending'
 """
 UNPLANTED = """
 select keyword
@@ -81,26 +88,25 @@ async def make_ready() -> None:
 
 
 async def pending(most: int) -> Sequence[Any]:
-    """The next keywords: by priority, then the oldest."""
+    """The next keywords: by priority, then those in most titles, then the oldest."""
     return await db.rows(PENDING, most=most)
 
 
 def add(keywords: Iterable[str], *, source: str, now: str, depth: int = 0, source_keyword: str | None = None) -> None:
-    """Joins the unit. A keyword that is on the list already stays as it is."""
-    db.insert_many(
-        "crawl_keywords",
-        [
-            {
-                "keyword": keyword,
-                "source": source,
-                "source_keyword": source_keyword,
-                "depth": depth,
-                "status": "pending",
-                "created_at": now,
-            }
-            for keyword in dict.fromkeys(keywords)
-        ],
-    )
+    """Joins the unit. A keyword that comes again, from another title, is searched the sooner."""
+    rows = [
+        {
+            "keyword": keyword,
+            "source": source,
+            "source_keyword": source_keyword,
+            "depth": depth,
+            "titles": titles,
+            "now": now,
+        }
+        for keyword, titles in Counter(keywords).items()
+    ]
+    if rows:
+        db.write_many(ADD, rows)
 
 
 def searched(keyword: str, *, found: int, known: int, now: str) -> None:

@@ -63,6 +63,7 @@ def app_row(app: Found, *, source: str, now: str, ranked: bool = False) -> Row:
         "description": None if app.description is None else cut(app.description, TEXT_MAX),
         "release_date": app.released,
         "version": app.version,
+        "version_released_at": app.version_released,
         "content_rating": app.content_rating,
         "languages": _listed(app.languages),
         "screenshots": _listed(app.screenshots),

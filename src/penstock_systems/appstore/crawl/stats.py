@@ -19,6 +19,7 @@ class Stats(msgspec.Struct):
     apps_ranked: int = 0
     keywords_searched: int = 0
     rankings_added: int = 0
+    keywords_completed: int = 0
     enrichment: Enrichment = msgspec.field(default_factory=Enrichment)
     keywords_with_new_rankings: list[str] = msgspec.field(default_factory=list)
     held_back: str | None = None  # why searching ended before its list did: that is its pace, and no error

@@ -13,6 +13,7 @@ from penstock_systems.appstore.app import app, db
 from penstock_systems.appstore.daily.archiving import archive_unseen
 from penstock_systems.appstore.daily.costs import check_dedup, report_costs
 from penstock_systems.appstore.daily.quality import check_quality
+from penstock_systems.appstore.daily.recounting import count_ratings
 from penstock_systems.appstore.daily.refreshing import refresh_keywords
 from penstock_systems.appstore.daily.retention import prune_history
 from penstock_systems.appstore.daily.snapshots import take_snapshots
@@ -27,9 +28,10 @@ WALL_SECONDS = 3_600.0
 ERROR_CHARACTERS_MAX = 500
 
 Part = Callable[[str], Awaitable[dict[str, object]]]
-# Snapshots come before the velocity that is measured from them, and pruning after both.
+# Counts come before the snapshots of them, these before the velocity that is measured from them, and pruning after all.
 PARTS: dict[str, Part] = {
     "volumes": look_up_volumes,
+    "ratings": count_ratings,
     "snapshots": take_snapshots,
     "velocity": measure_velocity,
     "quality": check_quality,

@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.data import chunks
 from penstock_systems.appstore.app import app, db
+from penstock_systems.appstore.crawl.figures import note_new_figures
 from penstock_systems.appstore.moments import day_of, days_between
 
 OLDEST_DAYS, YOUNGEST_DAYS = 10, 3
@@ -60,6 +61,9 @@ async def measure_velocity(now: str) -> dict[str, object]:
             await _save(waiting)
             waiting = []
     await _save(waiting)
+    if measured:
+        async with app.unit():
+            note_new_figures(now)
     return {"measured": measured, "falling": falling}
 
 

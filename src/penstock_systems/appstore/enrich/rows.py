@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from penstock.data import cut, first_by
 from penstock_systems.appstore.app import db
 from penstock_systems.appstore.enrich.parts import Parts
-from penstock_systems.appstore.sentiment import sentiment
+from penstock_systems.appstore.sentiment import UNHAPPY, sentiment
 from penstock_systems.appstore.store.facts import Found, PageFacts, Ratings, Review, Version
 
 Row = dict[str, object]
@@ -40,6 +40,7 @@ def registry_row(parts: Parts, now: str) -> Row:
         "description": _short(found.description or page.description),
         "release_date": found.released,
         "version": found.version or (page.versions[0].version if page.versions else None),
+        "version_released_at": found.version_released or (page.versions[0].released if page.versions else None),
         "content_rating": found.content_rating or page.content_rating,
         "languages": _listed(found.languages or page.languages),
         "developer_id": found.developer_id,
@@ -83,6 +84,12 @@ def review_rows(track_id: int, parts: Parts, now: str) -> list[Row]:
         }
         for review in first_by(told, lambda review: review.review_id)[:REVIEWS_MAX]
     ]
+
+
+def tone_row(reviews: Sequence[Row]) -> Row:
+    """How many reviews were read, and how many of them complain; None where there are none."""
+    unhappy = sum(each["sentiment"] is not None and float(str(each["sentiment"])) <= UNHAPPY for each in reviews)
+    return {"reviews_read": len(reviews) or None, "reviews_unhappy": unhappy if reviews else None}
 
 
 def version_rows(track_id: int, parts: Parts) -> list[Row]:

@@ -12,7 +12,8 @@ from penstock_systems.appstore.enrich.verdict import WISHED, Verdict
 ENRICHED = """
 insert into app_registry (
   track_id, bundle_id, track_name, seller_name, average_rating, rating_count, primary_genre, price, formatted_price,
-  artwork_url, track_view_url, description, release_date, version, content_rating, languages, developer_id,
+  artwork_url, track_view_url, description, release_date, version, version_released_at, reviews_read, reviews_unhappy,
+  content_rating, languages, developer_id,
   developer_website, subtitle, screenshots, rating_histogram, similar_apps, in_app_purchases, iap_scraped_at,
   iap_scrape_status, data_source, first_seen_at, last_seen_at, enriched_at, enrichment_source, enrich_attempts,
   next_enrich_at, enrich_error
@@ -20,7 +21,8 @@ insert into app_registry (
 values (
   :track_id, :bundle_id, coalesce(:track_name, 'Unknown'), coalesce(:seller_name, 'Unknown'), :average_rating,
   coalesce(:rating_count, 0), coalesce(:primary_genre, :page_genre), :price, :formatted_price, :artwork_url, :track_view_url,
-  :description, :release_date, :version, :content_rating, :languages, :developer_id, :developer_website, :subtitle,
+  :description, :release_date, :version, :version_released_at, :reviews_read,
+  :reviews_unhappy, :content_rating, :languages, :developer_id, :developer_website, :subtitle,
   :screenshots, :rating_histogram, :similar_apps, :in_app_purchases, :iap_scraped_at, :iap_scrape_status, 'enrichment',
   :now, :now, :now, :source, :attempts, :next_enrich_at, :error
 )
@@ -38,6 +40,9 @@ on conflict (track_id) do update set
   description = coalesce(excluded.description, app_registry.description),
   release_date = coalesce(excluded.release_date, app_registry.release_date),
   version = coalesce(excluded.version, app_registry.version),
+  version_released_at = coalesce(excluded.version_released_at, app_registry.version_released_at),
+  reviews_read = coalesce(excluded.reviews_read, app_registry.reviews_read),
+  reviews_unhappy = coalesce(excluded.reviews_unhappy, app_registry.reviews_unhappy),
   content_rating = coalesce(excluded.content_rating, app_registry.content_rating),
   languages = coalesce(excluded.languages, app_registry.languages),
   developer_id = coalesce(excluded.developer_id, app_registry.developer_id),
@@ -132,9 +137,12 @@ def save(track_id: int, parts: Parts, known: Known, verdict: Verdict, now: str) 
         db.write(FAILED, fate, now=now, wished=WISHED)
         return
     row = rows.registry_row(parts, now)
-    db.write(ENRICHED, {**row, **fate, "source": verdict.source, "now": now, "wished": WISHED})
+    reviews = rows.review_rows(track_id, parts, now)
+    db.write(
+        ENRICHED, {**row, **rows.tone_row(reviews), **fate, "source": verdict.source, "now": now, "wished": WISHED}
+    )
     _save_developer(parts, known, now)
-    write_rows(REVIEW, rows.review_rows(track_id, parts, now))
+    write_rows(REVIEW, reviews)
     write_rows(VERSION, rows.version_rows(track_id, parts))
     _save_mentions(track_id, row, known)
     write_rows(DISCOVERED, rows.discovered_rows(track_id, parts, now))

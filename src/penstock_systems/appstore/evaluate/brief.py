@@ -9,10 +9,10 @@ import msgspec
 from penstock_systems.appstore.app import db
 from penstock_systems.appstore.evaluate import beliefs, competitiveness, demand
 from penstock_systems.appstore.evaluate.memory import recall_most, strength
+from penstock_systems.appstore.sentiment import UNHAPPY
 
 KEYWORDS, APPS, COMPLAINTS = 8, 5, 3  # that are named
 REVIEWS_READ = 40  # of each of the named apps, the newest
-UNHAPPY = -0.25  # the tone from which on a review complains
 
 MARKET = """
 select id, name, demand, competitiveness, fragmentation

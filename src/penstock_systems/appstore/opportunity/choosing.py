@@ -1,9 +1,7 @@
-"""Which markets are worth looking into: the best there are.
+"""Which markets are worth looking into: those that score 70 or more, at most twenty; where fewer than ten do, the best ten.
 
-The best twenty are looked into, down to a score of 50; a good score of a market of which little is known counts for less. A
-score above 70 is what calls a market good; but a catalogue of a few thousand apps has its best markets too, and somebody
-waits for a first result. What was looked into within seven days, or anything of its lineage, is not looked into again, unless
-its score has moved by five points since: then it is, but on another day.
+A good score of a market of which little is known counts for less. A market that was looked into within seven days, or another
+one of its lineage, is looked into again only if its score has moved by five points since, and then on another day.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ from typing import NamedTuple
 from penstock.data import first_by
 from penstock_systems.appstore.opportunity.evidence import believed
 
-FLOOR = 50.0
-TOP = 20  # of one run
+GOOD = 70.0
+TOP, LEAST = 20, 10  # of one run; and where fewer are good
 PERIOD_DAYS = 7
 MOVED = 5.0
 
@@ -32,7 +30,8 @@ def worthwhile(candidates: Iterable[Candidate]) -> list[Candidate]:
     chosen again, and not ever weaker ones."""
     ranked = sorted(candidates, key=lambda each: (-believed(each.score, each.known), each.cluster_id))
     best = first_by(ranked, lambda each: each.lineage_id)
-    return [each for each in best if each.score >= FLOOR][:TOP]
+    good = sum(each.score >= GOOD for each in best)
+    return best[: min(TOP, max(LEAST, good))]
 
 
 def is_news(score: float, before: float, *, same_day: bool) -> bool:

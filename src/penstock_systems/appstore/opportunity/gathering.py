@@ -12,12 +12,11 @@ from penstock_systems.appstore.app import db, settings
 from penstock_systems.appstore.keywords import words
 from penstock_systems.appstore.moments import after
 from penstock_systems.appstore.opportunity.facts import VISIBLE, AppFacts, KeywordFacts, MarketFacts
-from penstock_systems.appstore.sentiment import NEGATIONS
+from penstock_systems.appstore.sentiment import NEGATIONS, UNHAPPY
 
 APPS, KEYWORDS, NEIGHBOURS, COMPLAINTS = 25, 20, 5, 3  # that are named
 APPS_COUNTED = 5_000  # of a market, for who holds how much of it; what comes after has no share to speak of
 REVIEWS_READ = 40  # of an app, the newest
-UNHAPPY = -0.25  # the tone from which on a review complains
 UNHAPPY_STARS = 2  # where nobody has judged its tone
 HEARD_LEAST = 2  # unhappy reviews that have to share a word
 EXCESS_LEAST = 0.1  # by how much its share of them has to be larger than that of the happy ones

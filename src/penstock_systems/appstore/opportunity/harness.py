@@ -12,13 +12,13 @@ from typing import NamedTuple
 import penstock as ps
 from penstock_systems.appstore.app import DesignDone, app, db, events
 from penstock_systems.appstore.moments import after, day_of
-from penstock_systems.appstore.opportunity.choosing import FLOOR, PERIOD_DAYS, Candidate, is_news, task_id, worthwhile
+from penstock_systems.appstore.opportunity.choosing import PERIOD_DAYS, Candidate, is_news, task_id, worthwhile
 from penstock_systems.appstore.opportunity.evidence import evidence
 
 PARALLEL = 3
 WORKFLOW = "batch-research"
 LOOK_SECONDS = 900.0  # how often it looks whether what it started still runs
-MARKETS_MAX = 1_000  # markets above the floor that are looked through
+MARKETS_MAX = 1_000  # that are looked through, the best ones
 WAITING_MAX = 100
 
 CANDIDATES = db.hot(
@@ -26,7 +26,8 @@ CANDIDATES = db.hot(
 select id, lineage_id, opportunity_score, apps, keywords
 from market_clusters
 where ended_at is null
-and opportunity_score >= :floor
+and franchise is null
+and opportunity_score >= 0
 order by opportunity_score desc, id
 limit :most
 """
@@ -157,7 +158,7 @@ async def design_done(event: DesignDone) -> None:
 async def _fresh(cluster_ids: Sequence[int], now: str) -> list[tuple[Candidate, Task]]:
     """Those worth looking into that nobody has looked into lately."""
     asked = set(cluster_ids)
-    rows = await db.rows(CANDIDATES, floor=FLOOR, most=MARKETS_MAX)
+    rows = await db.rows(CANDIDATES, most=MARKETS_MAX)
     chosen = worthwhile(
         Candidate(row.id, row.lineage_id, row.opportunity_score, evidence(apps=row.apps, keywords=row.keywords))
         for row in rows

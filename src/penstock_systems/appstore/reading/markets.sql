@@ -13,7 +13,7 @@ limit :most;
 select keyword, status, source, demand, app_count, priority, depth, last_searched_at, next_search_at
 from crawl_keywords
 where status = :status
-order by priority desc, created_at, keyword
+order by priority desc, titles desc, created_at, keyword
 limit :most;
 
 -- name: keywords_of_market

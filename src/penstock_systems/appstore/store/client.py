@@ -65,7 +65,14 @@ class AppStore:
     """Raises Throttled (403, 429), Unavailable (5xx, time-outs), Gone (404) and Unparsable."""
 
     def __init__(
-        self, web: Web, pages: Pages, settings: Settings, *, searching: Pace | None = None, feeding: Pace | None = None
+        self,
+        web: Web,
+        pages: Pages,
+        settings: Settings,
+        *,
+        searching: Pace | None = None,
+        feeding: Pace | None = None,
+        hinting: Pace | None = None,
     ) -> None:
         """Searches and look-ups share one pace, all feeds another. Pages and ratings are the caller's to pace."""
         self._web = web
@@ -73,6 +80,7 @@ class AppStore:
         self._settings = settings
         self._searching = searching
         self._feeding = feeding
+        self._hinting = hinting
         self._storefront = storefront(settings.country)
         self._country, self._language = settings.country, settings.language
         self._itunes = settings.bases.itunes.rstrip("/")
@@ -159,7 +167,7 @@ class AppStore:
         if plain is None:
             return []
         url = hints.hints_url(self._search_host, plain)
-        body = await self._call(url, self._searching, headers=self._front(hints.CLIENT), item=plain)
+        body = await self._call(url, self._hinting, headers=self._front(hints.CLIENT), item=plain)
         return self._kept("hints", hints.parse_hints(body))
 
     async def genres(self) -> dict[int, str]:

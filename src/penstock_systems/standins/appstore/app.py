@@ -9,6 +9,7 @@ import msgspec
 
 from penstock_systems.standins.appstore.chance import BELLS, salted, then
 from penstock_systems.standins.appstore.genres import GAME_GENRES, GAMES, GENRES, STOREFRONTS
+from penstock_systems.standins.appstore.markets import Climate
 from penstock_systems.standins.appstore.stars import spread
 from penstock_systems.standins.appstore.titles import subtitle, title, worded
 from penstock_systems.standins.appstore.words import MODIFIERS, SELLERS
@@ -17,7 +18,13 @@ FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)  # day 0 of the catalogue
 _FIRST_ORDINAL = FIRST_DAY.toordinal()
 DAY_SECONDS = 86_400
 NEVER = 1 << 30  # a day that does not come
-RATINGS_A_DAY = 0.0006  # by how much the count grows
+USUAL_AGE_DAYS, AGED_DAYS, YOUNG_GROWTH_MOST = 900, 60, 5.0  # the younger an app, the faster its count grows
+LOVED_STARS = 4.6  # of an app that leads by far
+ABANDONED_DAYS = (
+    400,
+    900,
+)  # since the last version of a well-known app that nobody updates: at least, and how many more
+FAN_TITLES = 6  # of seven apps of a franchise have its name in the title
 
 PRICES = (
     [0.99] * 23
@@ -72,12 +79,14 @@ class App(msgspec.Struct, frozen=True, gc=False):
     abandoned: int  # the day after which none came
     version_parts: int
     ratings: float  # on day 0 in the largest store
+    growth: float  # by which part of that its count grows a day
     stars: float
     languages: tuple[str, ...]
     size_bytes: int
     age: str
     website: bool
     screenshots: int
+    franchise: str  # that it is about
 
     @property
     def slug(self) -> str:
@@ -104,7 +113,7 @@ class App(msgspec.Struct, frozen=True, gc=False):
         return f"{day.isoformat()}T{hours:02}:{minutes:02}:00Z"
 
     def rating_count(self, day: int, country: str = "us") -> int:
-        grown = self.ratings * (1 + RATINGS_A_DAY * max(0, day))
+        grown = self.ratings * (1 + self.growth * max(0, day))
         return int(grown * STOREFRONTS[country].share + 1e-6)
 
     def histogram(self, day: int, country: str = "us") -> list[int]:
@@ -140,7 +149,9 @@ def describe(
     genre: int,
     paid: float,
     ratings: float | None,
-    stars: float,
+    climate: Climate,
+    leads: bool = False,
+    franchise: str = "",
 ) -> App:
     """`foreign` is a word of another market that stands in its title instead of the modifier."""
     # Many small choices are cut from a few numbers, because a million apps are described at a time.
@@ -149,6 +160,9 @@ def describe(
     released = life[0]
     count = max(1.0, math.exp(ratings)) if ratings is not None and released <= 0 else 0.0
     loved = count > 1_000
+    ahead = leads and climate.lead > 2
+    if franchise and keywords[0] != franchise and (form >> 4) % 7 < FAN_TITLES:
+        foreign = franchise.capitalize()
     wavering = max(0.15, 1.2 - 0.12 * math.log(count + 1))  # where few rated, the mean is anywhere
     gap, left, size = BELLS[(bent >> 12) % 4_096], BELLS[(bent >> 24) % 4_096], BELLS[(bent >> 36) % 4_096]
     return App(
@@ -157,7 +171,9 @@ def describe(
         developer=developer,
         brand=brand,
         seller=f"{brand} {SELLERS[developer % len(SELLERS)]}",
-        title=title(words, brand, keywords[0], foreign or worded(words >> 44, modifier), released),
+        title=franchise.capitalize()
+        if franchise and leads
+        else title(words, brand, keywords[0], foreign or worded(words >> 44, modifier), released),
         subtitle=subtitle(words >> 28, keywords[-1], keywords[0], MODIFIERS[modifier]),
         keywords=keywords,
         bundle_id=f"com.{brand.casefold()}.{keywords[0]}-{track_id:x}",
@@ -167,16 +183,27 @@ def describe(
         released=released,
         gone=life[1],
         update_days=max(3.0, (22.0 if loved else 180.0) * math.exp(0.7 * gap)),
-        abandoned=NEVER if loved else released + (int(660 * math.exp(left)) if form % 8 > 2 else 0),
+        abandoned=_abandoned(released, climate.kept, then(words, 4))
+        if loved
+        else released + (int(660 * math.exp(left)) if form % 8 > 2 else 0),
         version_parts=VERSION_PARTS[(form >> 8) % 100],
         ratings=count,
-        stars=min(4.95, max(1.05, stars + wavering * BELLS[bent % 4_096])),
+        growth=climate.growth * min(YOUNG_GROWTH_MOST, USUAL_AGE_DAYS / (max(0, -released) + AGED_DAYS)),
+        stars=min(4.95, max(1.05, (LOVED_STARS if ahead else climate.stars) + wavering * BELLS[bent % 4_096])),
         languages=LANGUAGE_SETS[(form >> 20) % len(LANGUAGE_SETS)],
         size_bytes=int(97e6 * math.exp(0.95 * size)),
         age=AGES[(form >> 28) % 100],
         website=(form >> 36) % 1_000 < 477,
         screenshots=0 if (form >> 46) % 10 == 0 else 3 + (form >> 50) % 6,
+        franchise=franchise,
     )
+
+
+def _abandoned(released: int, kept: float, luck: int) -> int:
+    """A well-known app is updated for ever, or was not for a year or more."""
+    if (luck >> 32) / (1 << 32) < kept:
+        return NEVER
+    return max(released + 30, -ABANDONED_DAYS[0] - luck % ABANDONED_DAYS[1])
 
 
 def _purchases(luck: int) -> tuple[tuple[str, float], ...]:

@@ -12,13 +12,13 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, product
 
 from penstock_systems.standins.appstore.app import NEVER, App, describe, life_of, price_of
 from penstock_systems.standins.appstore.chance import Shuffle, mix, salted, share, then
 from penstock_systems.standins.appstore.genres import APP_STORE, STOREFRONTS, primary
 from penstock_systems.standins.appstore.markets import GENRE_SHARES, MARKETS_MAX, Market, plant
-from penstock_systems.standins.appstore.words import BRAND_ENDINGS, KEYWORDS, MODIFIERS, SYLLABLES
+from penstock_systems.standins.appstore.words import ENDINGS, KEYWORDS, MODIFIERS, QUALITIES, THINGS
 
 APPS_MAX = 1_300_000  # beyond it two developers would share a name
 APPS_KEPT = 4_096  # described apps held ready
@@ -37,6 +37,10 @@ LEADING = (
     -1_500,
     NEVER,
 )  # the days between which the leader of a market is there: without it the market would be another
+
+YOUNG_DAYS = (20, 340)  # the age of an app that came within a year: from, and how many more
+PAIRS = len(QUALITIES) * len(THINGS)
+_PAIRS = {first + second: place for place, (first, second) in enumerate(product(QUALITIES, THINGS))}
 
 # How many developers of a thousand have how many apps.
 PORTFOLIOS = [(1, 705), (2, 147), (3, 58), (4, 29), (5, 16), (6, 11), (8, 10), (10, 6), (14, 10), (30, 6), (121, 2)]
@@ -63,10 +67,11 @@ class Catalogue:
         self._shelves = Shuffle(apps, seed, 11)
         self._track_ids = Shuffle(TRACK_IDS[1], seed, 12)
         self._artist_ids = Shuffle(ARTIST_IDS[1], seed, 13)
-        self._brands = Shuffle(len(SYLLABLES) ** 3, seed, 14)
         sizes = [size for size, count in PORTFOLIOS for _ in range(count)]
         order = sorted(range(len(sizes)), key=lambda number: mix(seed, 15, number))
         self._portfolios = [0, *accumulate(sizes[number] for number in order)]
+        developers = (apps // self._portfolios[-1] + 1) * len(sizes)
+        self._brands = Shuffle(PAIRS if developers <= PAIRS else PAIRS * len(ENDINGS), seed, 14)
         self._pulls: dict[int, array[float]] = {}
         self.app = lru_cache(APPS_KEPT)(self.described)
         self.life = lru_cache(LIVES_KEPT)(self._life)
@@ -166,19 +171,18 @@ class Catalogue:
         return [index for index in apps if self.exists(index)]
 
     def brand(self, developer: int) -> str:
-        code = self._brands.place(developer % self._brands.size)
-        syllables = SYLLABLES[code % 90] + SYLLABLES[code // 90 % 90] + SYLLABLES[code // 8_100]
-        ending = BRAND_ENDINGS[then(salted(self.seed, 21), developer) % len(BRAND_ENDINGS)]
-        return (syllables + ending).capitalize()
+        ending, pair = divmod(self._brands.place(developer % self._brands.size), PAIRS)
+        quality, thing = divmod(pair, len(THINGS))
+        return (QUALITIES[quality] + THINGS[thing] + ENDINGS[ending]).capitalize()
 
     def branded(self, word: str) -> int | None:
         """The developer whose brand this is: a brand can be read back, which is how a search finds it."""
-        try:
-            code = sum(SYLLABLES.index(word[2 * power : 2 * power + 2]) * 90**power for power in range(3))
-        except ValueError:
+        ending = word[-2:] if word not in _PAIRS else ""
+        pair = _PAIRS.get(word.removesuffix(ending))
+        if pair is None or ending not in ENDINGS:
             return None
-        developer = self._brands.item(code)
-        return developer if self.brand(developer).casefold() == word else None
+        code = ENDINGS.index(ending) * PAIRS + pair
+        return self._brands.item(code) if code < self._brands.size else None
 
     # -- ids --------------------------------------------------------------------------------------------------------
 
@@ -219,7 +223,14 @@ class Catalogue:
         return self._life_at(index, *self.place(index))
 
     def _life_at(self, index: int, market: Market, position: int) -> tuple[int, int]:
-        return LEADING if market.lead and position == 0 else life_of(self.seed, index)
+        if market.climate.lead and position == 0:
+            return LEADING
+        released, gone = life_of(self.seed, index)
+        if share(self.seed, 36, index) < market.climate.young:
+            released = -int(YOUNG_DAYS[0] + YOUNG_DAYS[1] * share(self.seed, 37, index))
+        elif released > -market.climate.settled_days:
+            released -= market.climate.settled_days
+        return released, max(released + 1, gone)
 
     def described(self, index: int) -> App:
         """An app that nobody will soon ask for again: `app` keeps some."""
@@ -239,7 +250,9 @@ class Catalogue:
             genre=self.genre(market, position),
             paid=market.paid,
             ratings=self.pull(market, position) if market.rated(position) else None,
-            stars=market.stars,
+            climate=market.climate,
+            leads=position == 0,
+            franchise=market.franchise,
         )
 
 

@@ -10,22 +10,40 @@ from typing import Literal
 
 from penstock_systems.standins.appstore.chance import interpolated, mix, offsets_of, share
 from penstock_systems.standins.appstore.genres import GAME_GENRES, GAMES, GENRES, genre_name
-from penstock_systems.standins.appstore.words import AUDIENCES, KEYWORDS, PLAIN_WORDS, TOPICS, Topic
+from penstock_systems.standins.appstore.words import AUDIENCES, FRANCHISES, KEYWORDS, PLAIN_WORDS, TOPICS, Topic
 
 PLANTED_SHARE = 0.7  # of the apps; the others belong to no market in particular
 MARKETS_MAX = len(TOPICS) * (len(AUDIENCES) + 1)
 PARETO = 1.5  # the exponent of the sizes: a few markets are huge, most are small
 GENRE_SHARES = (0.62, 0.24, 0.14)  # how the apps of a market are spread over its genres
 RATED_SHARE = 0.45  # fewer than half of the apps have any rating
-FLAT_FROM = math.log(2_000)  # above it the apps of a niche grow closer together: none of them leads
+FLAT_FROM = math.log(2_000)  # above it the apps of a planted market grow closer together: only a giant leads
 FLATNESS = 0.35
+USUAL_GROWTH = 0.0006  # of the ratings of an app of no market, a day
 
 # How many apps of the store have at least n ratings.
 RATINGS = "8e-7 22.7e6,.0022 53742,.011 8532,.022 2471,.055 308,.109 46,.164 12,.218 5,.243 4,.279 3,.337 2,.45 1"
 _CURVE = [(math.log(float(part)), math.log(float(n))) for part, n in (point.split() for point in RATINGS.split(","))]
 
-# niche: wanted, disliked and led by nobody. led: one app has nearly everybody. quiet: nobody asks for it.
-Kind = Literal["niche", "led", "quiet", "field"]
+# niche: searched for, disliked, growing, and led by nobody. The others are traps, each of which looks like a niche but for
+# one thing. giant: one app has nearly everybody. brand: what users search for is a franchise that has an owner. dying: its
+# ratings are old, and nobody searches or starts there any more. fad: everybody started at once, and users have left.
+Kind = Literal["niche", "giant", "brand", "dying", "fad", "field"]
+TRAPS: tuple[Kind, ...] = ("giant", "brand", "dying", "fad")
+
+
+@dataclass(frozen=True, slots=True)
+class Climate:
+    """What makes a market a niche or a trap. Ranges overlap wherever they are not what makes it one."""
+
+    heat: float = -0.5  # how many more ratings than usual, as a logarithm
+    lead: float = 0.0  # how far its first app is ahead of the others, as a logarithm
+    stars: float = 4.0  # the mean of its apps: low means that people want better
+    wish: float = 0.0  # how often its keywords are typed, as a logarithm
+    growth: float = USUAL_GROWTH  # of the ratings of an app of usual age, a day
+    young: float = 0.0  # the share of apps that came within a year, beyond those that always do
+    settled_days: int = 0  # for so many days hardly anybody has come
+    kept: float = 0.9  # the share of well-known apps that are still updated
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +58,9 @@ class Market:
     near: tuple[int, ...]  # the numbers of its neighbours, which it shares words with
     start: int
     apps: int
-    heat: float  # how many more ratings than usual, as a logarithm: the demand
-    lead: float  # how far its first app is ahead of the others, as a logarithm
-    stars: float  # the mean of its apps: low means that people want better
+    climate: Climate
     paid: float  # the share of apps with a price
+    franchise: str = ""  # the name that its apps are about, if it is a brand
 
     @property
     def planted(self) -> bool:
@@ -58,9 +75,16 @@ class Market:
         return self.kind == "niche"
 
     @property
-    def opening(self) -> float:
-        """How good an opportunity was planted here: much demand, unhappy users, nobody far ahead."""
-        return self.heat + 2.0 * (4.2 - self.stars) - self.lead
+    def trap(self) -> bool:
+        return self.kind in TRAPS
+
+    @property
+    def heat(self) -> float:
+        return self.climate.heat
+
+    @property
+    def lead(self) -> float:
+        return self.climate.lead
 
     def rated(self, position: int) -> bool:
         return position + 0.5 < self.apps * RATED_SHARE
@@ -69,8 +93,8 @@ class Market:
         """How strongly the app at this position draws people: the logarithm of its ratings, and never equal for two."""
         part = (position + 0.5) / self.apps
         pull = self.heat - part + (interpolated(_CURVE, math.log(part)) if part < RATED_SHARE else 0.0)
-        if self.kind == "niche" and pull > FLAT_FROM:
-            return FLAT_FROM + FLATNESS * (pull - FLAT_FROM)
+        if self.planted and pull > FLAT_FROM:
+            pull = FLAT_FROM + FLATNESS * (pull - FLAT_FROM)
         return pull + self.lead if position == 0 else pull
 
 
@@ -98,7 +122,9 @@ def _planted(markets: int, seed: int, spans: list[tuple[int, int]]) -> Iterator[
             name, words = f"{name} for {audience[0]}", (*words[: KEYWORDS - len(audience)], *audience)
         here = range(round_ * len(topics), min(markets, (round_ + 1) * len(topics)))
         start, end = spans[number]
-        heat, lead, stars = _climate(kinds[number], seed, number)
+        franchise = FRANCHISES[number % len(FRANCHISES)] if kinds[number] == "brand" else ""
+        if franchise:
+            words = (franchise, *words[: KEYWORDS - 1])
         yield Market(
             number=number,
             name=name,
@@ -110,10 +136,9 @@ def _planted(markets: int, seed: int, spans: list[tuple[int, int]]) -> Iterator[
             ),
             start=start,
             apps=end - start,
-            heat=heat,
-            lead=lead,
-            stars=stars,
+            climate=_climate(kinds[number], seed, number),
             paid=0.03 + 0.12 * share(seed, 5, number) ** 2,
+            franchise=franchise,
         )
 
 
@@ -130,9 +155,7 @@ def _field(number: int, genre: int, spans: list[tuple[int, int]]) -> Market:
         near=(),
         start=start,
         apps=end - start,
-        heat=-0.5,
-        lead=0.0,
-        stars=4.0,
+        climate=Climate(),
         paid=0.06,
     )
 
@@ -145,20 +168,30 @@ def _ordered(seed: int) -> list[Topic]:
 
 
 def _kinds(markets: int, seed: int) -> list[Kind]:
-    """Half of the markets are niches, a quarter is led by one app and a quarter quiet."""
+    """Half of the markets are niches, and an eighth is each kind of trap."""
     order = sorted(range(markets), key=lambda number: mix(seed, 6, number))
     kinds: list[Kind] = ["niche"] * markets
     for turn, number in enumerate(order[: markets // 2]):
-        kinds[number] = "led" if turn % 2 else "quiet"
+        kinds[number] = TRAPS[turn % len(TRAPS)]
     return kinds
 
 
-def _climate(kind: Kind, seed: int, number: int) -> tuple[float, float, float]:
-    """The heat, the lead and the stars."""
-    warm, loved = share(seed, 3, number), share(seed, 4, number)
+def _climate(kind: Kind, seed: int, number: int) -> Climate:
+    def between(salt: int, low: float, high: float) -> float:
+        return low + (high - low) * share(seed, salt, number)
+
+    heat, stars, wish = between(3, 2.4, 3.8), between(4, 3.2, 3.8), between(7, 1.6, 3.8)
+    growth, young, kept = between(8, 0.0005, 0.0015), between(9, 0.02, 0.2), between(16, 0.3, 0.8)
     match kind:
-        case "niche":
-            return 3.2 + warm, 0.0, 3.2 + 0.5 * loved
-        case "led":
-            return 0.2 + 0.6 * warm, 2.5 + warm, 4.4 + 0.2 * loved
-    return -3.4 + 0.6 * warm, 0.0, 4.2 + 0.3 * loved
+        case "giant":
+            lead, stars = between(17, 4.0, 5.4), between(4, 3.5, 4.1)
+            return Climate(heat=heat, lead=lead, stars=stars, wish=wish + 0.4, growth=growth, young=young)
+        case "brand":
+            return Climate(heat=heat, lead=0.6, stars=stars, wish=wish + 0.6, growth=growth, young=young, kept=kept)
+        case "dying":
+            growth, wish = between(8, 0.0, 0.0001), between(7, -2.0, 0.6)
+            return Climate(heat=heat, stars=stars, wish=wish, growth=growth, settled_days=750, kept=kept / 4)
+        case "fad":
+            growth, wish, young = between(8, 0.00001, 0.00012), between(7, 0.8, 3.2), between(9, 0.6, 0.85)
+            return Climate(heat=heat, stars=stars, wish=wish, growth=growth, young=young, kept=kept / 2)
+    return Climate(heat=heat, stars=stars, wish=wish, growth=growth, young=young, kept=kept)

@@ -21,6 +21,10 @@ SENTENCES = (
     "We read every message, so tell us what {0} should do next.\n",
     "Thousands of people already plan their {2} with {title}.\n",
 )
+FAN_SENTENCES = (
+    "Made by fans, for everybody who loves {franchise} and {0}.\n",
+    "This app has nothing to do with the owners of {franchise}.\n",
+)
 NEWS = ("Bug fixes and improvements.", "Fixes.", "Faster start, and {0} looks better in the dark.")
 
 
@@ -28,8 +32,10 @@ NEWS = ("Bug fixes and improvements.", "Fixes.", "Faster start, and {0} looks be
 def description(app: App) -> str:
     draws = Draws(app.index, 81)
     wanted = min(DESCRIPTION_CHARACTERS_MAX, 256 + int(3_744 * draws.share() ** 2))
-    lines = [line.format(*app.keywords, title=app.title) for line in SENTENCES]
-    text = ""
+    name = app.franchise.capitalize()
+    words = [name if word == app.franchise else word for word in app.keywords]
+    lines = [line.format(*words, title=app.title) for line in SENTENCES]
+    text = "".join(line.format(*words, franchise=name) for line in FAN_SENTENCES) if name else ""
     while len(text) < wanted:
         chosen = draws.bits()
         for _ in range(8):

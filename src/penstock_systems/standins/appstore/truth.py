@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,9 @@ def _told(catalogue: Catalogue, market: Market) -> dict[str, Any]:
         "name": market.name,
         "kind": market.kind,
         "niche": market.niche,
-        "opening": round(market.opening, 3),
+        "trap": market.trap,
+        "climate": asdict(market.climate),
+        "franchise": market.franchise,
         "apps": market.apps,
         "keywords": list(market.keywords),
         "genres": list(market.genres),

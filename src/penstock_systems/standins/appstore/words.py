@@ -139,8 +139,27 @@ TRANSLATIONS: list[list[str]] = [line.split() for line in SCRIPTS]
 # What apps that belong to no market are called by, beside the name of their genre.
 PLAIN_WORDS = "everyday original classic modern urban tiny mobile basic lovely general".split()
 
-SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnprstvwz" for vowel in "aeiou"]
-BRAND_ENDINGS = ("", "ly", "ify", "x", "n", "r")
+# A brand is a quality and a thing, such as Bluefern; where there are more developers than pairs, with an ending.
+QUALITIES = """
+amber azure bold brave bright brisk calm clear clever copper coral cosy crisp dawn deep early fair fern first fleet fond
+fresh gentle giant glad golden grand green happy hazel hidden high honest indigo ivory jade jolly keen kind lemon light
+little lively lone loyal lucky lunar mellow merry mild mint misty neat new nimble noble north open orange pale patient
+pearl plain plum proud pure quick quiet rapid red river rosy round royal ruby rustic sage sandy sharp shy silent silver
+simple sky slow small snowy soft solar south spring stone strong summer sunny sweet swift tidy tiny warm west wild wise
+""".split()
+THINGS = """
+acorn anchor apple arrow badger barn basket bay beacon bear bee bell berry bird boat book branch bridge brook bucket canyon
+castle cedar circle cliff cloud clover comb cottage crane creek crown daisy deer desk dove drum eagle elm feather field
+finch fire fjord flag flower forest fox gate glade grove harbor hare hawk heron hill hive horn house island ivy jar kettle
+key kite lake lamp lane lantern lark leaf lily lion lodge maple meadow mill moss mountain nest oak olive orchard otter
+owl panda path peak pebble pen pine pond
+""".split()
+ENDINGS = ["", *(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")]
+# Names that have an owner: apps of others are made for those who love them.
+FRANCHISES = """
+blokoria grumblefox zorbinia velmora tankaroo pixeldorn snorkadia wibblewood karnivex lumigard froskania bramblor thundril
+osmoria quillatho
+""".split()
 SELLERS = ("Labs LLC", "Software GmbH", "Inc.", "Studio", "Apps Ltd", "Co., Ltd.", "S.L.", "Games Oy")
 
 _WORD = re.compile(r"\w+")
