@@ -14,7 +14,8 @@ import apsw
 
 from bench.load import QUEUE, listing
 from bench.report import percentile
-from penstock.contracts.ledger import ClaimRequest, SealedUnit
+from penstock.contracts.effects import SealedUnit, Settle
+from penstock.contracts.ledger import ClaimRequest
 from penstock.contracts.store import Writer
 from penstock.model.envelope import encode
 from penstock.model.message import PRIORITY_NORMAL, Delivery, NewMessage, checksum
@@ -117,9 +118,7 @@ def _claim(writer: Writer) -> list[Delivery]:
 
 def _hand_back(writer: Writer, claimed: list[Delivery]) -> None:
     """Outside the clock. The rows are due again behind all others, so the next claim finds fresh ones."""
-    units = [SealedUnit(delivery, "bench") for delivery in claimed]
-    for unit in units:
-        unit.settlement = HANDED_BACK
+    units = [SealedUnit("bench", [Settle(delivery, HANDED_BACK)]) for delivery in claimed]
     writer.ledger.commit(units, [], now=_now(), sweep=False)
 
 

@@ -18,7 +18,8 @@ from bench.backlog import waiting
 from bench.load import QUEUE
 from bench.place import Place
 from bench.report import percentile
-from penstock.contracts.ledger import ClaimRequest, SealedUnit
+from penstock.contracts.effects import SealedUnit, Settle
+from penstock.contracts.ledger import ClaimRequest
 from penstock.contracts.store import Writer
 from penstock.model.outcome import DONE
 from penstock.storage.postgres.store import PostgresStore
@@ -108,9 +109,9 @@ def _flow(writer: Writer, watch: Stopwatch, seconds: float) -> Flow:
     ends = time.perf_counter() + seconds
     for start in range(0, len(rows), share):
         tick = time.perf_counter() + TICK_SECONDS
-        sent = SealedUnit(None, "bench")
+        sent = SealedUnit("bench")
         now = _now()
-        sent.sends = [row._replace(due=now) for row in rows[start : start + share]]
+        sent.effects += [row._replace(due=now) for row in rows[start : start + share]]
         writer.ledger.commit([sent], [], now=now, sweep=False)
         began = time.perf_counter()
         claimed = writer.ledger.commit(
@@ -118,9 +119,7 @@ def _flow(writer: Writer, watch: Stopwatch, seconds: float) -> Flow:
         ).claimed
         flow.commits.append(time.perf_counter() - began)
         flow.claims.append(watch.seconds)
-        units = [SealedUnit(delivery, "bench") for delivery in claimed]
-        for unit in units:
-            unit.settlement = DONE
+        units = [SealedUnit("bench", [Settle(delivery, DONE)]) for delivery in claimed]
         writer.ledger.commit(units, [], now=_now(), sweep=False)
         flow.messages += len(units)
         if time.perf_counter() > ends:

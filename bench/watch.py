@@ -10,7 +10,8 @@ from typing import Any
 import penstock as ps
 from bench.place import Place
 from penstock.config import Config
-from penstock.contracts.ledger import ClaimRequest, Committed, Ledger, OnceKey, SealedUnit
+from penstock.contracts.effects import OnceKey, SealedUnit
+from penstock.contracts.ledger import ClaimRequest, Committed, Ledger
 from penstock.contracts.runs import EndRun
 from penstock.contracts.store import Store, Writer
 from penstock.runtime.events import MessageFailed
@@ -53,9 +54,9 @@ class Watch:
 
 def _ended(units: Sequence[SealedUnit]) -> Iterator[bytes]:
     for unit in units:
-        for change in unit.runs or ():
-            if type(change) is EndRun:
-                yield change.key
+        for effect in unit.effects:
+            if isinstance(effect, EndRun):
+                yield effect.key
 
 
 class WatchedWriter:

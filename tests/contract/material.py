@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from penstock.contracts.ledger import (
+from penstock.contracts.effects import (
     Atomic,
     Bindable,
-    ClaimRequest,
-    Committed,
+    Effect,
+    Once,
     OnceKey,
     SealedUnit,
+    Settle,
     Transaction,
     Write,
     WriteMany,
 )
+from penstock.contracts.ledger import ClaimRequest, Committed
 from penstock.contracts.store import Store
 from penstock.model.message import PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.migration import Migration, read
@@ -54,34 +56,34 @@ class Sheet(SealedUnit):
 
     def write(self, sql: str, expect: int | None = None, /, **bound: Bindable) -> Write:
         call = Write(self, sql, bound, expect, caller())
-        self.calls.append(call)
+        self.effects.append(call)
         return call
 
     def write_many(self, sql: str, rows: Sequence[dict[str, Bindable]]) -> WriteMany:
         call = WriteMany(self, sql, list(rows), caller())
-        self.calls.append(call)
+        self.effects.append(call)
         return call
 
     def atomically(self, function: Callable[[Transaction], object]) -> Atomic:
         call = Atomic(self, function, caller())
-        self.calls.append(call)
+        self.effects.append(call)
         return call
 
 
 def sheet(
-    *sends: NewMessage,
+    *effects: Effect,
     delivery: Delivery | None = None,
     settlement: Settlement | None = None,
     once: str | None = None,
     scope: bytes = b"",
     result: bytes = b"null",
 ) -> Sheet:
-    unit = Sheet(delivery, "test")
-    unit.sends = list(sends)
-    unit.settlement = settlement
+    unit = Sheet("test")
+    unit.effects += effects
+    if delivery is not None:
+        unit.fences.append(Settle(delivery, settlement, int(bool(effects))))
     if once is not None:
-        unit.once = OnceKey(scope, once)
-        unit.once_result = result
+        unit.fences.append(Once(OnceKey(scope, once), result))
     return unit
 
 
@@ -121,6 +123,7 @@ class Desk:
 
     def commit(self, *units: SealedUnit, wants: Sequence[ClaimRequest] = (), sweep: bool = False) -> Committed:
         committed = self.ledger.commit(units, wants, now=self.now, sweep=sweep)
+        committed.tell()
         for unit in units:
             unit.committed = True
         return committed

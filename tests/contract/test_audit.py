@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from penstock.contracts.audit import Audit, Key
-from penstock.contracts.ledger import Also, Edit, NotCommitted, Resolve, StaleUnits
+from penstock.contracts.effects import Edit, Resolve
+from penstock.contracts.ledger import NotCommitted, StaleUnits
 from penstock.contracts.operations import Tuning
 from penstock.contracts.store import Store
 from penstock.model.errors import BadMigration, StatementFailed
@@ -30,8 +31,7 @@ def audit(verb: str, kind: str, name: str, key: Key | None = None, *, at: int = 
 
 def noted(*audits: Audit, unit: Sheet | None = None) -> Sheet:
     unit = unit or sheet()
-    unit.also = Also()
-    unit.also.audits += audits
+    unit.effects += audits
     return unit
 
 
@@ -120,14 +120,11 @@ def test_a_unit_that_fails_leaves_no_audit_and_others_of_its_group_keep_theirs(d
 def test_a_letter_is_shown_before_and_after_without_its_secrets(desk: Desk, store: Store) -> None:
     desk.settle(desk.given_one(body=b'{"item":"a","password":"hunter22"}'), DIED)
     edit = noted(audit("dead edit", "dead", "1", 1))
-    assert edit.also is not None
-    edit.also.letters = [Edit(1, b'{"item":"b","password":"hunter22"}')]
+    edit.effects.append(Edit(1, b'{"item":"b","password":"hunter22"}'))
     gone = noted(audit("dead discard", "dead", "1", 1, at=T0 + 1, letters=[1]))
-    assert gone.also is not None
-    gone.also.letters = [Resolve(1, "discarded", "test data")]
+    gone.effects.append(Resolve(1, "discarded", "test data"))
     again = noted(audit("dead discard", "dead", "1", 1, at=T0 + 2, letters=[1]))
-    assert again.also is not None
-    again.also.letters = [Resolve(1, "discarded", "test data")]
+    again.effects.append(Resolve(1, "discarded", "test data"))
     for unit in (edit, gone, again):
         desk.commit(unit)
 

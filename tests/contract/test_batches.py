@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.contracts.ledger import Also, ClaimRequest, RefusedUnits, StaleUnits
+from penstock.contracts.effects import Settle
+from penstock.contracts.ledger import ClaimRequest, RefusedUnits, StaleUnits
 from penstock.contracts.operations import Lease, Tuning
 from penstock.contracts.store import Store
 from penstock.model.errors import QueueFull, TooLarge
@@ -32,8 +33,7 @@ from tests.contract.material import (
 
 def batch(*settles: tuple[Delivery, Settlement | None]) -> Sheet:
     unit = sheet()
-    unit.also = Also()
-    unit.also.settles = list(settles)
+    unit.fences += [Settle(*each) for each in settles]
     return unit
 
 
@@ -106,7 +106,7 @@ def test_rows_of_several_claims_fit_into_one_unit_and_one_row_beside_it(desk: De
     desk.send(*(message() for _ in range(9)))
     claims = [desk.claim(3), desk.claim(2), desk.claim(4)]
     unit = batch(*((delivery, DONE) for claim in claims[1:] for delivery in claim))
-    unit.delivery, unit.settlement = claims[0][0], DONE
+    unit.fences.append(Settle(claims[0][0], DONE))
 
     desk.commit(unit, batch((claims[0][1], DONE)), sheet(delivery=claims[0][2], settlement=DONE))
 

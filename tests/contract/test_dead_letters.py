@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.contracts.ledger import Also, Edit, LetterAction, RepeatedUnits, Replay, Resolve, StaleUnits
+from penstock.contracts.effects import Edit, LetterAction, Replay, Resolve
+from penstock.contracts.ledger import RepeatedUnits, StaleUnits
 from penstock.contracts.store import Store
 from penstock.model.errors import StatementFailed
 from penstock.model.message import KEYED, REPAIRED, checksum
@@ -19,8 +20,7 @@ DIED = Dead("exhausted", Failure("Boom", "it broke"))
 
 def letters(*wanted: LetterAction, unit: Sheet | None = None) -> Sheet:
     unit = unit or sheet()
-    unit.also = Also()
-    unit.also.letters = list(wanted)
+    unit.effects += wanted
     return unit
 
 
@@ -30,8 +30,7 @@ def bury(desk: Desk, count: int = 1) -> None:
 
 
 def done(unit: Sheet) -> int:
-    assert unit.also is not None
-    return unit.also.resolved
+    return unit.answer.letters
 
 
 @pytest.mark.spec("A3-06", "A3-07", "G4-08")
@@ -154,7 +153,7 @@ def test_a_unit_whose_statement_fails_digs_up_nothing_and_counts_anew_when_it_is
         desk.commit(unit)
     assert len(inspect.dead()) == 1
 
-    unit.calls.remove(bad)
+    unit.effects.remove(bad)
     desk.commit(unit)
     assert done(unit) == 1
     assert read_rows(store, ITEMS) == []

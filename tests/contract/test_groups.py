@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from penstock.contracts.ledger import SealedUnit, Transaction
+from penstock.contracts.effects import SealedUnit, Transaction
 from penstock.contracts.store import Store
 from penstock.model.errors import LeaseLost, LostUpdate, StatementFailed
 from penstock.model.message import Delivery
@@ -38,7 +38,10 @@ def spoil(unit: Sheet) -> None:
 
 
 def commit(desk: Desk, units: list[Sheet], *, claim: bool = False) -> GroupResult:
-    return commit_group(desk.ledger, units, [want("sent", 100)] if claim else [], now=desk.now, sweep=False)
+    result = commit_group(desk.ledger, units, [want("sent", 100)] if claim else [], now=desk.now, sweep=False)
+    for committed in result.commits:
+        committed.tell()
+    return result
 
 
 def numbers(units: list[SealedUnit], group: list[Sheet]) -> list[int]:
@@ -128,11 +131,11 @@ def test_stale_bad_and_repeated_units_mixed(shop: Desk, inspect: Inspect, positi
     kinds = kinds[position:] + kinds[:position]
     for unit, kind in zip(units, kinds, strict=True):
         if kind == "s":
-            lose(shop, unit.delivery)
+            lose(shop, next(unit.settles()).delivery)
         elif kind == "b":
             spoil(unit)
         elif kind == "r":
-            unit.once = sheet(once="before").once
+            unit.fences += sheet(once="before").fences
 
     result = commit(shop, units)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.contracts.items import DONE, PARKED, DropItems, NoteItem
-from penstock.contracts.ledger import Also, StaleUnits
+from penstock.contracts.ledger import StaleUnits
 from penstock.contracts.objects import Acquired, SaveObject
 from penstock.contracts.timers import ALARM, SetTimer
 from tests.contract.material import T0, Desk, Sheet, sheet
@@ -17,8 +17,7 @@ def acquire(desk: Desk, name: str = "main", hint: str | None = None) -> Acquired
 
 def saving(epoch: int, state: bytes | None, name: str = "main") -> Sheet:
     unit = sheet()
-    unit.also = Also()
-    unit.also.saves = [SaveObject("Counter", name, epoch, state)]
+    unit.fences.append(SaveObject("Counter", name, epoch, state))
     return unit
 
 
@@ -74,9 +73,8 @@ def test_a_unit_with_a_stale_object_leaves_nothing_of_itself(desk: Desk, neighbo
     acquire(neighbour)
     unit = saving(mine.epoch, b'{"count":1}')
     unit.write("insert into shop (id, name) values (1, 'a')")
-    assert unit.also is not None
-    unit.also.timers = [SetTimer(ALARM, "Counter/main", T0, "object.Counter", "object.alarm")]
-    unit.also.items = [NoteItem("enrichment", "1", DONE, 0, 0, None)]
+    unit.effects.append(SetTimer(ALARM, "Counter/main", T0, "object.Counter", "object.alarm"))
+    unit.effects.append(NoteItem("enrichment", "1", DONE, 0, 0, None))
     with pytest.raises(StaleUnits):
         desk.commit(unit)
     assert desk.writer.timers.listed(ALARM) == []
@@ -109,8 +107,7 @@ def test_a_lost_alarm_is_marked_until_it_is_set_again(desk: Desk) -> None:
     for name in ("main", "other"):
         desk.writer.objects.lost_alarm("Counter", name, lost=True)
     unit = saving(mine.epoch, None)
-    assert unit.also is not None
-    unit.also.timers = [SetTimer(ALARM, "Counter/main", T0 + 5, "object.Counter", "object.alarm")]
+    unit.effects.append(SetTimer(ALARM, "Counter/main", T0 + 5, "object.Counter", "object.alarm"))
     desk.commit(unit)
     found = {row.name: (bool(row.alarm_lost), row.alarm) for row in desk.writer.objects.listed(None, limit=10)}
     assert found == {"main": (False, T0 + 5), "other": (True, None)}
@@ -125,17 +122,11 @@ def test_a_class_is_known_by_the_tag_it_came_under(desk: Desk) -> None:
 
 
 def test_items_are_noted_dropped_and_forgotten_by_state(desk: Desk) -> None:
-    unit = sheet()
-    unit.also = Also()
     notes = [NoteItem("enrichment", str(number), state, number, 0, None) for number, state in enumerate([DONE, PARKED])]
-    unit.also.items = [*notes, NoteItem("pages", "0", DONE, 0, 0, None)]
-    desk.commit(unit)
+    desk.commit(sheet(*notes, NoteItem("pages", "0", DONE, 0, 0, None)))
     assert sorted(desk.writer.items.held("enrichment", limit=10)) == sorted(notes)
 
-    drop = sheet()
-    drop.also = Also()
-    drop.also.items = [DropItems("enrichment", ("0",))]
-    desk.commit(drop)
+    desk.commit(sheet(DropItems("enrichment", ("0",))))
     assert desk.writer.items.held("enrichment", limit=10) == [notes[1]]
     assert desk.writer.items.forget("enrichment", states=(PARKED,)) == 1
     assert len(desk.writer.items.held("pages", limit=10)) == 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.contracts.ledger import OnceKey, RepeatedUnits
+from penstock.contracts.effects import OnceKey
+from penstock.contracts.ledger import RepeatedUnits
 from penstock.contracts.store import Store
 from penstock.model.outcome import DONE
 from tests.contract.inspection import Inspect

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.contracts.ledger import Transaction
+from penstock.contracts.effects import Transaction
 from penstock.contracts.store import Reader, Store
 from penstock.model.allowance import Allowance
 from penstock.model.errors import BadStatement, StatementFailed

@@ -34,15 +34,11 @@ def new(id: str = "one", *, parent: str | None = None, step: str | None = None, 
 
 
 def changing(*changes: RunChange, delivery: Delivery | None = None, settlement: Again | None = None) -> Sheet:
-    unit = sheet(delivery=delivery, settlement=settlement)
-    unit.runs = list(changes)
-    return unit
+    return sheet(*changes, delivery=delivery, settlement=settlement)
 
 
 def ending(delivery: Delivery, state: str = "complete", result: bytes | None = b"7") -> Sheet:
-    unit = sheet(delivery=delivery, settlement=DONE)
-    unit.runs = [EndRun(delivery.id, state, result, None, KEPT)]
-    return unit
+    return sheet(EndRun(delivery.id, state, result, None, KEPT), delivery=delivery, settlement=DONE)
 
 
 def step(key: bytes, position: int, name: str, state: str = "done", attempts: int = 1, **more: object) -> StepRecord:
@@ -248,7 +244,7 @@ def test_whoever_runs_a_run_hears_with_his_next_commit_that_it_is_to_pause(desk:
     neighbour.writer.runs.pause(one.id, now=desk.now)
     units = [changing(step(each.id, 0, "a"), delivery=each) for each in (one, other)]
     desk.commit(*units)
-    assert [unit.stops for unit in units] == [True, False]
+    assert [unit.answer.stops for unit in units] == [True, False]
     suspended(desk, one, pausing=True)
     assert desk.claim(10, QUEUE) == []
     neighbour.writer.runs.resume(one.id, now=desk.now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.contracts.effects import Settle
 from penstock.contracts.ledger import StaleUnits
 from penstock.contracts.store import Store
 from penstock.model.outcome import DONE, Again, Dead, Failure
@@ -144,7 +145,7 @@ def test_stale_units_names_exactly_the_stale_ones_and_nothing_of_the_group_is_sa
     for delivery in (held[1], held[4]):
         desk.settle(delivery, Again(60.0, charged=False))
     units = [done(delivery) for delivery in held]
-    units[5].settlement = Again(3.0)
+    units[5].fences = [Settle(held[5], Again(3.0))]
     for number, unit in enumerate(units):
         unit.write(NEW_ITEM, id=number, name="x")
     outside = sheet(message(queue="outside"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.contracts.ledger import Transaction
+from penstock.contracts.effects import Transaction
 from penstock.model.errors import BadMigration, PenstockError, StatementFailed
 from penstock.model.migration import Migration, read
 from penstock.runtime.groups import commit_group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.contracts.ledger import Also, Committed
+from penstock.contracts.ledger import Committed
 from penstock.contracts.store import Store
 from penstock.contracts.timers import ALARM, CRON, ClearTimer, Declared, SetTimer, TickNote, TimerChange
 from penstock.model.firing import FiringRule
@@ -35,10 +35,7 @@ def fire(desk: Desk, now: int) -> Committed:
 
 
 def changing(*changes: TimerChange) -> Sheet:
-    unit = sheet()
-    unit.also = Also()
-    unit.also.timers = list(changes)
-    return unit
+    return sheet(*changes)
 
 
 def alarm(name: str, due: int) -> SetTimer:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from penstock.contracts.ledger import Transaction
+from penstock.contracts.effects import Transaction
 from penstock.contracts.store import Store
 from penstock.model.errors import BadMigration, StatementFailed
 from penstock.model.migration import Migration, plan

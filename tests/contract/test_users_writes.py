@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.contracts.ledger import Transaction
+from penstock.contracts.effects import Transaction
 from penstock.contracts.store import Store
 from penstock.model.errors import BadParameter, BadStatement, LostUpdate, NotYetCommitted, StatementFailed
 from penstock.model.outcome import DONE
@@ -317,7 +317,7 @@ def test_the_transaction_ends_with_its_function(shop: Desk, store: Store) -> Non
 
 
 def test_the_same_statement_of_two_tasks_is_measured_for_each(shop: Desk) -> None:
-    units = [Sheet(None, task) for task in ("a", "b", "a")]
+    units = [Sheet(task) for task in ("a", "b", "a")]
     for number, unit in enumerate(units, 1):
         unit.write(NEW_ITEM, id=number, name="lamp")
 

@@ -12,7 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.config import Config
-from penstock.contracts.ledger import Transaction
+from penstock.contracts.effects import Transaction
 from penstock.model.errors import StoreError
 from penstock.runtime.events import StoreFailed
 from tests.crash.databases import PostgresCrashDatabase

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from penstock.contracts.ledger import ClaimRequest, Committed, Ledger, OnceKey, SealedUnit
+from penstock.contracts.effects import OnceKey, SealedUnit
+from penstock.contracts.ledger import ClaimRequest, Committed, Ledger
 from penstock.runtime.committer import FULL_RETRY_SECONDS, RETRY_SECONDS
 from penstock.testing import TestApp, WorkerFailed, virtual
 from tests.flow.shop import EFFECT, Listing, OnDisk, effects

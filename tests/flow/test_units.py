@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.contracts.ledger import Transaction
+from penstock.contracts.effects import Transaction
 from penstock.model.errors import NotYetCommitted, UnitTooLarge
 from penstock.testing import TestApp, attempt, virtual
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app

@@ -11,7 +11,7 @@ from typing import Any
 import penstock as ps
 from penstock.config import Config
 from penstock.contracts.items import NoteItem
-from penstock.contracts.ledger import Also, ClaimRequest
+from penstock.contracts.ledger import ClaimRequest
 from penstock.contracts.store import Store
 from penstock.queues.external import PulledMessage
 from penstock.runtime.unit import open_unit
@@ -118,8 +118,7 @@ class Estate:
             async with app.unit():
                 app.db.write("delete from shops where name = 'gone'")
             async with open_unit(engine, None) as unit:
-                unit.also = Also()
-                unit.also.items = [NoteItem("enrichment", "7", "parked", 3, 5, "no answer")]
+                unit.effects.append(NoteItem("enrichment", "7", "parked", 3, 5, "no answer"))
             async with self.gateway.paid(provider="brave", operation="web_search", at_most=0.01, run="r1") as call:
                 call.settle(units=3, usd=0.005)
             await self.tills["main"].add()

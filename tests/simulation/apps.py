@@ -9,7 +9,8 @@ from typing import Any
 
 import penstock as ps
 from penstock.config import Config
-from penstock.contracts.ledger import ClaimRequest, Committed, Ledger, OnceKey, SealedUnit
+from penstock.contracts.effects import OnceKey, SealedUnit
+from penstock.contracts.ledger import ClaimRequest, Committed, Ledger
 from penstock.contracts.store import Store
 from penstock.model.errors import StoreUnavailable
 from penstock.runtime.engine import Engine

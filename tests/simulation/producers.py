@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import penstock as ps
 from penstock.model.errors import StoreUnavailable
 from penstock.model.ids import from_text
+from penstock.storage.effects import sends_of
 from tests.simulation.model import Crew, Order
 from tests.simulation.plan import SendPlan
 from tests.simulation.script import EFFECT, refused
@@ -49,7 +50,7 @@ class Producers:
                 if send.slow:
                     await asyncio.sleep(send.slow)
                 if send.doubled:
-                    unit.send(unit.sends[0])
+                    unit.add(sends_of(unit)[0])
                 app.db.write(EFFECT, id=order.name, handler="", token=0, kind="producer")
                 if send.spoilt:
                     app.db.write("insert into no_such_table (id) values (1)")
@@ -62,7 +63,7 @@ class Producers:
             order.fate = "refused"
         else:
             order.fate = "confirmed"
-            order.duplicate = unit.also is not None and order.ids[0] in unit.also.duplicates
+            order.duplicate = order.ids[0] in unit.answer.duplicates
             if any(id not in law.by_id for id in order.ids):
                 world.break_(f"order {order.keys} was confirmed and is not there")
         world.note(f"{crew.name} heard that {order.keys} is {order.fate}")

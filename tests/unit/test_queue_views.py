@@ -120,7 +120,7 @@ async def send(app: ps.App, count: int, *, due: int) -> None:
             for _ in range(min(5_000, count - start)):
                 id = engine.ids.new()
                 body = b'{"id":1}'
-                unit.send(
+                unit.add(
                     NewMessage(id, "found", 1, due, "found", "market", id, None, 0, 0, due, checksum(id, body), body)
                 )
 

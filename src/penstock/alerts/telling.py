@@ -18,7 +18,7 @@ from penstock.alerts.alert import (
     alert_of,
 )
 from penstock.channels.channel import TEXT_CHARACTERS_MAX, TITLE_CHARACTERS_MAX, Channel
-from penstock.contracts.ledger import Bindable
+from penstock.contracts.effects import Bindable
 from penstock.model.errors import PenstockError
 from penstock.model.ids import as_text
 from penstock.model.queue import QueueSettings

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, Protocol
 
 from penstock.contracts.audit import Audit
 from penstock.contracts.calls import Calls
+from penstock.contracts.effects import Bindable
 from penstock.contracts.history import HistoryFile
 from penstock.contracts.items import Items
-from penstock.contracts.ledger import Bindable, Ledger
+from penstock.contracts.ledger import Ledger
 from penstock.contracts.objects import Objects
 from penstock.contracts.operations import Operations
 from penstock.contracts.presence import Bell, Presence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from penstock.contracts.ledger import Bindable
+from penstock.contracts.effects import Bindable
 from penstock.contracts.objects import ObjectRow
 from penstock.control.behind import MODES, ControllerObject, pace_of, tuned_pace
 from penstock.control.controller import Controller, Definition

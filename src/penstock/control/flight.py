@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.contracts.items import DONE, GONE, PARKED, WAITING, DropItems, NoteItem
-from penstock.contracts.ledger import Also
 from penstock.contracts.objects import SaveObject
 from penstock.control.pace import Pace, outcome_of
 from penstock.control.pilot import Outcome
@@ -189,8 +188,7 @@ class Flight:
 
     async def _fly(self, item: Any, key: str, ticket: int, started: float) -> None:
         unit = AwaitedUnit(self._engine, None, f"controller.{self._name}", None)
-        unit.also = Also()
-        unit.also.saves.append(self._fence())
+        unit.fences.append(self._fence())
         current_unit.set(unit)
         error: BaseException | None = None
         try:
@@ -220,11 +218,10 @@ class Flight:
     ) -> BaseException | None:
         """Commits what was done with the item together with the note about it; a refused commit is the item's failure."""
         note = self._note(key, error, charged)
-        assert unit.also is not None
         if note is not None:
-            unit.also.items.append(note)
+            unit.effects.append(note)
         unit.closed = True
-        if note is not None or unit.grows:
+        if unit.effects:
             self._engine.committer.put(unit)
             try:
                 await unit.settled()
@@ -262,8 +259,7 @@ class Flight:
 
     def _fresh(self) -> AwaitedUnit:
         unit = AwaitedUnit(self._engine, None, f"controller.{self._name}", None)
-        unit.also = Also()
-        unit.also.saves.append(self._fence())
+        unit.fences.append(self._fence())
         return unit
 
     def _note(self, key: str, error: BaseException | None, charged: bool) -> NoteItem | DropItems | None:
@@ -318,8 +314,7 @@ class Flight:
             finally:
                 current_unit.reset(before)
                 unit.closed = True
-            assert unit.also is not None
-            unit.also.items.append(DropItems(self._name, tuple(items)))
+            unit.effects.append(DropItems(self._name, tuple(items)))
             self._engine.committer.put(unit)
             await unit.settled()
             for key in items:

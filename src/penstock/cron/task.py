@@ -14,7 +14,6 @@ from weakref import WeakSet
 
 import msgspec
 
-from penstock.contracts.ledger import Also
 from penstock.contracts.timers import TickNote
 from penstock.model.ceiling import Ceiling
 from penstock.model.envelope import Event
@@ -135,7 +134,9 @@ class TaskRunner:
             engine.events.emit(TickFailed(self._task.name, error, failure.traceback))
             error = located(error, failure.traceback)
         rows_read = engine.meter.read_by(unit.task) - read
-        _note(unit, TickNote(due.name, due.due, status, began, engine.clock.now(), rows_read, error, tick.phase))
+        unit.effects.append(
+            TickNote(due.name, due.due, status, began, engine.clock.now(), rows_read, error, tick.phase)
+        )
 
     async def _look_and_run(self, engine: Engine, tick: Tick, unit: Unit, read: int) -> tuple[str, str | None]:
         if (reached := await self._spending.reached(engine, self._task)) is not None:
@@ -168,14 +169,8 @@ class TaskRunner:
         due = msgspec.json.decode(letter.body, type=Due)
         error = f"{letter.error_class or letter.reason}: {letter.error_message or letter.reason}"
         began, ended = to_micros(letter.sent_at), to_micros(letter.failed_at)
-        _note(unit, TickNote(due.name, due.due, "failed", began, ended, 0, error))
+        unit.effects.append(TickNote(due.name, due.due, "failed", began, ended, 0, error))
         engine.events.emit(TickFailed(self._task.name, error))
-
-
-def _note(unit: Unit, note: TickNote) -> None:
-    if unit.also is None:
-        unit.also = Also()
-    unit.also.timers.append(note)
 
 
 @contextmanager

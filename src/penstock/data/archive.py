@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.contracts.ledger import Bindable, Write
+from penstock.contracts.effects import Bindable, Write
 from penstock.data.old import Old, key_columns, refuse_other_units
 from penstock.model.errors import BadParameter, StoreCorrupt
 from penstock.model.parameters import size_of
@@ -68,7 +68,7 @@ async def _finish(engine: Engine, into: BlobFolder, pending: str, rows: Old, key
             for row in batch:
                 sql, values = _delete_unchanged(rows, keys, row)
                 calls.append(Write(unit, sql, values, None, caller()))
-                unit.add(calls[-1], len(sql) + size_of(values))
+                unit.add_call(calls[-1], len(sql) + size_of(values))
         removed += sum(call.changes for call in calls)
     await into.put(pending.replace("/pending/", "/", 1), content)
     await into.delete(pending)

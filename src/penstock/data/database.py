@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.contracts.ledger import Atomic, Line, Transaction, Write, WriteMany
+from penstock.contracts.effects import Atomic, Line, Transaction, Write, WriteMany
 from penstock.contracts.store import PROBE
 from penstock.data import archive, counts, inserts
 from penstock.data.old import Old, TimeUnit, key_columns, old, refuse_other_units
@@ -108,7 +108,7 @@ class Database:
         statement = writable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
         bound, size = bind_sized(statement, given, named, row_bytes_max=limits.row_bytes_max)
         call = Write(unit, sql, bound, expect, caller())
-        unit.add(call, len(sql) + size)
+        unit.add_call(call, len(sql) + size)
         return call
 
     def write_many(self, sql: str, rows: Iterable[object], /) -> WriteMany:
@@ -121,7 +121,7 @@ class Database:
         statement = writable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
         sized = [bind_sized(statement, row, {}, row_bytes_max=limits.row_bytes_max) for row in rows]
         call = WriteMany(unit, sql, [bound for bound, _ in sized], line)
-        unit.add(call, len(sql) + sum(size for _, size in sized))
+        unit.add_call(call, len(sql) + sum(size for _, size in sized))
         return call
 
     def insert_many(self, table: str, rows: Iterable[Mapping[str, object]], /) -> inserts.Inserted:
@@ -151,7 +151,7 @@ class Database:
         more than once, so it must not do anything but read and write through what it is given."""
         unit = require_unit(self._home)
         call = Atomic(unit, function, caller())
-        unit.add(call, 0)
+        unit.add_call(call, 0)
         return call
 
     # -- upkeep for months --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.contracts.ledger import Line, WriteMany
+from penstock.contracts.effects import Line, WriteMany
 from penstock.model.limits import Limits
 from penstock.model.parameters import bind, size_of
 from penstock.model.statement import Statement, writable
@@ -49,7 +49,7 @@ def insert_many(
         if alike:
             values: list[dict[str, Any]] = [numbered(columns, chunk) for chunk in chunks(alike, size)]
             statement = WriteMany(unit, insert_ignore(table, columns, rows=size), values, line)
-            unit.add(statement, len(statement.sql) + sum(map(size_of, alike)))
+            unit.add_call(statement, len(statement.sql) + sum(map(size_of, alike)))
             made.append(statement)
     return Inserted(made)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.contracts.ledger import Atomic, Bindable, Transaction
+from penstock.contracts.effects import Atomic, Bindable, Transaction
 from penstock.model.allowance import ENGINE_VIEWS, Allowance
 from penstock.model.errors import BadParameter, BadStatement
 from penstock.model.limits import Limits
@@ -102,7 +102,7 @@ async def answers(engine: Engine, questions: Sequence[Question]) -> list[QueryAn
     async with open_unit(engine, None) as unit:
         unit.task = TASK
         call = Atomic(unit, partial(_run_all, questions, allowance), caller())
-        unit.add(call, sum(question.size_bytes for question in questions))
+        unit.add_call(call, sum(question.size_bytes for question in questions))
     found: list[QueryAnswer] = call.result
     return found
 

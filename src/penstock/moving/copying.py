@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import Also, SealedUnit
+from penstock.contracts.effects import SealedUnit
 from penstock.contracts.presence import Departed
 from penstock.model.migration import Migration, plan
 from penstock.moving.tables import CannotMove, Marks, MoveSource, MoveTarget, Row, Sum, Table, copied
@@ -141,8 +141,7 @@ def let_go(address: str, gone: Iterable[Departed], *, now: int, audit: Audit) ->
             if row.id != workers.me:
                 each = known.get(row.id, Departed(row.id, [], []))
                 workers.return_rows(row.id, started=each.started, charged=each.blamed, now=now)
-        unit = SealedUnit(None, "")
-        unit.also = Also()
-        unit.also.audits.append(audit)
+        unit = SealedUnit("")
+        unit.effects.append(audit)
         writer.ledger.commit([unit], (), now=now, sweep=False)
         workers.retire(workers.me, now=now)

@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import Also, OnceKey
+from penstock.contracts.effects import Once, OnceKey
 from penstock.contracts.objects import ObjectRow, SaveObject
 from penstock.contracts.timers import ALARM, ClearTimer, SetTimer
 from penstock.model.errors import LeaseLost, PenstockError, Reentrant
 from penstock.model.usage import Measure
+from penstock.objects.event import EventUnit, event_unit
 from penstock.objects.object import Object
 from penstock.objects.repeats import Repeats, answer, encoded
 from penstock.runtime.audit import record
@@ -71,14 +72,14 @@ class Resident:
 
     def set_alarm(self, due: int) -> None:
         class_name, _ = self.key
-        _also().timers.append(SetTimer(ALARM, self.timer, due, queue_of(class_name), "object.alarm"))
+        event_unit().effects.append(SetTimer(ALARM, self.timer, due, queue_of(class_name), "object.alarm"))
 
     def clear_alarm(self) -> None:
-        _also().timers.append(ClearTimer(ALARM, self.timer))
+        event_unit().effects.append(ClearTimer(ALARM, self.timer))
 
     async def next_alarm(self) -> int | None:
         """What this event has set counts already."""
-        for change in reversed(_also().timers):
+        for change in reversed(event_unit().effects):
             if isinstance(change, SetTimer | ClearTimer) and change.name == self.timer:
                 return change.due if isinstance(change, SetTimer) else None
         row = await self._host.look(*self.key)
@@ -233,9 +234,8 @@ class Host:
         audit: Audit | None,
     ) -> Any:
         outer = current_unit.get()
-        unit = AwaitedUnit(self.engine, None, f"object.{resident.key[0]}", None)
+        unit = EventUnit(self.engine, None, f"object.{resident.key[0]}", None)
         unit.origin = None if outer is None else outer.origin
-        unit.also = Also()
         record(unit, audit)
         unit.once = once
         before = current_unit.set(unit)
@@ -251,8 +251,10 @@ class Host:
             current_unit.reset(before)
             unit.closed = True
         changed = None if saved == resident.state else saved
-        if changed is not None or unit.grows or unit.also.timers:
-            unit.also.saves.append(SaveObject(*resident.key, resident.epoch, changed))
+        if changed is not None or unit.effects or once is not None:
+            unit.fences.append(SaveObject(*resident.key, resident.epoch, changed))
+            if once is not None:
+                unit.fences.append(Once(once, unit.once_result))
             await self._commit(resident, unit, saved)
             if unit.repeated and once is not None:
                 return answer(await self.engine.find_once(once) or b"null", getattr(resident.instance, method))
@@ -279,8 +281,7 @@ class Host:
         if saved == resident.state:
             return
         midway = AwaitedUnit(self.engine, None, f"object.{resident.key[0]}", None)
-        midway.also = Also()
-        midway.also.saves.append(SaveObject(*resident.key, resident.epoch, saved))
+        midway.fences.append(SaveObject(*resident.key, resident.epoch, saved))
         midway.closed = True
         await self._commit(resident, midway, saved)
 
@@ -388,10 +389,3 @@ class Host:
 
 def queue_of(class_name: str) -> str:
     return f"object.{class_name}"
-
-
-def _also() -> Also:
-    unit = current_unit.get()
-    if unit is None or unit.also is None or unit.closed:
-        raise PenstockError("An alarm can only be set inside an event of its object.")
-    return unit.also

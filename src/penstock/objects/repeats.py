@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from penstock.contracts.ledger import OnceKey
+from penstock.contracts.effects import OnceKey
 from penstock.model.errors import BadMessage
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import Unit, current_unit

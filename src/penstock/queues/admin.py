@@ -21,7 +21,7 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import as_text
 from penstock.model.limits import near
-from penstock.model.message import Delivery
+from penstock.model.message import Delivery, NewMessage
 from penstock.model.outcome import DONE, RetryRequested, settle
 from penstock.model.queue import QueueSettings
 from penstock.queues.external import AckResult, Outgoing, PeekedMessage, PulledMessage, PushRequest, PushResult
@@ -52,12 +52,13 @@ class QueueAdmin:
         messages = [self._outgoing(target, request, index) for index, request in enumerate(requests)]
         async with open_unit(self.engine, None) as unit:
             ids = target.send_batch(messages, delay=delay_seconds or 0.0)
-            unit.sends = [each._replace(source=source) for each in unit.sends]
+            unit.effects = [
+                each._replace(source=source) if isinstance(each, NewMessage) else each for each in unit.effects
+            ]
             if source == "cli":
                 record(unit, audit(self.engine, "queues send", "queue", queue, ids=ids))
         self.engine.faults.at("send.after_commit")
-        duplicates = 0 if unit.also is None else len(unit.also.duplicates)
-        return PushResult(ids, duplicates)
+        return PushResult(ids, len(unit.answer.duplicates))
 
     def _outgoing(self, queue: Queue[Any], request: PushRequest, index: int) -> Outgoing[Any]:
         """The payload of a request: an envelope's, or its body itself where the queue leaves no doubt about its type."""
@@ -173,7 +174,8 @@ class QueueAdmin:
         unit = AwaitedUnit(self.engine, delivery, f"{queue.name}:pull", "")
         unit.closed = True
         retry = queue.settings.retry
-        unit.settlement = DONE if outcome is None else settle(outcome, attempt=delivery.attempt, retry=retry)
+        settlement = DONE if outcome is None else settle(outcome, attempt=delivery.attempt, retry=retry)
+        unit.settle(settlement)
         self.engine.committer.put(unit)
         return unit
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.contracts.ledger import Also
+from penstock.contracts.effects import Settle
 from penstock.model.envelope import class_named, decoder
 from penstock.model.errors import PenstockError, UnitClosed
 from penstock.model.message import Delivery, checksum
@@ -95,8 +95,7 @@ class BatchRunner:
         unit.settler = self._settler
         # Of the shallowest: with the deepest, messages that only met in a batch would soon look like one long chain.
         unit.origin = min((message.delivery for message in messages), key=lambda each: each.depth)
-        unit.also = Also()
-        unit.also.settles = [(message.delivery, None) for message in messages]
+        unit.fences = [Settle(message.delivery) for message in messages]
         unit.slot = slot
         slot.unit = unit
         slot.outside = current_unit.set(unit)
@@ -135,7 +134,6 @@ class BatchRunner:
         """Everything that did not settle on its own settles now, in the commit of what the batch wrote and sent."""
         unit = slot.unit
         assert isinstance(unit, BatchUnit)
-        assert unit.also is not None
         current_unit.reset(slot.outside)
         self._slots.end_batch(slot)
         self._runner.left(slot, unit)
@@ -144,13 +142,13 @@ class BatchRunner:
             unit.discard()
         final = partial(final_outcome, ended=outcome, held_nothing=held_nothing)
         said = {message.delivery.seq: message.outcome for message in messages}
-        unit.also.settles = [
-            (delivery, self._settler.decide(delivery, final(said[delivery.seq]), unit.task))
-            for delivery, _ in unit.also.settles
+        unit.fences = [
+            Settle(delivery, self._settler.decide(delivery, final(said[delivery.seq]), unit.task))
+            for delivery, *_ in unit.settles()
         ]
         self._runner.ended += len(messages)
         self._engine.faults.at("unit.sealed")
-        if unit.also.settles or unit.grows:
+        if unit.fences or unit.effects:
             self._engine.committer.put(unit)
 
     @asynccontextmanager
@@ -158,7 +156,7 @@ class BatchRunner:
         """`async with message:` saves what is done inside together with the message's settlement. A failure inside is this
         message's alone: it is noted, and the handler goes on after the block."""
         outer = current_unit.get()
-        if not isinstance(outer, BatchUnit) or outer.also is None:
+        if not isinstance(outer, BatchUnit):
             raise PenstockError("`async with message:` blocks cannot be nested, and end with their batch.")
         _check_open(outer, message)
         unit = AwaitedUnit(self._engine, message.delivery, outer.task, "")
@@ -177,7 +175,7 @@ class BatchRunner:
         # Looked at again: a task that its handler forgot may come here after the batch, or after another one like it.
         _check_open(outer, message)
         self._settler.decide_unit(unit, final_outcome(message.outcome, raised, held_nothing=not unit.grows), raised)
-        outer.also.settles = [pair for pair in outer.also.settles if pair[0] is not message.delivery]
+        outer.fences = [fence for fence in outer.settles() if fence.delivery is not message.delivery]
         self._engine.committer.put(unit)
         cancelled: asyncio.CancelledError | None = None
         refused: BaseException | None = None
@@ -201,6 +199,5 @@ def _check_open(batch: BatchUnit, message: Message[Any]) -> None:
     """One message settled twice would be our own mistake in the eyes of the store."""
     if batch.closed:
         raise UnitClosed
-    assert batch.also is not None
-    if all(delivery is not message.delivery for delivery, _ in batch.also.settles):
+    if all(fence.delivery is not message.delivery for fence in batch.settles()):
         raise PenstockError(f"{message!r} is settled already.")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.contracts.ledger import Also, Bindable, Edit, LetterAction, Replay, Resolve
+from penstock.contracts.effects import Bindable, Edit, LetterAction, Replay, Resolve
 from penstock.model.envelope import class_named, decoder, encode, replay_id
 from penstock.model.errors import BadMessage, NoSuchLetter, PenstockError, TooLarge
 from penstock.model.ids import as_text, from_text
@@ -19,7 +19,7 @@ from penstock.model.times import from_micros, to_micros
 from penstock.queues.queue import Queue
 from penstock.runtime.audit import audit, record
 from penstock.runtime.engine import Engine
-from penstock.runtime.unit import joined_letters, open_unit
+from penstock.runtime.unit import open_unit, require_unit
 
 LISTED_MAX = 10_000
 REPLAY_LIMIT = 10
@@ -349,7 +349,7 @@ class DeadLetters:
         """Send the letter back to its queue with another payload, in the current unit."""
         engine = await self._opened()
         replay = Replay(letter.id, engine.clock.now(), "fixed", self._checked(engine, letter, payload), flags)
-        joined_letters(engine.app).append(replay)
+        require_unit(engine.app).effects.append(replay)
 
     async def _chosen(self, which: Letters, limit: int, *, replays_under: int = FOREVER) -> Sequence[_Picked]:
         """Numbers that somebody gave are all meant; a description takes the oldest that fit it, `limit` at most."""
@@ -375,12 +375,11 @@ class DeadLetters:
         done = 0
         for start in range(0, len(wanted), PORTION):
             async with open_unit(engine, None) as unit:
-                if unit.also is None:  # in the middle of a batch it holds the fence
-                    unit.also = Also()
-                unit.also.letters = list(wanted[start : start + PORTION])
-                letters = [each.letter for each in unit.also.letters]
+                portion = wanted[start : start + PORTION]
+                unit.effects += portion
+                letters = [each.letter for each in portion]
                 record(unit, audit(engine, f"dead {verb}", "dead", str(letters[0]), letters[0], letters=letters))
-            done += unit.also.resolved
+            done += unit.answer.letters
         return done
 
 

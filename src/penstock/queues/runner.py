@@ -135,7 +135,7 @@ class Runner:
             outcome = final_outcome(slot.message.outcome, outcome, held_nothing=not unit.grows)
             slot.message = None
         if outcome is None:
-            unit.settlement = DONE
+            unit.settle(DONE)
         else:
             self._settler.decide_unit(unit, outcome, ended)
         self.ended += 1

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_origin
 
-from penstock.contracts.ledger import Also
 from penstock.model import loops
 from penstock.model.envelope import ANY_JSON, Command, Encoded, encode, parts_of, type_name, types_in
 from penstock.model.errors import BadMessage, LoopBroken, TooLarge
@@ -101,8 +100,6 @@ class Sender(Generic[T]):
         else:
             key = self._key(id, unique)
             message = self._message(unit, key, payload, name, body, seconds, priority, KEYED, correlation)
-            if unit.also is None:
-                unit.also = Also()
         if group is None:
             unit.send(message)
         else:

@@ -79,10 +79,11 @@ class Settler:
         """Seals the unit of one message. What it collected goes where its handler failed, whatever was said before:
         `ended` is how the handler itself ended."""
         assert unit.delivery is not None
-        unit.settlement = self.decide(unit.delivery, outcome, unit.task)
-        charged = isinstance(unit.settlement, Again) and unit.settlement.charged
+        settlement = self.decide(unit.delivery, outcome, unit.task)
+        charged = isinstance(settlement, Again) and settlement.charged
         if charged or not keeps_effects(ended) or not keeps_effects(outcome):
             unit.discard()
+        unit.settle(settlement)
 
     def put(self, delivery: Delivery, settlement: Settlement, task: str = "") -> None:
         """Settles a message with which nothing was done."""
@@ -90,7 +91,7 @@ class Settler:
         unit.settler = self
         unit.started = unit.ended = 0.0
         unit.closed = True
-        unit.settlement = settlement
+        unit.settle(settlement)
         self._engine.committer.put(unit)
 
     def give_back(self, delivery: Delivery) -> None:
@@ -100,7 +101,7 @@ class Settler:
         """Leases anew what has not begun; `LeaseLost` if it is somebody else's by now."""
         unit = AwaitedUnit(self._engine, delivery, self._queue, "")
         unit.closed = True
-        unit.settlement = Held(seconds)
+        unit.settle(Held(seconds))
         self._engine.committer.put(unit)
         await unit.settled()
 
@@ -108,13 +109,12 @@ class Settler:
 
     def finished(self, unit: MessageUnit, error: Exception | None) -> None:
         """A unit that the database refused failed like its handler; a lost lease is not ours."""
-        delivery = unit.delivery
-        assert delivery is not None
+        assert unit.delivery is not None
+        assert unit.settlement is not None
         if error is None:
-            assert unit.settlement is not None
-            self._worker.tell_settled(delivery, unit.settlement)
+            self._worker.tell_settled(unit.delivery, unit.settlement)
         else:
-            self.refused(delivery, unit.task, error)
+            self.refused(unit.delivery, unit.task, error)
 
     def refused(self, delivery: Delivery, task: str, error: Exception) -> None:
         if isinstance(error, LeaseLost):
@@ -123,17 +123,16 @@ class Settler:
             self.put(delivery, self.decide(delivery, error, task), task)
 
     def batch_finished(self, unit: BatchUnit, error: Exception | None) -> None:
-        assert unit.also is not None
         if error is None:
-            for delivery, settlement in unit.also.settles:
+            for delivery, settlement, _ in unit.settles():
                 if settlement is not None:
                     self.told(delivery, settlement, unit.started, unit.ended)
         elif isinstance(error, LeaseLost):
             # One of them is not ours any more. The others are, and end one by one: again, if their work is lost with it.
-            for delivery, settlement in unit.also.settles:
+            for delivery, settlement, _ in unit.settles():
                 self.put(delivery, HANDED_BACK if unit.grows or settlement is None else settlement, unit.task)
         elif not self._is_beyond_help(error):
-            for delivery, _ in unit.also.settles:
+            for delivery, *_ in unit.settles():
                 self.put(delivery, self.decide(delivery, error, unit.task), unit.task)
 
     def told(self, delivery: Delivery, settlement: Settlement, started: float, ended: float) -> None:

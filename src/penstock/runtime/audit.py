@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from penstock.contracts.audit import Audit, Key
-from penstock.contracts.ledger import Also
 from penstock.model.ids import derived
 from penstock.runtime.unit import Unit, current_unit
 
@@ -53,6 +52,4 @@ def audit(engine: Engine, verb: str, kind: str, name: str, key: Key | None = Non
 def record(unit: Unit, audit: Audit | None) -> None:
     """Write the audit in the commit of this unit."""
     if audit is not None:
-        if unit.also is None:
-            unit.also = Also()
-        unit.also.audits.append(audit)
+        unit.effects.append(audit)

@@ -8,21 +8,10 @@ from functools import partial
 from typing import Protocol
 
 from penstock.contracts.clock import Clock
+from penstock.contracts.effects import SealedUnit
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import (
-    Also,
-    Chores,
-    ClaimRequest,
-    Committed,
-    Death,
-    Ledger,
-    NotCommitted,
-    SealedUnit,
-    Units,
-)
-from penstock.contracts.timers import TIMERS, SetTimer
+from penstock.contracts.ledger import Chores, ClaimRequest, Committed, Death, Ledger, NotCommitted, Units
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
-from penstock.model.outcome import DONE, Again
 from penstock.model.usage import Measure
 from penstock.runtime.groups import GroupResult, commit_group
 from penstock.runtime.lanes import Lane
@@ -38,7 +27,6 @@ class Claims(Protocol):
 
     def wants(self, now: int, units: Units) -> list[ClaimRequest]: ...
     def chores(self, now: int, units: Units) -> Chores: ...
-    def timer_set(self, due: int) -> None: ...
     def learned(
         self, requests: list[ClaimRequest], chores: Chores, committed: Committed, waiting: dict[str, int], now: int
     ) -> None: ...
@@ -167,19 +155,12 @@ class Committer:
         now = self._clock.now()
         self.saved += len(result.saved)
         waiting: dict[str, int] = {}  # queues that have new rows, and when the first of those is due
+        for committed in result.commits:
+            committed.tell()
         for unit in result.saved:
             unit.committed = True
-            for message in unit.sends:
-                waiting[message.queue] = min(message.due, waiting.get(message.queue, message.due))
-            if unit.settlement is not DONE and (unit.settlement is not None or unit.also is not None):
-                for delivery, settlement in unit.fence():
-                    if type(settlement) is Again:
-                        due = result.now + int(settlement.seconds * 1_000_000)
-                        waiting[delivery.queue] = min(due, waiting.get(delivery.queue, due))
-            if unit.also is not None and unit.also.timers:
-                self._tell_timers(unit.also, waiting)
             unit.finished(None)
-            unit.calls = []  # they point back at their unit: a circle that only the garbage collector would open
+            unit.effects.clear()  # calls point back at their unit: a circle that only the garbage collector would open
         for unit in result.repeated:
             unit.repeated = True
             unit.finished(None)
@@ -199,13 +180,6 @@ class Committer:
         elif result.trouble is None:
             # Nothing could be saved; who counted on hearing of this group must not wait for it for ever.
             self._claims.learned([], Chores(), Committed(0), {}, now)
-
-    def _tell_timers(self, also: Also, waiting: dict[str, int]) -> None:
-        """A timer that was set may be the next to fire, here or in another process."""
-        for change in also.timers:
-            if isinstance(change, SetTimer):
-                self._claims.timer_set(change.due)
-                waiting[TIMERS] = min(change.due, waiting.get(TIMERS, change.due))
 
     # -- when the store is to blame ---------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from penstock.contracts.clock import Clock
 from penstock.contracts.ledger import Chores, ClaimRequest, Committed, Units
 from penstock.contracts.runs import NewRun
 from penstock.contracts.timers import TIMERS
-from penstock.model.message import Delivery
+from penstock.model.message import Delivery, NewMessage
 
 SWEEP_AGAIN_MICROS = 1_000_000  # when to look again for a lapsed lease that may not be swept, after a jump of the clock
 STRAY_SECONDS = 0.01  # a timer this far from its row's due time is set anew
@@ -104,11 +104,9 @@ class DueLoop:
         for unit in units:
             if not hungry:
                 break
-            messages = unit.sends
-            if unit.runs is not None:
-                messages = [*messages, *(each.message for each in unit.runs if isinstance(each, NewRun))]
-            for message in messages:
-                if message.queue in hungry and message.due <= now:
+            for effect in unit.effects:
+                message = effect.message if isinstance(effect, NewRun) else effect
+                if isinstance(message, NewMessage) and message.queue in hungry and message.due <= now:
                     hungry.discard(message.queue)
                     fed.add(message.queue)
         return fed
@@ -119,11 +117,6 @@ class DueLoop:
         sweep = self._next_lapse is not None and self._next_lapse <= now and self._may_sweep()
         timer = self._next_timer
         return Chores(sweep, timer is not None and timer <= now)
-
-    def timer_set(self, due: int) -> None:
-        """Somebody has set a timer."""
-        if self._next_timer is None or due < self._next_timer:
-            self._next_timer = due
 
     def _rotated(self) -> list[str]:
         """Each queue is asked for first in turn, so that none always gets the room that is left."""
@@ -148,6 +141,8 @@ class DueLoop:
             self._next_due = dict.fromkeys(self._next_due, NOW)
         elsewhere = []
         for queue, due in waiting.items():
+            if queue == TIMERS and (self._next_timer is None or due < self._next_timer):
+                self._next_timer = due
             if queue in self._next_due:
                 if not any(request.queue == queue for request in requests):
                     self._sooner(queue, due)

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import Bindable, Death, OnceKey
+from penstock.contracts.effects import Bindable, OnceKey
+from penstock.contracts.ledger import Death
 from penstock.contracts.presence import Bell, Presence
 from penstock.contracts.store import Reader, Rows, Store, Writer
 from penstock.model.allowance import Allowance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from penstock.contracts.effects import SealedUnit
 from penstock.contracts.ledger import (
     Committed,
     Ledger,
@@ -11,7 +12,6 @@ from penstock.contracts.ledger import (
     RefusedUnits,
     RepeatedUnits,
     Requests,
-    SealedUnit,
     StaleUnits,
     Units,
 )

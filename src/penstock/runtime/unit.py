@@ -11,12 +11,16 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from penstock.contracts.ledger import Also, Call, LetterAction, Line, OnceKey, SealedUnit
-from penstock.contracts.runs import RunChange
+from penstock.contracts.effects import NO_ANSWER, Call, Effect, Line, Once, OnceKey, SealedUnit, Settle
+from penstock.contracts.items import DropItems, NoteItem
+from penstock.contracts.timers import TickNote
 from penstock.model.errors import BadApp, BadMessage, NoUnit, PenstockError, UnitClosed, UnitTooLarge
 from penstock.model.ids import derived
 from penstock.model.message import Delivery, NewMessage
+from penstock.model.outcome import DONE, Settlement
 from penstock.runtime.engine import Engine
+
+FAILURE_NOTES = (TickNote, NoteItem, DropItems)  # what is noted about work also where it failed
 
 current_unit: ContextVar[Unit | None] = ContextVar("penstock_unit", default=None)
 
@@ -24,69 +28,91 @@ current_unit: ContextVar[Unit | None] = ContextVar("penstock_unit", default=None
 class Unit(SealedUnit):
     """Open while its handler runs. `key` makes the ids of what it sends the same on every attempt."""
 
-    __slots__ = ("_bytes", "asked", "closed", "engine", "key", "origin", "sent")
+    __slots__ = (
+        "_bytes",
+        "_calls",
+        "asked",
+        "closed",
+        "delivery",
+        "engine",
+        "key",
+        "once",
+        "once_result",
+        "origin",
+        "sent",
+        "settlement",
+    )
     refusal: ClassVar[type[PenstockError]] = UnitClosed  # what whoever joins it hears once it is closed
 
     def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
         # Spelt out instead of calling up: one of these is made for every message.
-        self.delivery = delivery
         self.task = task
-        self.also = None
-        self.settlement = None
-        self.calls = []
-        self.sends = []
-        self.runs = None
-        self.stops = False
-        self.once = None
-        self.once_result = b"null"
+        self.fences = []
+        self.effects = []
+        self.answer = NO_ANSWER
         self.committed = False
         self.repeated = False
         self.engine = engine
+        self.delivery = delivery
         self.origin = delivery  # what everything it sends follows from
         self.key = key
+        self.settlement: Settlement | None = None  # of its delivery, once that is known
+        self.once: OnceKey | None = None
+        self.once_result = b"null"
         self.closed = False
         self.sent = 0
         self.asked = 0  # calls to objects: each has its number, so that a repeat finds its answer
         self._bytes = 0
+        self._calls = 0
+
+    def settle(self, settlement: Settlement) -> None:
+        """Settle its delivery with it: it commits only while that is still ours."""
+        self.settlement = settlement
+        # Made through the tuple itself: one is made for every message.
+        values = (self.delivery, settlement, 0 if settlement is DONE else int(self.grows))
+        self.fences.append(tuple.__new__(Settle, values))
+
+    def deliveries(self) -> list[Delivery]:
+        """Return the deliveries that this unit works on: one, those of a batch, or none."""
+        return [self.delivery] if self.delivery is not None else [each.delivery for each in self.settles()]
 
     def discard(self) -> None:
-        """Drop what user code wrote, sent, started and asked of dead letters: it failed. Fences and notes stay."""
-        self.calls = []
-        self.sends = []
-        self.runs = None
-        if self.also is not None:
-            self.also.letters = []
+        """Drop what user code wrote, sent, started and set: it failed. Fences and the engine's notes stay."""
+        self.effects = [effect for effect in self.effects if isinstance(effect, FAILURE_NOTES)]
 
-    def add(self, call: Call, size_bytes: int) -> None:
+    def add(self, effect: Effect, size_bytes: int = 0) -> None:
         self._grow(size_bytes)
-        most = self.engine.limits.unit_calls_max
-        if len(self.calls) >= most:
-            raise UnitTooLarge(
-                f"A unit of work has at most {most:,} calls (`unit_calls_max`). Use `db.write_many`, which is one call, or "
-                "commit earlier with `async with app.unit():`.",
-                calls=len(self.calls) + 1,
-            )
-        self.calls.append(call)
+        self.effects.append(effect)
 
     def send(self, message: NewMessage) -> None:
         self._grow(len(message.body))
-        self.sends.append(message)
+        self.effects.append(message)
 
-    def change_run(self, change: RunChange, size_bytes: int) -> None:
+    def add_call(self, call: Call, size_bytes: int) -> None:
         self._grow(size_bytes)
-        if self.runs is None:
-            self.runs = []
-        self.runs.append(change)
+        most = self.engine.limits.unit_calls_max
+        if self._calls >= most:
+            raise UnitTooLarge(
+                f"A unit of work has at most {most:,} calls (`unit_calls_max`). Use `db.write_many`, which is one call, or "
+                "commit earlier with `async with app.unit():`.",
+                calls=self._calls + 1,
+            )
+        self._calls += 1
+        self.effects.append(call)
 
     @contextmanager
     def sending_all(self) -> Iterator[Callable[[], list[NewMessage]]]:
         """What is sent inside stays only if all of it can be; calling what it gives tells what that is so far."""
-        before = len(self.sends)
+        before = len(self.effects)
+
+        def sent() -> list[NewMessage]:
+            return [effect for effect in self.effects[before:] if isinstance(effect, NewMessage)]
+
         try:
-            yield lambda: self.sends[before:]
+            yield sent
         except BaseException:
-            self._bytes -= sum(len(message.body) for message in self.sends[before:])
-            del self.sends[before:]
+            self._bytes -= sum(len(message.body) for message in sent())
+            self.effects[before:] = [effect for effect in self.effects[before:] if not isinstance(effect, NewMessage)]
             raise
 
     def _grow(self, size_bytes: int) -> None:
@@ -164,10 +190,8 @@ class OpenUnit:
         unit = AwaitedUnit(engine, delivery, "" if outer is None else outer.task, key)
         if outer is not None:
             unit.origin = outer.origin
-            if outer.also is not None and outer.also.settles:
-                # In the middle of a batch: it commits only while all of the batch is still ours.
-                unit.also = Also()
-                unit.also.settles = [(each, None) for each, _ in outer.also.settles]
+            # In the middle of a batch it commits only while all of the batch is still ours.
+            unit.fences = [Settle(each) for each in outer.deliveries()]
         if key is not None:
             unit.once = once_key(engine, key)
             unit.repeated = await engine.find_once(unit.once) is not None
@@ -181,7 +205,9 @@ class OpenUnit:
         unit.closed = True
         if raised is not None or unit.repeated:
             return
-        if unit.grows or unit.delivery is not None or unit.also is not None:
+        if unit.once is not None:
+            unit.fences.append(Once(unit.once, unit.once_result))
+        if unit.effects or unit.fences:
             unit.engine.committer.put(unit)
             await unit.settled()
 
@@ -201,7 +227,7 @@ def once_key(engine: Engine, key: object) -> OnceKey:
     if unit is not None and unit.engine is not engine:
         unit = None
     consumed = None if unit is None else unit.delivery
-    if unit is not None and consumed is None and unit.also is not None and unit.also.settles:
+    if unit is not None and consumed is None and unit.deliveries():
         raise BadApp(f"The key {key!r} belongs to a message, and this is a batch. Use it inside `async with message:`.")
     return OnceKey(b"" if consumed is None else consumed.origin + consumed.handler.encode(), key)
 
@@ -219,14 +245,6 @@ def require_unit(engine_of: object) -> Unit:
             "other_app.unit():` for the other one."
         )
     return unit
-
-
-def joined_letters(engine_of: object) -> list[LetterAction]:
-    """What the current unit does with dead letters."""
-    unit = require_unit(engine_of)
-    if unit.also is None:
-        unit.also = Also()
-    return unit.also.letters
 
 
 def caller(depth: int = 2) -> Line:

@@ -147,8 +147,8 @@ class Worker:
     def suspect_ended(self) -> None:
         """List what has ended and may not be saved as under way: one of those handlers may have broken this process."""
         for unit in self._engine.committer.unknown():
-            for delivery, _ in unit.fence():
-                self.slots.note(delivery.seq, running_handlers.KIND_MESSAGE)
+            for fence in unit.settles():
+                self.slots.note(fence.delivery.seq, running_handlers.KIND_MESSAGE)
 
     def _started(self) -> None:
         engine, queues = self._engine, [each.queue for each in self._consumers if not is_internal(each.queue)]

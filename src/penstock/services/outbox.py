@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.contracts.ledger import Also
 from penstock.model.errors import BadMessage, NoUnit, PenstockError, Throttled, Unavailable
 from penstock.model.message import KEYED, PRIORITY_NORMAL, NewMessage, checksum
 from penstock.model.queue import QueueSettings
@@ -238,7 +237,6 @@ async def receive(app: App, carried: Sequence[Carried]) -> Accepted:
     refused: dict[int, str] = {}
     async with app.unit() as unit:
         unit.task = "outbox"
-        unit.also = Also()
         for place, each in enumerate(carried):
             queue = app.queues.get(each.queue)
             if queue is None:
@@ -247,9 +245,8 @@ async def receive(app: App, carried: Sequence[Carried]) -> Accepted:
                 refused[place] = f"queue {each.queue} accepts no {each.type[:100]!r}"
             else:
                 unit.send(_received(each))
-        duplicates = unit.also.duplicates
     unit.engine.faults.at("send.after_commit")
-    return Accepted(len(carried) - len(refused), len(duplicates), refused)
+    return Accepted(len(carried) - len(refused), len(unit.answer.duplicates), refused)
 
 
 def _received(each: Carried) -> NewMessage:

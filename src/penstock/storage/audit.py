@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import Also, SealedUnit, Units
+from penstock.contracts.effects import LetterAction, SealedUnit
+from penstock.contracts.ledger import Committed
 from penstock.model.redaction import without_secrets
+from penstock.storage.effects import sends_of
 from penstock.storage.session import Session
 
 T = TypeVar("T")
@@ -79,20 +81,11 @@ def carry(session: Session, audit: Audit, work: Callable[[], T]) -> T:
         session.audit = None
 
 
-def look_at_all(session: Session, units: Units) -> list[tuple[SealedUnit, Also, Audit, State]]:
-    """The audits of a group, each with the state before the group."""
-    return [
-        (unit, unit.also, audit, look(session, audit))
-        for unit in units
-        if unit.also is not None
-        for audit in unit.also.audits
-    ]
-
-
-def note_all(session: Session, looked: Sequence[tuple[SealedUnit, Also, Audit, State]]) -> None:
-    for unit, also, audit, before in looked:
-        count = also.resolved if also.letters else max(1, len(unit.sends))
-        note(session, audit, before, count)
+def note_unit(session: Session, audit: Audit, before: State, unit: SealedUnit, committed: Committed) -> None:
+    """Note the operation that a unit carries out: as many as the dead letters it dealt with, or the messages it sent."""
+    acts = any(isinstance(effect, LetterAction) for effect in unit.effects)
+    count = committed.answer(unit).letters if acts else max(1, len(sends_of(unit)))
+    note(session, audit, before, count)
 
 
 def _text(values: State) -> str | None:

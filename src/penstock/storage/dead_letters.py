@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.contracts.ledger import Also, Death, Edit, Replay, Resolve
+from penstock.contracts.effects import Edit, LetterAction, Replay, Resolve
+from penstock.contracts.ledger import Death
 from penstock.model.envelope import replay_id
 from penstock.model.ids import derived
 from penstock.model.loops import begin
@@ -56,18 +57,15 @@ def _give_notice(
         tally.entered(f"{queue}-dlq", len(body), now)
 
 
-def apply_actions(session: Session, also: Also, tally: Tally, *, now: int) -> None:
-    """Carries out what a unit wants done with dead letters. One that somebody else has dealt with is left alone."""
-    also.resolved = 0
-    for wanted in also.letters:
-        match wanted:
-            case Replay():
-                done = _replay(session, wanted, tally, now)
-            case Resolve():
-                done = _resolve(session, wanted, tally, now)
-            case Edit():
-                done = _edit(session, wanted, now)
-        also.resolved += done
+def apply_action(session: Session, wanted: LetterAction, tally: Tally, *, now: int) -> bool:
+    """Carry out what a unit wants done with a dead letter; false where somebody else has dealt with it."""
+    match wanted:
+        case Replay():
+            return _replay(session, wanted, tally, now)
+        case Resolve():
+            return _resolve(session, wanted, tally, now)
+        case Edit():
+            return _edit(session, wanted, now)
 
 
 def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from penstock.contracts.effects import Once, OnceKey, SealedUnit
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import (
-    Chores,
-    Committed,
-    OnceKey,
-    RepeatedUnits,
-    Requests,
-    StaleUnits,
-    Units,
-)
+from penstock.contracts.ledger import Chores, Committed, RepeatedUnits, Requests, StaleUnits, Units
+from penstock.contracts.objects import SaveObject
 from penstock.model.errors import PenstockError
 from penstock.model.message import KEYED, PAUSING, Delivery
-from penstock.model.outcome import DONE, Again, Dead, Held, Settlement, Split
-from penstock.storage.audit import look_at_all, note_all
+from penstock.model.outcome import Again, Dead, Held, Settlement, Split
+from penstock.storage.audit import look, note_unit
 from penstock.storage.claims import Claimer
-from penstock.storage.dead_letters import add_dead_letter, apply_actions, split
+from penstock.storage.dead_letters import add_dead_letter, apply_action, split
+from penstock.storage.effects import GroupEffects, sort
 from penstock.storage.items import change_items
 from penstock.storage.objects import is_owned, save
 from penstock.storage.sends import send
@@ -51,17 +47,20 @@ class GroupCommit:
         number = 0 if looks else session.value("ledger.next_number")
         committed = Committed(number)
         self._at("commit.begun")
-        tally = Tally()
-        audits = look_at_all(session, units)
-        self._settle(units, tally, number, now)
+        tally, group = Tally(), sort(units)
+        before = [look(session, audit) for _, audit in group.audits]
+        self._settle(units, group, committed, tally, now)
         self._at("commit.settled")
-        session.run_calls(units, committed.measures)
+        outcomes = session.run_calls(group.calls, committed.measures)
+        committed.outcomes = [(call, outcome) for (_, call), outcome in zip(group.calls, outcomes, strict=True)]
         self._at("commit.written")
-        send(session, units, tally, careful=careful, now=now)
-        change_runs(session, units, tally, careful=careful, now=now)
-        self._change_timers(units, committed)
+        send(session, units, group.sends, committed, tally, careful=careful, now=now)
+        change_runs(session, group.runs, tally, careful=careful, now=now)
+        change_items(session, group.items)
+        change_timers(session, group.timers, tally, committed.measures)
         self._at("commit.sent")
-        note_all(session, audits)
+        for (unit, audit), state in zip(group.audits, before, strict=True):
+            note_unit(session, audit, state, unit, committed)
         if chores.sweep:
             committed.swept = self._claimer.sweep(number, now, tally)
         if chores.fire:
@@ -83,67 +82,41 @@ class GroupCommit:
         session.note_number(committed.number, now)
         return committed
 
-    def _change_timers(self, units: Units, committed: Committed) -> None:
-        for unit in units:
-            if unit.also is not None and unit.also.items:
-                change_items(self._session, unit.also.items)
-            if unit.also is not None and unit.also.timers:
-                written = sum(measure.rows_written for task, measure in committed.measures if task == unit.task)
-                change_timers(self._session, unit.also.timers, rows_written=written)
-
     # -- the fence and the settlements ------------------------------------------------------------
 
-    def _settle(self, units: Units, tally: Tally, number: int, now: int) -> None:
-        done: dict[int, list[Delivery]] = {}
-        kept: dict[int, list[int]] = {}
-        others: list[tuple[Delivery, Settlement, int]] = []
-        keyed = [unit for unit in units if unit.once is not None]
-        for unit in units:
-            if unit.delivery is not None and unit.settlement is DONE and unit.also is None:
-                done.setdefault(unit.delivery.token, []).append(unit.delivery)
-            elif unit.delivery is not None and unit.settlement is None and unit.also is None:
-                kept.setdefault(unit.delivery.token, []).append(unit.delivery.seq)
-            elif unit.delivery is not None or unit.also is not None:
-                for delivery, settlement in unit.fence():
-                    if settlement is DONE:
-                        done.setdefault(delivery.token, []).append(delivery)
-                    elif settlement is None:
-                        kept.setdefault(delivery.token, []).append(delivery.seq)
-                    else:
-                        # A message that asked for time and kept what it did: what its next round sends is new.
-                        rounds = int(unit.grows and delivery is unit.delivery)
-                        others.append((delivery, settlement, rounds))
-            if unit.also is not None and unit.also.letters:
-                apply_actions(self._session, unit.also, tally, now=now)
-        held = all(save(self._session, wanted, now) for unit in units if unit.also for wanted in unit.also.saves)
-        if keyed:
-            self._save_once(keyed, now)
+    def _settle(self, units: Units, group: GroupEffects, committed: Committed, tally: Tally, now: int) -> None:
         session = self._session
-        held = held and all(self._still_held(units, token, rows) for token, rows in kept.items())
-        for token, deliveries in done.items():
+        for unit, action in group.letters:
+            committed.answer(unit).letters += apply_action(session, action, tally, now=now)
+        held = all(save(session, wanted, now) for wanted in group.saves)
+        if group.keys:
+            self._save_once(group.keys, now)
+        held = held and all(self._still_held(units, token, rows, committed) for token, rows in group.kept.items())
+        for token, deliveries in group.done.items():
             rows = [delivery.seq for delivery in deliveries]
             if came_back := [delivery.seq for delivery in deliveries if delivery.flags & KEYED]:
                 session.change("ledger.note_processed", {"seqs": session.numbers(came_back), "now": now})
             held = session.change("ledger.settle_done", self._fence(token, rows)) == len(rows) and held
             tally.bulk(deliveries, ACKED)
-        for delivery, settlement, rounds in others:
-            held = held and self._settle_one(delivery, settlement, rounds, tally, number, now)
+        for fence in group.settled:
+            held = held and self._settle_one(*fence, tally, committed.number, now)
         if not held:
             self._name_the_stale(units)
 
-    def _still_held(self, units: Units, token: int, rows: list[int]) -> bool:
-        """Whoever runs a row that somebody wants stopped hears of it with this commit."""
+    def _still_held(self, units: Units, token: int, rows: list[int], committed: Committed) -> bool:
+        """The unit of a row that an operator wants stopped learns it with this commit."""
         asked = {**self._fence(token, rows), "pausing": PAUSING}
         ((count, pausing),) = self._session.rows("ledger.still_held", asked)
         if pausing:
             bound = {"seqs": self._session.numbers(rows), "pausing": PAUSING}
             stopping = {seq for (seq,) in self._session.rows("ledger.to_stop", bound)}
             for unit in units:
-                unit.stops = unit.delivery is not None and unit.delivery.seq in stopping
+                if any(fence.delivery.seq in stopping for fence in unit.settles()):
+                    committed.answer(unit).stops = True
         return bool(count == len(set(rows)))
 
     def _settle_one(
-        self, delivery: Delivery, settlement: Settlement, rounds: int, tally: Tally, number: int, now: int
+        self, delivery: Delivery, settlement: Settlement | None, rounds: int, tally: Tally, number: int, now: int
     ) -> bool:
         if isinstance(settlement, Held):
             due = now + int(settlement.seconds * 1_000_000)
@@ -166,6 +139,7 @@ class GroupCommit:
         if isinstance(settlement, Again):
             due = now + int(settlement.seconds * 1_000_000)
             again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": rounds}
+            tally.waits(delivery.queue, due)
             return session.change("ledger.settle_again", facts | again) == 1
         return add_dead_letter(session, facts | {"reason": settlement.reason}, tally, now=now)
 
@@ -175,8 +149,8 @@ class GroupCommit:
         stale = [
             unit
             for unit in units
-            if not all(self._is_held(delivery) for delivery, _ in unit.fence())
-            or not all(is_owned(self._session, wanted) for wanted in (unit.also.saves if unit.also else ()))
+            if not all(self._is_held(fence.delivery) for fence in unit.settles())
+            or not all(is_owned(self._session, fence) for fence in unit.fences if isinstance(fence, SaveObject))
         ]
         assert stale, "a fence failed although every row is still held: one delivery was settled twice"
         raise StaleUnits(stale=stale)
@@ -184,16 +158,14 @@ class GroupCommit:
     def _is_held(self, delivery: Delivery) -> bool:
         return self._session.value("ledger.held_one", {"seq": delivery.seq, "token": delivery.token}) is not None
 
-    def _save_once(self, keyed: Units, now: int) -> None:
-        repeated = [unit for unit in keyed if unit.once is not None and self.find_once(unit.once) is not None]
+    def _save_once(self, keys: Sequence[tuple[SealedUnit, Once]], now: int) -> None:
+        repeated = [unit for unit, once in keys if self.find_once(once.key) is not None]
         if repeated:
             raise RepeatedUnits(repeated=repeated)
-        if len({unit.once for unit in keyed}) < len(keyed):
+        if len({once.key for _, once in keys}) < len(keys):
             raise SameKey("Two units of a group carry one key: the second is told by trying it after the first.")
-        for unit in keyed:
-            assert unit.once is not None
-            saved = {"scope": unit.once.scope, "key": unit.once.key, "result": unit.once_result, "now": now}
-            self._session.change("ledger.save_once", saved)
+        for _, once in keys:
+            self._session.change("ledger.save_once", {**once.key._asdict(), "result": once.result, "now": now})
 
     def _fence(self, token: int, rows: list[int]) -> dict[str, Any]:
         return {"token": token, "seqs": self._session.numbers(rows)}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter
 
-from penstock.contracts.ledger import Also, RefusedUnits, SealedUnit, Units
+from penstock.contracts.effects import SealedUnit
+from penstock.contracts.ledger import Committed, RefusedUnits, Units
 from penstock.model.errors import QueueFull, TooLarge
 from penstock.model.message import KEYED, NewMessage
 from penstock.model.queue import QueueSettings
+from penstock.storage.effects import sends_of
 from penstock.storage.session import Session
 from penstock.storage.tally import NOTHING, SENT, Tally
 
@@ -20,20 +23,23 @@ class Conflicts(Exception):
     """Some sends were there already: the group is run again counting each one."""
 
 
-def send(session: Session, units: Units, tally: Tally, *, careful: bool, now: int) -> None:
-    rows: list[NewMessage] = []
-    keyed = False
-    for unit in units:
-        if unit.sends:
-            rows += unit.sends
-            keyed = keyed or unit.also is not None
+def send(
+    session: Session,
+    units: Units,
+    rows: Sequence[NewMessage],
+    committed: Committed,
+    tally: Tally,
+    *,
+    careful: bool,
+    now: int,
+) -> None:
     if not rows:
         return
     if session.guarded:
         _guard(session, units, tally, now)
-    if careful or keyed:
+    if careful or any(row.flags & KEYED for row in rows):
         for unit in units:
-            _send_one_by_one(session, unit, tally, now)
+            _send_one_by_one(session, unit, committed, tally, now)
         return
     if session.insert_messages(rows) != len(rows):
         session.rollback()
@@ -41,16 +47,12 @@ def send(session: Session, units: Units, tally: Tally, *, careful: bool, now: in
     tally.bulk(rows, SENT)
 
 
-def _send_one_by_one(session: Session, unit: SealedUnit, tally: Tally, now: int) -> None:
-    if unit.also is not None:
-        unit.also.duplicates.clear()  # of a try that was rolled back
-    for row in unit.sends:
+def _send_one_by_one(session: Session, unit: SealedUnit, committed: Committed, tally: Tally, now: int) -> None:
+    for row in sends_of(unit):
         if row.flags & KEYED:
             seen = {"id": row.id, "queue": row.queue, "type": row.type, "source": row.source, "now": now}
             if not session.change("sends.note_seen", seen):
-                if unit.also is None:
-                    unit.also = Also()
-                unit.also.duplicates.add(row.id)
+                committed.answer(unit).duplicates.add(row.id)
                 continue
         if session.insert_messages([row]):
             tally.bulk([row], SENT)
@@ -61,13 +63,13 @@ def _send_one_by_one(session: Session, unit: SealedUnit, tally: Tally, now: int)
 
 def _guard(session: Session, units: Units, tally: Tally, now: int) -> None:
     """Names the units whose sends would fill a queue beyond what it holds, or faster than it may be fed."""
-    for queue in sorted({row.queue for unit in units for row in unit.sends} & session.guarded.keys()):
+    for queue in sorted({row.queue for unit in units for row in sends_of(unit)} & session.guarded.keys()):
         session.lock_queue(queue)
     loads: dict[str, _Load] = {}
     refused: list[tuple[SealedUnit, Exception]] = []
     for unit in units:
         wanted: dict[str, list[NewMessage]] = {}
-        for row in unit.sends:
+        for row in sends_of(unit):
             if row.queue in session.guarded:
                 wanted.setdefault(row.queue, []).append(row)
         for queue, rows in wanted.items():

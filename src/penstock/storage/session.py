@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import ClaimRequest, Units
+from penstock.contracts.ledger import Calls, ClaimRequest
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
@@ -77,8 +77,8 @@ class Session(Protocol):
         """By which `number` is told afterwards whether this transaction was committed."""
         ...
 
-    def run_calls(self, units: Units, measures: list[tuple[str, Measure]]) -> None:
-        """Runs users' statements."""
+    def run_calls(self, calls: Calls, measures: list[tuple[str, Measure]]) -> list[Any]:
+        """Run users' statements in order, and return what each returned."""
         ...
 
     def lock_queue(self, queue: str) -> None:

@@ -18,6 +18,7 @@ NOTHING = [0] * 7
 
 _queue_of = attrgetter("queue")
 _body_of = attrgetter("body")
+_due_of = attrgetter("due")
 
 
 class Tally:
@@ -26,7 +27,7 @@ class Tally:
     def __init__(self) -> None:
         self.by_queue: dict[str, list[int]] = {}
         self.deaths: list[Death] = []
-        self.waiting: dict[str, int] = {}  # queues that got rows by the store's own doing, and when the first is due
+        self.waiting: dict[str, int] = {}  # queues that got rows, and when the first of those is due
 
     def of(self, queue: str) -> list[int]:
         counts = self.by_queue.get(queue)
@@ -44,6 +45,8 @@ class Tally:
             counts[how] += count
             counts[BYTES] += sum(sizes) if how == SENT else -sum(sizes)
             counts[OPERATIONS] += count if max(sizes) <= OPERATION_BYTES else sum(map(_parts, sizes))
+            if how == SENT:
+                self.waits(queue, min(map(_due_of, alike)))
 
     def left(self, queue: str, how: int, body_bytes: int) -> None:
         """A message has left the backlog: acked, dead, purged or expired."""
@@ -58,6 +61,10 @@ class Tally:
         counts[SENT] += sent
         counts[BYTES] += body_bytes
         counts[OPERATIONS] += _parts(body_bytes)
+        self.waits(queue, due)
+
+    def waits(self, queue: str, due: int) -> None:
+        """A row of this queue is due then."""
         self.waiting[queue] = min(due, self.waiting.get(queue, due))
 
     def save(self, session: Session) -> None:

@@ -8,10 +8,21 @@ from typing import Any
 
 import msgspec
 
-from penstock.contracts.timers import ALARM, CRON, ClearTimer, Declared, SetTimer, TickNote, TimerChange, TimerRow
+from penstock.contracts.timers import (
+    ALARM,
+    CRON,
+    TIMERS,
+    ClearTimer,
+    Declared,
+    SetTimer,
+    TickNote,
+    TimerChange,
+    TimerRow,
+)
 from penstock.model.firing import FiringRule, fired_id
 from penstock.model.message import checksum
 from penstock.model.schedule import WAITING_MAX, Fire, decide, meet
+from penstock.model.usage import Measure
 from penstock.storage.session import Session
 from penstock.storage.tally import Tally
 
@@ -91,19 +102,26 @@ def next_timer(session: Session) -> int | None:
     return due
 
 
-def change_timers(session: Session, changes: Sequence[TimerChange], *, rows_written: int) -> None:
-    """What a unit wants of timers, in order."""
+def change_timers(
+    session: Session,
+    changes: Sequence[tuple[str, TimerChange]],
+    tally: Tally,
+    measures: Sequence[tuple[str, Measure]],
+) -> None:
+    """Set, clear and note timers in order, each for the task of its unit."""
     execute = session.change
-    for wanted in changes:
+    for task, wanted in changes:
         match wanted:
             case SetTimer():
                 execute("timers.set_timer", wanted._asdict())
+                tally.waits(TIMERS, wanted.due)
                 if wanted.kind == ALARM:
                     execute("timers.found_alarm", _object_of(wanted.name))
             case ClearTimer():
                 execute("timers.clear_timer", wanted._asdict())
             case TickNote():
-                execute("timers.end_tick", wanted._asdict() | {"rows_written": rows_written})
+                written = sum(measure.rows_written for measured, measure in measures if measured == task)
+                execute("timers.end_tick", wanted._asdict() | {"rows_written": written})
 
 
 def _object_of(alarm: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from penstock.contracts.ledger import Bindable, Ran
+from penstock.contracts.effects import Bindable, Ran
 from penstock.model.allowance import Allowance
 from penstock.model.errors import BadStatement, UnitClosed
 from penstock.model.parameters import bind

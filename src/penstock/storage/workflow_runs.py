@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.contracts.ledger import Units
 from penstock.contracts.runs import (
     EndRun,
     History,
@@ -41,23 +40,22 @@ from penstock.storage.session import Session
 from penstock.storage.tally import PURGED, SENT, Tally
 
 
-def change_runs(session: Session, units: Units, tally: Tally, *, careful: bool, now: int) -> None:
-    """What units want of runs: what many want alike in bulk, and the rest in order."""
+def change_runs(session: Session, changes: Sequence[RunChange], tally: Tally, *, careful: bool, now: int) -> None:
+    """Change runs of workflows: what many units want alike in bulk, and the rest in order."""
     begun: list[NewRun] = []
     steps: list[StepRecord] = []
     ends: list[EndRun] = []
     others: list[RunChange] = []
-    for unit in units:
-        if unit.runs is not None:
-            for change in unit.runs:
-                if type(change) is StepRecord:
-                    steps.append(change)
-                elif type(change) is NewRun:
-                    begun.append(change)
-                elif type(change) is EndRun and not change.is_child:
-                    ends.append(change)
-                else:
-                    others.append(change)
+    for change in changes:
+        match change:
+            case StepRecord():
+                steps.append(change)
+            case NewRun():
+                begun.append(change)
+            case EndRun(is_child=False):
+                ends.append(change)
+            case _:
+                others.append(change)
     if begun:
         _begin(session, begun, tally, careful=careful)
     if steps:
@@ -83,8 +81,6 @@ def _begin(session: Session, begun: list[NewRun], tally: Tally, *, careful: bool
         raise Conflicts
     if messages:
         tally.bulk(messages, SENT)
-    for message in messages:
-        tally.waiting[message.queue] = min(message.due, tally.waiting.get(message.queue, message.due))
 
 
 class _Row(NamedTuple):
@@ -185,7 +181,7 @@ def _check(session: Session, signal: NewSignal) -> None:
 
 def _wake(session: Session, key: bytes, queue: str, tally: Tally, now: int) -> None:
     if session.change("workflow_runs.wake", {"key": key, "queue": queue, "now": now}):
-        tally.waiting[queue] = now
+        tally.waits(queue, now)
 
 
 def _suspend(session: Session, suspend: Suspend, tally: Tally, now: int) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
-from penstock.contracts.ledger import ClaimRequest, Committed, Ledger, OnceKey, SealedUnit
+from penstock.contracts.effects import OnceKey, SealedUnit
+from penstock.contracts.ledger import ClaimRequest, Committed, Ledger
 from penstock.model.message import Delivery
 from penstock.queues.batch import Batch
 from penstock.queues.handler import BatchHandler, Handler

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.contracts.ledger import Also, Resolve
+from penstock.contracts.effects import Resolve
 from penstock.contracts.runs import EndRun, History, ParkRun, RunChange, Suspend
 from penstock.model.envelope import Event
 from penstock.model.errors import BetweenSteps
@@ -158,7 +158,7 @@ class Executor:
             engine.events.emit(StepsEnded(self._name, here.done, here.failed))
         if ending is None:
             return self._stopped(unit, run, here, key)
-        _join(unit, [*here.notes, ending])
+        unit.effects += [*here.notes, ending]
         return None
 
     async def _called(self, run: Run, here: Slice, begun: Begun, given: dict[str, Any]) -> EndRun | None:
@@ -199,14 +199,14 @@ class Executor:
     def _parked(self, unit: Unit, run: Run, key: bytes, reason: str, text: str) -> Later:
         """Nothing of this slice is kept but why it ended."""
         unit.engine.events.emit(RunParked(self._name, run.id, text))
-        _join(unit, [ParkRun(key, reason, text)])
+        unit.effects += [ParkRun(key, reason, text)]
         return Later(NEVER_SECONDS)
 
     def _wait(self, unit: Unit, suspend: Suspend, wake_at: int | None, here: Slice | None = None) -> Later:
         changes: list[RunChange] = [] if here is None else here.notes
         if suspend.signals or suspend.pausing:
             changes = [*changes, suspend]
-        _join(unit, changes)
+        unit.effects += changes
         if wake_at is None:
             return Later(NEVER_SECONDS)
         return Later(max(0.0, (wake_at - unit.engine.clock.now()) / 1_000_000))
@@ -216,15 +216,9 @@ class Executor:
         its letter would only bring back a message whose run has ended."""
         unit = current_unit.get()
         assert unit is not None
-        unit.also = unit.also or Also()
-        unit.also.letters.append(Resolve(letter.id, "noted", "the run is errored: penstock workflows restart"))
+        unit.effects.append(Resolve(letter.id, "noted", "the run is errored: penstock workflows restart"))
         begun = msgspec.json.decode(letter.body, type=Begun)
         error = f"{letter.error_class or letter.reason}: {letter.error_message or letter.reason}"
         key = key_of(self._name, begun.run)
-        _join(unit, [EndRun(key, ERRORED, None, error, self._kept_seconds, begun.child, begun.generation)])
+        unit.effects += [EndRun(key, ERRORED, None, error, self._kept_seconds, begun.child, begun.generation)]
         unit.engine.events.emit(RunFailed(self._name, begun.run, error))
-
-
-def _join(unit: Unit, changes: list[RunChange]) -> None:
-    if changes:
-        unit.runs = [*(unit.runs or ()), *changes]

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from penstock.contracts.effects import Settle
 from penstock.contracts.runs import Progress, RunChange
 from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
@@ -63,6 +64,7 @@ class StepUnit(AwaitedUnit):
 
     def __init__(self, here: Slice, task: str, key: str | None) -> None:
         Unit.__init__(self, here.engine, here.delivery, task, key)
+        self.fences.append(Settle(here.delivery))
         self.outcome = here.loop.create_future()
 
 
@@ -217,22 +219,23 @@ class Slice:
         """An error of the step's own goes to the step; one of the store's ends the slice."""
         notes, self.notes = self.notes, []
         if record is None:
-            unit.runs = notes
+            unit.effects += notes
         else:
             if notes:  # in a unit of their own: they stand, whatever the database says to what the step wrote
                 noting = Unit(self.engine, self.delivery, self._task, None)
-                noting.runs = notes
+                noting.fences.append(Settle(self.delivery))
+                noting.effects += notes
                 self.engine.committer.put(noting)
-            unit.runs = [*(unit.runs or ()), record]  # a step may start runs of its own
+            unit.effects.append(record)
             if self._suspect:
-                unit.runs.append(Progress(self.delivery.seq))
+                unit.effects.append(Progress(self.delivery.seq))
         self.engine.committer.put(unit)
         try:
             await unit.outcome
         except (LeaseLost, StoreError) as error:
             self.failure = error
             self._suspend(run)
-        if unit.stops:
+        if unit.answer.stops:
             self.pausing = True
         if record is not None and self._suspect:
             self._ends_at = 0.0  # nothing runs beside a suspect: now that it is none, it makes room

@@ -134,7 +134,7 @@ class Workflow(Generic[P, R]):
     ) -> Handle[P, R]:
         unit = require_unit(self.home)
         run = self.new_run(unit, id, key, arguments, named, priority)
-        unit.change_run(run, len(run.input) + len(run.message.body))
+        unit.add(run, len(run.input) + len(run.message.body))
         record(unit, audit(unit.engine, "workflows start", "run", f"{self.name}/{id}", key))
         return Handle(self, id, priority, key)
 
@@ -165,7 +165,7 @@ class Handle(Generic[P, R]):
         it with a type that the payload does not fit. A run that has ended ignores it."""
         body = stored(payload, name, "Signal")
         unit = require_unit(self._workflow.home)
-        unit.change_run(NewSignal(self.key, check_name(name, "a signal"), body), len(body))
+        unit.add(NewSignal(self.key, check_name(name, "a signal"), body), len(body))
         record(unit, self._audit(unit.engine, "signal", signal=name))
 
     async def status(self) -> RunState:

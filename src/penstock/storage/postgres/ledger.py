@@ -6,16 +6,9 @@ import time
 
 import psycopg
 
+from penstock.contracts.effects import Atomic, OnceKey
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import (
-    Atomic,
-    Chores,
-    Committed,
-    NotCommitted,
-    OnceKey,
-    Requests,
-    Units,
-)
+from penstock.contracts.ledger import Chores, Committed, NotCommitted, Requests, Units
 from penstock.model.errors import StatementFailed, StorageFull, StoreError
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.postgres.connection import CONFLICTS, failed, first_line, is_lost, translated
@@ -34,7 +27,7 @@ class PostgresLedger:
 
     def commit(self, units: Units, requests: Requests, *, now: int, sweep: bool, fire: bool = False) -> Committed:
         chores = Chores(sweep, fire)
-        if not any(type(call) is Atomic for unit in units for call in unit.calls):
+        if not any(type(effect) is Atomic for unit in units for effect in unit.effects):
             return self._commit(units, requests, chores, now, serializable=False)
         # Functions that read and then write are serializable among themselves. Claims would only get in their way.
         committed = self._commit(units, (), Chores(), now, serializable=True)

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from penstock.contracts.ledger import Bindable
+from penstock.contracts.effects import Bindable
 from penstock.contracts.store import PROBE, Rows
 from penstock.model.allowance import Allowance
 from penstock.model.errors import StatementFailed, StoreUnavailable

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import errors
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import ClaimRequest, Units
+from penstock.contracts.ledger import Calls, ClaimRequest
 from penstock.model.errors import StoreUnavailable
 from penstock.model.message import PRIORITIES, NewMessage
 from penstock.model.queue import QueueSettings
@@ -203,8 +203,8 @@ class PostgresSession:
             self._floors.lapse_is(lapse)
         return lapse
 
-    def run_calls(self, units: Units, measures: list[tuple[str, Measure]]) -> None:
-        run_calls(self, units, measures)
+    def run_calls(self, calls: Calls, measures: list[tuple[str, Measure]]) -> list[Any]:
+        return run_calls(self, calls, measures)
 
     def lock_queue(self, queue: str) -> None:
         self.rows("claims.lock_queue", {"queue": queue})

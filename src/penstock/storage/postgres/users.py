@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import errors
 
-from penstock.contracts.ledger import Atomic, Bindable, Call, Units, Write, WriteMany, where
+from penstock.contracts.effects import Atomic, Bindable, Call, Write, WriteMany, where
+from penstock.contracts.ledger import Calls
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
 from penstock.model.statement import one_line, scan, to_psycopg
 from penstock.model.usage import Measure
@@ -25,32 +26,33 @@ ENGINES_PLANS = "set local enable_seqscan = off; set local enable_bitmapscan = o
 _OF_THE_STORE = (errors.SerializationFailure, errors.DeadlockDetected, errors.DiskFull, errors.OutOfMemory)
 
 
-def run_calls(session: PostgresSession, units: Units, measures: list[tuple[str, Measure]]) -> None:
-    """Runs every call in order; equal statements in a row travel together, where a failure need not name its line."""
-    calls = [(unit.task, call) for unit in units for call in unit.calls]
+def run_calls(session: PostgresSession, calls: Calls, measures: list[tuple[str, Measure]]) -> list[Any]:
+    """Run every call in order; equal statements in a row travel together, where a failure need not name its line."""
     if not calls:
-        return
-    alone = sum(bool(unit.calls) for unit in units) == 1
+        return []
+    outcomes: list[Any] = []
+    alone = all(unit is calls[0][0] for unit, _ in calls)
     session.connection.execute(USERS_PLANS)
     start = 0
     while start < len(calls):
-        task, call = calls[start]
+        unit, call = calls[start]
         if isinstance(call, Atomic):
-            _atomic(session, task, call, measures)
+            outcomes.append(_atomic(session, unit.task, call, measures))
             start += 1
         else:
             alike = [call] if alone else _alike(calls, start)
-            _statements(session, task, alike, measures)
+            outcomes += _statements(session, unit.task, alike, measures)
             start += len(alike)
     session.connection.execute(ENGINES_PLANS)
+    return outcomes
 
 
-def _alike(calls: Sequence[tuple[str, Call]], start: int) -> list[Write | WriteMany]:
+def _alike(calls: Calls, start: int) -> list[Write | WriteMany]:
     """The calls from `start` on that belong to the same task and have the same text."""
-    task, first = calls[start]
+    unit, first = calls[start]
     found: list[Write | WriteMany] = []
     for other, call in calls[start:]:
-        if isinstance(call, Atomic) or isinstance(first, Atomic) or call.sql != first.sql or other != task:
+        if isinstance(call, Atomic) or isinstance(first, Atomic) or call.sql != first.sql or other.task != unit.task:
             break
         found.append(call)
     return found
@@ -58,18 +60,20 @@ def _alike(calls: Sequence[tuple[str, Call]], start: int) -> list[Write | WriteM
 
 def _statements(
     session: PostgresSession, task: str, calls: Sequence[Write | WriteMany], measures: list[tuple[str, Measure]]
-) -> None:
+) -> list[int]:
     sql = calls[0].sql
     sizes = [len(call.rows) if isinstance(call, WriteMany) else 1 for call in calls]
     rows = [row for call in calls for row in (call.rows if isinstance(call, WriteMany) else [call.parameters])]
     with _located(session, calls[0]), _measured(session, task, sql, len(rows), measures) as measured:
         changes = _run(session, to_psycopg(scan(sql)), rows)
         measured.rows_written = sum(changes)
-    at = 0
+    at, outcomes = 0, []
     for call, size in zip(calls, sizes, strict=True):
+        outcomes.append(sum(changes[at : at + size]))
         with _located(session, call):
-            _note(call, sum(changes[at : at + size]))
+            _check_expected(call, outcomes[-1])
         at += size
+    return outcomes
 
 
 def _run(session: PostgresSession, text: str, rows: Sequence[dict[str, Bindable]]) -> list[int]:
@@ -90,8 +94,7 @@ def _changed(cursor: psycopg.Cursor[Any]) -> int:
     return max(cursor.rowcount, 0)
 
 
-def _note(call: Write | WriteMany, changes: int) -> None:
-    call.note(changes)
+def _check_expected(call: Write | WriteMany, changes: int) -> None:
     if isinstance(call, Write) and call.expect is not None and changes != call.expect:
         raise LostUpdate(
             f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
@@ -100,9 +103,9 @@ def _note(call: Write | WriteMany, changes: int) -> None:
         )
 
 
-def _atomic(session: PostgresSession, task: str, call: Atomic, measures: list[tuple[str, Measure]]) -> None:
+def _atomic(session: PostgresSession, task: str, call: Atomic, measures: list[tuple[str, Measure]]) -> Any:
     with _located(session, call), PostgresTransaction(session, measures, task) as transaction:
-        call.note(call.function(transaction))
+        return call.function(transaction)
 
 
 @contextmanager

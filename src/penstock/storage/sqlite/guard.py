@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import apsw
 
-from penstock.contracts.ledger import Bindable
+from penstock.contracts.effects import Bindable
 from penstock.model.allowance import ENGINE_VIEWS, Allowance
 from penstock.model.errors import StatementFailed, TooLarge
 from penstock.model.statement import ENGINE_PREFIX, one_line, pieces

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import apsw
 
+from penstock.contracts.effects import OnceKey
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import (
-    Chores,
-    Committed,
-    NotCommitted,
-    OnceKey,
-    Requests,
-    Units,
-)
+from penstock.contracts.ledger import Chores, Committed, NotCommitted, Requests, Units
 from penstock.model.errors import StatementFailed, StorageFull, StoreError, StoreReplaced
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.sends import Conflicts

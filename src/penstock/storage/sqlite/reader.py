@@ -8,7 +8,7 @@ from functools import partial
 
 import apsw
 
-from penstock.contracts.ledger import Bindable
+from penstock.contracts.effects import Bindable
 from penstock.contracts.store import Rows
 from penstock.model.allowance import Allowance
 from penstock.model.errors import StatementFailed

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import apsw
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import ClaimRequest, Units
+from penstock.contracts.ledger import Calls, ClaimRequest
 from penstock.model.errors import StorageFull, StoreError, StoreReplaced
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
@@ -214,8 +214,8 @@ class SqliteSession:
         if self.change("ledger.note_number", {"number": number, "worker": self.worker}) != 1:
             raise StoreError("This process's own row is gone: another process declared it dead. Start it again.")
 
-    def run_calls(self, units: Units, measures: list[tuple[str, Measure]]) -> None:
-        run_calls(self, units, measures)
+    def run_calls(self, calls: Calls, measures: list[tuple[str, Measure]]) -> list[Any]:
+        return run_calls(self, calls, measures)
 
     def enrolled(self, worker: int) -> None:
         """Its sign of life is a file, which others look for first."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from penstock.contracts.ledger import Atomic, Bindable, Call, Ran, Units, Write, WriteMany, where
+from penstock.contracts.effects import Atomic, Bindable, Ran, Write, WriteMany, where
+from penstock.contracts.ledger import Calls
 from penstock.model.allowance import Allowance
 from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
 from penstock.model.statement import one_line
@@ -31,34 +31,34 @@ _OF_THE_STORE = (
 )
 
 
-def run_calls(session: SqliteSession, units: Units, measures: list[tuple[str, Measure]]) -> None:
-    """Runs every call in order. Equal statements in a row are measured together, since measuring has a price."""
-    calls = [(unit.task, call) for unit in units for call in unit.calls]
+def run_calls(session: SqliteSession, calls: Calls, measures: list[tuple[str, Measure]]) -> list[Any]:
+    """Run every call in order. Equal statements in a row are measured together, since measuring has a price."""
     if not calls:
-        return
+        return []
     run = _Run(session, measures)
     with session.guard.users():
         start = 0
         while start < len(calls):
-            task, call = calls[start]
+            unit, call = calls[start]
             if isinstance(call, Atomic):
-                run.atomic(task, call)
+                run.atomic(unit.task, call)
                 start += 1
             else:
                 alike = _alike(calls, start)
-                run.statements(task, countable(call.sql), alike)
+                run.statements(unit.task, countable(call.sql), alike)
                 start += len(alike)
+    return run.outcomes
 
 
-def _alike(calls: Sequence[tuple[str, Call]], start: int) -> list[Write | WriteMany]:
+def _alike(calls: Calls, start: int) -> list[Write | WriteMany]:
     """The calls from `start` on that belong to the same task and have the same text."""
-    task, first = calls[start]
+    unit, first = calls[start]
     found: list[Write | WriteMany] = []
     if isinstance(first, Atomic):
         return found
     for place in range(start, len(calls)):
         other, call = calls[place]
-        if isinstance(call, Atomic) or call.sql != first.sql or other != task:
+        if isinstance(call, Atomic) or call.sql != first.sql or other.task != unit.task:
             break
         found.append(call)
     return found
@@ -71,6 +71,7 @@ class _Run:
         self._changes = session.connection.changes
         self._measures = measures
         self._returned = 0  # rows that `returning` gave
+        self.outcomes: list[Any] = []
 
     def statements(self, task: str, sql: str, calls: list[Write | WriteMany]) -> None:
         meter = self._session.meter
@@ -84,7 +85,7 @@ class _Run:
                 if type(call) is Write:
                     self._write(sql, call)
                 elif type(call) is WriteMany:
-                    call.note(sum(self._run(sql, row) for row in call.rows))
+                    self.outcomes.append(sum(self._run(sql, row) for row in call.rows))
             except _OF_THE_STORE:
                 raise
             except Exception as error:
@@ -95,7 +96,7 @@ class _Run:
     def atomic(self, task: str, call: Atomic) -> None:
         try:
             with SqliteTransaction(self._session, self._measures, task) as transaction:
-                call.note(call.function(transaction))
+                self.outcomes.append(call.function(transaction))
         except _OF_THE_STORE:
             raise
         except Exception as error:
@@ -103,7 +104,7 @@ class _Run:
 
     def _write(self, sql: str, call: Write) -> None:
         changes = self._run(sql, call.parameters)
-        call.note(changes)
+        self.outcomes.append(changes)
         if call.expect is not None and changes != call.expect:
             raise LostUpdate(
                 f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
