@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
 
 from bench import page
-from bench.page_reports import BENCHES
+from bench.page import BENCHES
 from bench.report import ROOT
 
 # About how long each takes on two quiet cores.

@@ -12,9 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import brief, page, page_plots
-from bench.page_reports import BENCHES, SECTIONS, Found, behind, cleaned, found, read, section_of
-from bench.page_tables import cell, table, tables
+from bench import brief, page
+from bench.page import BENCHES, SECTIONS, Found, behind, cell, cleaned, found, read, section_of, table, tables
 from bench.queues_report import DRAIN, ONE_BY_ONE, P50
 from bench.report import ROOT, Bar, Report, Row, arguments
 
@@ -52,6 +51,18 @@ def queues(**more: Any) -> Found:
     return Found("queues", rows=rows, bars=bars, **{**told, **more})
 
 
+def block_of(readme: str) -> str:
+    found = re.search(f"{re.escape(page.BEGIN)}\n(.*)\n{re.escape(page.END)}", readme, re.DOTALL)
+    assert found is not None, f"the README has no {page.BEGIN}"
+    return found.group(1)
+
+
+def cells_of(markdown: str) -> list[list[str]]:
+    """The lines of the first table in a text, without the one below its head."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:1] + lines[2:]]
+
+
 def headings(text: str) -> list[str]:
     return re.findall(r"^## (.*)$", text, re.MULTILINE)
 
@@ -85,7 +96,7 @@ def test_a_table_has_each_queue_with_its_ratio_to_the_raw_loop_and_to_penstock()
     lines = part(page.whole({"queues": queues()}), "Throughput").splitlines()
 
     (peer,) = (line for line in lines if line.startswith("| huey |"))
-    assert peer == "| huey | sqlite | full: WAL; at most once | 4,600 | - | 4,000 | 0.033 | 15 |"
+    assert peer == "| huey | sqlite | full: WAL; at most once | 4,000 | 4,600 | 0.033 | 15 |"
     subjects = [line.split(" | ")[0].removeprefix("| ") for line in lines if " | " in line]
     assert subjects.index("penstock") < subjects.index("huey") < subjects.index("raw loop")
 
@@ -124,9 +135,9 @@ def test_a_peer_on_another_store_stands_beside_penstock_on_sqlite() -> None:
         Row("raw loop", DRAIN, 900, "messages/s"),
     ]
 
-    (better,) = behind(Found("queues", rows=rows, versions={"nats": "2", "pgqueuer": "1"}))
+    ((theirs, ours),) = behind(Found("queues", rows=rows, versions={"nats": "2", "pgqueuer": "1"}))
 
-    assert (better.theirs.subject, [row.subject for row, _ in better.ours]) == ("pgqueuer", ["penstock-postgres"])
+    assert (theirs.subject, [row.subject for row, _ in ours]) == ("pgqueuer", ["penstock-postgres"])
 
 
 def test_no_peer_is_better_only_where_some_peer_ran() -> None:
@@ -246,7 +257,7 @@ def test_a_cell_stays_as_it_is_where_nothing_is_wrong_with_it() -> None:
 
 def test_only_what_is_between_the_markers_is_replaced() -> None:
     assert page.replaced(README, "new\n\nlines") == README.replace("old", "new\n\nlines")
-    assert page.block_of(page.replaced(README, "new")) == "new"
+    assert block_of(page.replaced(README, "new")) == "new"
 
 
 @pytest.mark.parametrize("text", ["", page.BEGIN, README + page.BEGIN])
@@ -256,7 +267,7 @@ def test_a_readme_without_its_markers_is_not_touched(text: str) -> None:
 
 
 def test_the_readme_shows_the_best_peer_even_where_it_is_better() -> None:
-    head, *lines = page.cells_of(page.front({"queues": queues()}))
+    head, *lines = cells_of(page.front({"queues": queues()}))
 
     assert head == list(page.FRONT_HEAD)
     assert lines[0][1:] == ["60,000 messages/s", "4,000, huey", "15"]
@@ -273,7 +284,7 @@ def test_an_idle_app_stands_beside_its_bar_and_others_beside_their_reference() -
         "sleeping": Found("sleeping", rows=sleeping),
     }
 
-    lines = {line[0]: line[1:] for line in page.cells_of(page.front(reports))}
+    lines = {line[0]: line[1:] for line in cells_of(page.front(reports))}
 
     assert lines["CPU time of an idle app"] == ["0.05 % of one core", "at most 0.1", "0.5"]
     assert lines["memory of the largest number of sleeping runs"] == ["60 MB", "50, a tenth of them", "1.2"]
@@ -285,14 +296,14 @@ def test_an_idle_app_stands_beside_its_bar_and_others_beside_their_reference() -
 def test_plots_are_drawn_of_what_was_measured_and_old_ones_go(tmp_path: Path) -> None:
     (tmp_path / "memory.svg").write_text("<svg/>", "utf-8")
 
-    drawn = page_plots.write({"queues": queues()}, tmp_path, "now")
+    drawn = page.plot({"queues": queues()}, tmp_path)
 
     assert drawn == ["Throughput", "Latency"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latency.svg", "throughput.svg"]
 
 
 def test_a_plot_is_whole_and_legible_by_day_and_by_night(tmp_path: Path) -> None:
-    page_plots.write({"queues": queues()}, tmp_path, "now")
+    page.plot({"queues": queues()}, tmp_path)
     text = (tmp_path / "throughput.svg").read_text("utf-8")
 
     root = ElementTree.fromstring(text)
@@ -311,7 +322,7 @@ def test_the_program_writes_page_plots_and_readme_from_reports(tmp_path: Path) -
     (tmp_path / "docs/explain").mkdir(parents=True)
     (tmp_path / "README.md").write_text(README, "utf-8")
     report = Report("pace", 7, size="brief", settings={"services of each": "4"})
-    report.rows.append(Row("ban", page_plots.MEAN, 97.0, "%", 100.0))
+    report.rows.append(Row("ban", page.MEAN, 97.0, "%", 100.0))
     report.write(tmp_path / "reports")
     command = [sys.executable, str(ROOT / "bench" / "page.py")]
 
@@ -334,8 +345,8 @@ def test_what_the_repository_keeps_agrees_in_form() -> None:
 
 
 def assert_agree(readme: str, text: str, root: Path) -> None:
-    block = page.block_of(readme)
-    head, *lines = page.cells_of(block)
+    block = block_of(readme)
+    head, *lines = cells_of(block)
     assert head == list(page.FRONT_HEAD)
     assert [line[0] for line in lines] == [each.words for each in page.HEADLINES]
     assert headings(text) == [*SECTIONS, page.BETTER, page.SKIPPED]
@@ -356,7 +367,7 @@ def test_a_report_tells_its_size_and_its_options_and_can_be_read_back(
         sys, "argv", [str(ROOT / "bench" / "pace.py"), "--brief", "--out", str(tmp_path), "--first", "3"]
     )
     report = Report("pace", 3, size="brief", bars=[Bar("bans", 0, 0, at_most=True, unit="")])
-    report.rows.append(Row("ban", page_plots.MEAN, 97.0, "%", 100.0))
+    report.rows.append(Row("ban", page.MEAN, 97.0, "%", 100.0))
     report.write(tmp_path)
 
     back = read(tmp_path)["pace"]
