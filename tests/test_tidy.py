@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "alerts": ENGINE | {"channels", "objects"},  # a condition is an object that remembers whom it told when
     "connect": ENGINE | {"cron", "data", "outbound"},  # sources: cursors and records are rows, requests go outside
     # An app whose parts may have databases of their own; calls between them go through the routes of the other.
-    "services": ENGINE | CONCEPTS | USERS | {"app", "config", "routes", "web"},
+    "services": ENGINE | CONCEPTS | USERS | {"app", "config", "readiness", "routes", "web"},
     "readiness": ENGINE | {"objects"},  # that a trial has passed is an object's state
     "data": ENGINE,  # a write joins the current unit
     "blobs": PURE,
@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": ENGINE | CONCEPTS | USERS,  # every error that a program may catch
     PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes", "services"},
     # What a command or a page shows: rows that are read from a database, and how each value is written.
-    "views": ENGINE | CONCEPTS | USERS | {"app", "config", "stores", "storage"},
+    "views": ENGINE | CONCEPTS | USERS | {"app", "config", "services", "stores", "storage"},
     "web": ENGINE | CONCEPTS | USERS | {"app", "routes", "views", PUBLIC},
     "cli": ENGINE
     | CONCEPTS

@@ -158,6 +158,8 @@ def test_what_makes_no_fixed_batch_passes(terminal: Terminal, empty_folder: Path
         "singleton-name",
         "hot-queries",
         "undeclared-queues",
+        "services",
+        "command-queues",
         "rationale",
         "open-routes",
     ]

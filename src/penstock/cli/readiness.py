@@ -32,6 +32,8 @@ from penstock.readiness.autonomy import Hot, annotated, slow
 from penstock.readiness.lints import Finding, counts, fixed_batches, singletons
 from penstock.readiness.topology import loose_ends
 from penstock.readiness.trial import ITEMS, Passed
+from penstock.services.findings import findings as service_findings
+from penstock.services.findings import queue_findings
 from penstock.views.observer import Target
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
@@ -47,6 +49,10 @@ def _names(app: App) -> Iterator[Finding]:
 
 def _queues(app: App) -> Iterator[Finding]:
     return loose_ends(app.queues.values(), _modules(app), alerted=bool(app.sinks))
+
+
+def _services(app: App) -> Iterator[Finding]:
+    return service_findings(app, _modules(app))
 
 
 def _undeclared(app: App) -> Iterator[Finding]:
@@ -120,6 +126,8 @@ CHECKS: dict[str, AppCheck] = {
     "singleton-name": AppCheck("Singletons are addressed by their one name", _names),
     "hot-queries": AppCheck("Hot queries go by an index, without scan or sort", _plans),
     "undeclared-queues": AppCheck("Every queue that holds messages is declared", _undeclared),
+    "services": AppCheck("Services call only what they declare, and touch only their own tables", _services),
+    "command-queues": AppCheck("Each service has one queue of commands of its own", queue_findings),
     "rationale": AppCheck("Every cron task has a reason for its schedule", autonomy.reasons),
     "open-routes": AppCheck("Every route asks for a scope or a service key", autonomy.open_routes, note=True),
     "topology": AppCheck(

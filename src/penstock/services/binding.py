@@ -21,18 +21,21 @@ class Bindings(Mapping[str, "Binding"]):
     """The bindings that a service declares with `uses=`."""
 
     def __init__(self, service: str, declared: Mapping[str, Binding]) -> None:
-        self._service = service
+        self.service = service
         self._declared = declared
 
     def __getitem__(self, name: str) -> Binding:
         if name not in self._declared:
             raise BadApp(
-                f"Service {self._service!r} calls {name!r}, and does not declare it. Add it: app.service({self._service!r}, "
+                f"Service {self.service!r} calls {name!r}, and does not declare it. Add it: app.service({self.service!r}, "
                 f"uses=[..., {name!r}]).",
-                service=self._service,
+                service=self.service,
                 binding=name,
             )
         return self._declared[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._declared
 
     def __iter__(self) -> Any:
         return iter(self._declared)

@@ -17,12 +17,15 @@ from penstock.model.queue import is_internal
 from penstock.objects.namespace import Namespace
 from penstock.queues.queue import Queue
 from penstock.readiness.lints import written
+from penstock.services.binding import Binding, Bindings
+from penstock.services.service import Service
 from penstock.views.view import Row
 from penstock.workflows.workflow import Workflow
 from penstock.workflows.workflows import Workflows
 
 DEPTH_MAX = 5  # of functions that call functions
 INTERNAL = {"AlertCondition", "Controller", "Remembered", "TrialRecord"}
+KINDS = ("queue", "cron", "object", "controller", "workflow", "pace", "route")
 SHAPES = {
     "queue": "[({})]",
     "cron": "([{}])",
@@ -54,8 +57,16 @@ def graph(app: App, *, internals: bool = False) -> Row:
         {"from": place, "to": used} for place, own in functions for used in dict.fromkeys(_uses(own)) if used != place
     ]
     paces = sorted({each["to"].partition(":")[2] for each in edges if each["to"].startswith("pace:")} | {*app._paces})
+    owners = {
+        f"{kind.removesuffix('s')}:{name}": service.name
+        for service in app.services.values()
+        for kind, names in service.declared.items()
+        for name in names
+    }
     return {
         "app": app.name,
+        "services": [_service(service) for service in app.services.values()],
+        "owners": {place: name for place, name in owners.items() if not is_internal(place.partition(":")[2])},
         "queues": [_queue(queue) for queue in queues],
         "crons": [
             {"name": task.name, "expression": task.rule.expression, "zone": task.rule.zone, "reason": task.reason}
@@ -70,6 +81,18 @@ def graph(app: App, *, internals: bool = False) -> Row:
         "paces": [{"name": name} for name in paces],
         "routes": [{"name": name, "auth": str(each.auth) if each.auth else None} for name, each in routes],
         "edges": edges,
+    }
+
+
+def _service(service: Service) -> Row:
+    return {
+        "name": service.name,
+        "uses": list(service.uses),
+        "tables": service.tables,
+        "infrastructure": service.infrastructure,
+        "port": service.port,
+        "migrations": str(service.migrations),
+        **{kind: [name for name in names if not is_internal(name)] for kind, names in service.declared.items()},
     }
 
 
@@ -119,6 +142,8 @@ def _uses(functions: Iterable[Any]) -> Iterator[str]:
                     yield f"object:{cls.__name__}"
                 case Permits(name=name):
                     yield f"pace:{name}"
+                case Binding(target=name):
+                    yield f"service:{name}"
                 case FunctionType() as called:
                     upcoming.append((called, depth + 1))
 
@@ -131,22 +156,35 @@ def _meaning(source: Any, node: ast.AST) -> Any:
         case ast.Subscript(value=of, slice=given) if isinstance(known := source.meaning(of), Workflows):
             name = given.value if isinstance(given, ast.Constant) else source.meaning(given)
             return known[str(name)] if name in known.names() else None
+        case ast.Subscript(value=of, slice=ast.Constant(value=str(name))) if isinstance(
+            bindings := source.meaning(of), Bindings
+        ):
+            return bindings.get(name) if name in bindings else None
     return None
 
 
 def mermaid(row: Row) -> str:
-    """Return the graph as a flowchart that Mermaid draws."""
-    kinds = {kind: row[f"{kind}s"] for kind in SHAPES}
-    numbers = {
-        f"{kind}:{each['name']}": f"{kind}{at}" for kind, found in kinds.items() for at, each in enumerate(found)
-    }
+    """Return the graph as a flowchart that Mermaid draws, with a box around the parts of each service."""
+    numbers = {f"{kind}:{each['name']}": f"{kind}{at}" for kind in KINDS for at, each in enumerate(row[f"{kind}s"])}
     lines = ["flowchart LR"]
-    for key, node in numbers.items():
-        kind, _, name = key.partition(":")
-        lines.append(f"  {node}{SHAPES[kind].format(_quoted(f'{kind} {name}'))}")
+    for service in [None, *(each["name"] for each in row["services"])]:
+        own = [key for key in numbers if row["owners"].get(key) == service]
+        lines += [] if service is None else [f"  subgraph service_{_word(service)}[{_quoted(service)}]"]
+        for key in own:
+            kind, _, name = key.partition(":")
+            lines.append(f"  {numbers[key]}{SHAPES[kind].format(_quoted(f'{kind} {name}'))}")
+        lines += [] if service is None else ["  end"]
+    numbers |= {f"service:{each['name']}": f"service_{_word(each['name'])}" for each in row["services"]}
     known = [each for each in row["edges"] if each["from"] in numbers and each["to"] in numbers]
-    lines += [f"  {numbers[each['from']]} --> {numbers[each['to']]}" for each in known]
+    lines += [
+        f"  {numbers[each['from']]} {'-.->' if each['to'].startswith('service:') else '-->'} {numbers[each['to']]}"
+        for each in known
+    ]
     return "\n".join(lines)
+
+
+def _word(name: str) -> str:
+    return "".join(each if each.isalnum() else "_" for each in name)
 
 
 def _quoted(text: str) -> str:
