@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from penstock.channels.channel import SENT, Channel, Flight, Notice, Outcome
-from penstock.channels.posting import Posting, id_of, post
+from penstock.channels.posting import id_of, post
+
+if TYPE_CHECKING:
+    from penstock.outbound.client import Client
 
 SLACK_CHARACTERS_MAX = 3_000
 DISCORD_CHARACTERS_MAX = 2_000
@@ -20,7 +24,7 @@ class Slack(Channel):
 
     name = "slack"
 
-    def __init__(self, http: Posting, *, secret_env: str = "SLACK_WEBHOOK_URL") -> None:
+    def __init__(self, http: Client, *, secret_env: str = "SLACK_WEBHOOK_URL") -> None:
         self._http = http
         self.secret_env = secret_env
 
@@ -35,7 +39,7 @@ class Discord(Channel):
 
     name = "discord"
 
-    def __init__(self, http: Posting, *, secret_env: str = "DISCORD_WEBHOOK_URL") -> None:
+    def __init__(self, http: Client, *, secret_env: str = "DISCORD_WEBHOOK_URL") -> None:
         self._http = http
         self.secret_env = secret_env
 
@@ -56,7 +60,7 @@ class Telegram(Channel):
     name = "telegram"
 
     def __init__(
-        self, http: Posting, *, to: str = "", secret_env: str = "TELEGRAM_BOT_TOKEN", base_url: str = TELEGRAM
+        self, http: Client, *, to: str = "", secret_env: str = "TELEGRAM_BOT_TOKEN", base_url: str = TELEGRAM
     ) -> None:
         self._http = http
         self._to = to

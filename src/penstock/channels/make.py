@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.channels.apprise import Apprise
 from penstock.channels.channel import Channel
 from penstock.channels.chats import TELEGRAM, Discord, Slack, Telegram
-from penstock.channels.posting import Posting
 from penstock.channels.resend import BASE, Resend
 from penstock.channels.smtp import Smtp
 from penstock.channels.webhook import Webhook
 from penstock.model.channel import ChannelConfig
 
+if TYPE_CHECKING:
+    from penstock.outbound.client import Client
 
-def make_channel(config: ChannelConfig, http: Posting, *, trust_apprise: bool = False) -> Channel:
+
+def make_channel(config: ChannelConfig, http: Client, *, trust_apprise: bool = False) -> Channel:
     """Return the channel of `[channels.<name>]`, or raise BadConfig."""
     env: dict[str, Any] = {} if config.secret_env is None else {"secret_env": config.secret_env}
     made: Channel

@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from penstock.channels.channel import Channel, Flight, Outcome
 from penstock.model.errors import PenstockError, Permanent, Refused, Throttled
 
 if TYPE_CHECKING:
-    from penstock.contracts.clock import Clock
+    from penstock.outbound.answers import Response
+    from penstock.outbound.client import Client
 
 # A gateway or a time-out on the way says nothing about what became of the request behind it.
 NO_ANSWER = {408, 502, 504}
 
 
-class Answer(Protocol):
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    def json(self) -> object: ...
-
-
-class Posting(Protocol):
-    """The way out: what `app.http()` gives."""
-
-    @property
-    def clock(self) -> Clock: ...
-    async def post(
-        self,
-        url: str,
-        *,
-        json: object = ...,
-        content: bytes = ...,
-        headers: Mapping[str, str] = ...,
-        follow: bool = ...,
-        on_sent: Callable[[], None] = ...,
-    ) -> Answer: ...
-    async def get(self, url: str, *, headers: Mapping[str, str] = ..., follow: bool = ...) -> Answer: ...
-
-
 async def post(
     channel: Channel,
-    http: Posting,
+    http: Client,
     url: str,
     flight: Flight,
     *,
@@ -49,7 +26,7 @@ async def post(
     content: bytes = b"",
     headers: Mapping[str, str] | None = None,
     secrets: tuple[str, ...] = (),
-) -> Answer | Outcome:
+) -> Response | Outcome:
     """Post without following redirects. Neither the outcome nor its error holds a secret."""
     sent: Any = {"json": json} if json is not None else {"content": content}
     try:
@@ -75,12 +52,12 @@ async def post(
         )
 
 
-def id_of(answer: Answer, *names: str) -> str:
+def id_of(answer: Response, *names: str) -> str:
     """Return the id that a provider gave the notice; an answer of another shape has none, and was an answer all the same."""
     try:
         found = answer.json()
         for name in names:
-            found = found[name]  # type: ignore[index]
+            found = found[name]
     except (PenstockError, KeyError, TypeError, ValueError):
         return ""
     return str(found)[:200]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.channels.channel import Channel, Flight, Notice, Outcome
 from penstock.channels.mail import check_address, check_sender
-from penstock.channels.posting import Posting, id_of, post
+from penstock.channels.posting import id_of, post
 from penstock.model.errors import BadParameter, PenstockError
 from penstock.model.times import MICROS, to_micros
+
+if TYPE_CHECKING:
+    from penstock.outbound.client import Client
 
 BASE = "https://api.resend.com"
 KEY_SECONDS = 86_400.0
@@ -29,7 +32,7 @@ class Resend(Channel):
     key_seconds = KEY_SECONDS
 
     def __init__(
-        self, http: Posting, *, sender: str, to: str = "", secret_env: str = "RESEND_API_KEY", base_url: str = BASE
+        self, http: Client, *, sender: str, to: str = "", secret_env: str = "RESEND_API_KEY", base_url: str = BASE
     ) -> None:
         self._http = http
         self._sender = check_sender(sender)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from penstock.channels.channel import SENT, TEXT_CHARACTERS_MAX, Channel, Flight, Notice, Outcome
-from penstock.channels.posting import Posting, post
+from penstock.channels.posting import post
 from penstock.channels.signing import read_secret, sign
 from penstock.model.times import MICROS, iso_z
+
+if TYPE_CHECKING:
+    from penstock.outbound.client import Client
 
 KEY_SECONDS = 86_400.0  # receivers are told to remember an id; most do so for longer
 
@@ -24,7 +28,7 @@ class Webhook(Channel):
     key_seconds = KEY_SECONDS
 
     def __init__(
-        self, http: Posting, url: str, *, secrets: Sequence[bytes] = (), secret_env: str = "", is_patient: bool = False
+        self, http: Client, url: str, *, secrets: Sequence[bytes] = (), secret_env: str = "", is_patient: bool = False
     ) -> None:
         """With `is_patient` no answer but 410 is final: a receiver may be repaired."""
         self._http = http

@@ -6,33 +6,17 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Protocol, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, get_origin, get_type_hints
 
 import msgspec
 
 from penstock.model.errors import BadApp, BadMessage
 from penstock.model.times import from_micros, in_seconds, to_micros
 
+if TYPE_CHECKING:
+    from penstock.objects.host import Resident
+
 KEY_BYTES_MAX = 128_000  # of one field: more belongs into a table
-
-
-class Residence(Protocol):
-    """Where an object lives while it is in memory."""
-
-    def set_alarm(self, due: int) -> None: ...
-    def clear_alarm(self) -> None: ...
-    async def next_alarm(self) -> int | None: ...
-    def now(self) -> int: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def asked(self) -> bool: ...
-
-    on_asked: Callable[[], None] | None
-
-    async def save(self) -> None: ...
-    async def save_between(self) -> None: ...
-    def released(self, *, away: bool = False) -> AbstractAsyncContextManager[None]: ...
 
 
 class Object:
@@ -42,8 +26,9 @@ class Object:
     _state: ClassVar[type[msgspec.Struct]]
     _fields: ClassVar[tuple[str, ...]]
     _singleton: ClassVar[bool] = False
-    _residence: Residence
     name: str
+    if TYPE_CHECKING:
+        _residence: Resident  # where it lives while it is in memory
 
     def __init_subclass__(cls, *, singleton: bool = False) -> None:
         super().__init_subclass__()
