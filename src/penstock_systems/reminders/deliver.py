@@ -15,10 +15,20 @@ from penstock_systems.reminders.settings import CLAIM_ROWS
 from penstock_systems.reminders.spacing import Spacing
 
 BUDGET_SECONDS = 50.0  # of each minute; rows that are not started by then stay due
-LEASE_MS = 60_000  # twice the worst time of a row: two commits and a channel's ten seconds
+LEASE_MS = 75_000  # a mail waits up to the budget for its place, and two commits and ten seconds for its answer
 CONDITION = "reminders.given-up"
 
 IS_DUE = db.hot("select 1 from notifications where next_fire_at <= :now limit 1")
+DUE = db.hot(
+    """
+    select id
+    from notifications
+    where next_fire_at <= :now
+    and (claimed_until is null or claimed_until <= :now)
+    order by next_fire_at, id
+    limit :most
+    """
+)
 CLAIM = """
 update notifications
 set claimed_until = :until, claim_token = :token
@@ -33,10 +43,15 @@ where id in (
 and (claimed_until is null or claimed_until <= :now)
 """
 CLAIMED = db.hot("select id, channels, next_fire_at from notifications where claim_token = :token")
-RELEASE = "update notifications set claimed_until = null, claim_token = null where id = :id and claim_token = :token"
+# A row that is not started in this tick stays due, and is left to the next one.
+DEFER = """
+update notifications
+set claimed_until = :until, claim_token = null
+where id = :id
+and claim_token = :token
+"""
 PRUNE = {"done_at": "notifications", "cancelled_at": "notifications", "intent_at": "notification_deliveries"}
 
-mails = Spacing(settings.mails_a_second)
 _log = logging.getLogger("penstock.reminders")
 
 
@@ -45,39 +60,59 @@ async def is_something_due() -> bool:
     return await db.exists(IS_DUE, now=now_ms())
 
 
-@app.cron("* * * * *", reason="a reminder is sent in the minute in which it is due", when=is_something_due)
+@app.cron(settings.cron, reason="a reminder is sent in the minute in which it is due", when=is_something_due)
 async def deliver() -> None:
     """Send everything that is due, until nothing is left or the budget of this minute is used up."""
-    ends = web.clock.monotonic() + BUDGET_SECONDS
-    master = await master_key()
-    slots = asyncio.Semaphore(settings.parallel)
-    given_up: list[str] = []
-
-    async def fire(id: str, token: str) -> None:
-        try:
-            if error := await run_fire(id, token, master):
-                given_up.append(error)
-        finally:
-            slots.release()
-
+    tick = _Tick(await master_key())
     async with asyncio.TaskGroup() as group:
-        while web.clock.monotonic() < ends and (claimed := await claim()):
-            token, rows = claimed
-            for place, row in enumerate(rows):
-                await slots.acquire()
-                late = mails.wait_seconds if '"email"' in row.channels else 0.0
-                if web.clock.monotonic() + late >= ends:
-                    slots.release()
-                    await release([each.id for each in rows[place:]], token)
-                    break
-                if '"email"' in row.channels:
-                    await mails.wait()  # before the intent: what is killed while it waits was not sent
-                group.create_task(fire(row.id, token))
-    if given_up:
-        text = "\n".join(sorted(set(given_up))[:10])
+        while tick.seconds_left > 0 and (claimed := await claim()):
+            await tick.start(group, *claimed)
+    if tick.given_up:
+        text = "\n".join(sorted(set(tick.given_up))[:10])
         await app.alert(
             CONDITION, "Reminders were given up", f"{text}\nSee them with: penstock reminders list --state parked"
         )
+
+
+class _Tick:
+    """The fires of one run of the task."""
+
+    def __init__(self, master: bytes) -> None:
+        self._master = master
+        self._ends = web.clock.monotonic() + BUDGET_SECONDS
+        self._slots = asyncio.Semaphore(settings.parallel)
+        self._mails = Spacing(settings.mails_a_second)
+        self.given_up: list[str] = []
+
+    @property
+    def seconds_left(self) -> float:
+        return self._ends - web.clock.monotonic()
+
+    async def start(self, group: asyncio.TaskGroup, token: str, rows: list[Any]) -> None:
+        """Start the fires of claimed rows. Mails are spaced, and do not hold up what goes elsewhere."""
+        deferred: list[str] = []
+        for row in rows:
+            is_mail = '"email"' in row.channels
+            if self._mails.wait_seconds >= self.seconds_left if is_mail else self.seconds_left <= 0:
+                deferred.append(row.id)
+                continue
+            if is_mail:
+                group.create_task(self._fire(row.id, token, self._mails.reserve()))
+                continue
+            await self._slots.acquire()
+            group.create_task(self._fire(row.id, token))
+        if deferred:
+            await defer(deferred, token, now_ms() + max(0, round(self.seconds_left * 1000)))
+
+    async def _fire(self, id: str, token: str, delay: float | None = None) -> None:
+        if delay is not None:
+            await asyncio.sleep(delay)  # before the intent: what is killed while it waits was not sent
+            await self._slots.acquire()
+        try:
+            if error := await run_fire(id, token, self._master):
+                self.given_up.append(error)
+        finally:
+            self._slots.release()
 
 
 async def claim() -> tuple[str, list[Any]] | None:
@@ -95,10 +130,10 @@ async def claim() -> tuple[str, list[Any]] | None:
     return (token, taken.result) if taken.result else None
 
 
-async def release(ids: list[str], token: str) -> None:
-    """Give rows back that were not started."""
+async def defer(ids: list[str], token: str, until: int) -> None:
+    """Give rows back that are not started in this tick."""
     async with app.unit():
-        db.write_many(RELEASE, [{"id": id, "token": token} for id in ids])
+        db.write_many(DEFER, [{"id": id, "token": token, "until": until} for id in ids])
 
 
 @app.cron("17 3 * * *", reason="old rows are deleted once a day")

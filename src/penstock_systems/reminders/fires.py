@@ -17,7 +17,16 @@ from penstock_systems.reminders.notices import make_notice
 from penstock_systems.reminders.people import digest_time
 from penstock_systems.reminders.recording import keep_for_digest, save_fire
 from penstock_systems.reminders.schedule import next_occurrence
-from penstock_systems.reminders.settling import Policy, Regular, Result, Standing, backoff_ms, is_dead, settle
+from penstock_systems.reminders.settling import (
+    MINUTE_MS,
+    Policy,
+    Regular,
+    Result,
+    Standing,
+    backoff_ms,
+    is_dead,
+    settle,
+)
 
 POLICY = Policy(settings.retries, settings.backoff_ms)
 _log = logging.getLogger("penstock.reminders")
@@ -228,7 +237,8 @@ async def _finish(plan: Plan, token: str, results: Mapping[str, Result], outcome
         found = next_occurrence(row, now)
         return None if found is None else Regular(found.at // 1000, found.number)
 
-    settlement = settle(_standing(row), results, now=now, policy=POLICY, next_regular=next_regular)
+    # Counted from the minute: a retry after one minute is sent by the next tick, not by the one after it.
+    settlement = settle(_standing(row), results, now=now - now % MINUTE_MS, policy=POLICY, next_regular=next_regular)
 
     def record(transaction: Any) -> None:
         save_fire(transaction, row, token, settlement, results, outcomes, now)
@@ -278,7 +288,7 @@ async def _fail(id: str, token: str, error: str) -> str | None:
         if row is None:
             return False
         dead = is_dead(row.error_count + 1, POLICY.retries)
-        at = None if dead else now + backoff_ms(row.error_count, POLICY.backoff_ms)
+        at = None if dead else now - now % MINUTE_MS + backoff_ms(row.error_count, POLICY.backoff_ms)
         given = {"count": row.error_count + 1, "next_fire_at": at, "error": shown, "now": now, "is_dead": int(dead)}
         transaction.write(FAIL, given | {"id": id, "token": token})
         if dead:

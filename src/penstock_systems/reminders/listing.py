@@ -16,6 +16,7 @@ PENDING = db.hot(
     select id, next_fire_at as at
     from notifications
     where next_fire_at > :now
+    and error_count = 0
     and (next_fire_at, id) > (:after_at, :after)
     order by next_fire_at, id
     limit :most
@@ -26,6 +27,7 @@ DUE = db.hot(
     select id, next_fire_at as at
     from notifications
     where next_fire_at <= :now
+    and error_count = 0
     and (next_fire_at, id) > (:after_at, :after)
     order by next_fire_at, id
     limit :most

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import penstock as ps
-from penstock.data import parse_span
 from penstock_systems.reminders.app import db, now_ms
 from penstock_systems.reminders.reminders import find
-from penstock_systems.reminders.schedule import next_occurrence
+from penstock_systems.reminders.schedule import next_occurrence, span_ms
 
 SNOOZE_MS_MAX = 366 * 86_400_000
 REQUEUE_MAX = 500  # in one call by cause
@@ -71,7 +70,7 @@ and status in ('held', 'unknown')
 async def snooze(id: str, for_: str) -> dict[str, Any]:
     """Move the fire that is due, or send the last one again, after this time. The schedule stays."""
     row, now = await find(id), now_ms()
-    wait = round(parse_span(for_) * 1000)
+    wait = span_ms(for_, "for")
     if not 0 < wait <= SNOOZE_MS_MAX:
         raise ps.errors.BadParameter(f"for cannot be {for_!r}. Write up to a year, such as 1h.", field="for")
     if row.cancelled_at is not None:

@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.channels import check_address, parse_quiet, parse_time
 from penstock_systems.reminders.app import db, now_ms, settings
 from penstock_systems.reminders.keys import make_token, master_key
-from penstock_systems.reminders.schedule import local_time
+from penstock_systems.reminders.schedule import check_zone
 
 _ID = re.compile(r"[\w.@+-]{1,100}", re.ASCII)
 
@@ -59,7 +59,7 @@ async def set_person(id: str, given: Person) -> dict[str, Any]:
     person = {name: known.get(name) if value is msgspec.UNSET else value for name, value in person.items()}
     if person["email"]:
         check_address(str(person["email"]))
-    local_time(None, str(person["zone"]), now_ms())  # raises for a zone that does not exist
+    check_zone(str(person["zone"]))
     parse_quiet(_text(person["quiet_from"]), _text(person["quiet_to"]), str(person["zone"]))
     digest_time(_text(person["digest_at"]))
     db.write(SAVE, person | {"id": id, "now": now_ms()})

@@ -149,7 +149,7 @@ def keep_for_digest(transaction: Any, row: Any, channel: str, at: int, now: int)
             now=now,
         )
     fire = {"id": row.id, "fire_seq": row.fire_seq, "channel": channel, "digest_id": digest_id}
-    transaction.write(KEEP, fire | {"title": row.title, "body": row.body, "now": now})
+    transaction.write(KEEP, fire | {"title": row.title, "body": row.body, "now": row.occurrence_at})
     transaction.write(IN_DIGEST, fire)
 
 

@@ -9,12 +9,18 @@ import msgspec
 
 import penstock as ps
 from penstock.channels import check_address
-from penstock.data import parse_span
 from penstock.recurrence import Occurrence
 from penstock_systems.reminders import endpoints_admin
 from penstock_systems.reminders.app import WEBHOOK, channels, db, now_ms, settings
 from penstock_systems.reminders.people import check_user, find_person
-from penstock_systems.reminders.schedule import Ends, local_time, make_recurrence, read_schedule, stored_recurrence
+from penstock_systems.reminders.schedule import (
+    Ends,
+    local_time,
+    make_recurrence,
+    read_schedule,
+    span_ms,
+    stored_recurrence,
+)
 
 UPCOMING = 5  # occurrences that an answer shows
 NAG_MS_MIN = 60_000
@@ -262,7 +268,7 @@ def upcoming(row: Any, now: int, most: int = UPCOMING) -> list[dict[str, str]]:
 
 def shown(row: Any) -> dict[str, Any]:
     """A reminder as the API and the command line show it."""
-    rule = None if row.recurrence_rule is None else msgspec.json.decode(row.recurrence_rule, type=Ends)
+    rule = _readable(row.recurrence_rule, Ends)
     return {
         "id": row.id,
         "key": row.key,
@@ -270,7 +276,7 @@ def shown(row: Any) -> dict[str, Any]:
         "user": row.user_id,
         "title": row.title,
         "body": row.body,
-        "channels": msgspec.json.decode(row.channels),
+        "channels": _readable(row.channels, list[str]) or [],
         "email": row.email_to,
         "endpoint": row.endpoint_id,
         "chat": row.chat_to,
@@ -294,6 +300,14 @@ def shown(row: Any) -> dict[str, Any]:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
     }
+
+
+def _readable(text: str | None, kind: Any) -> Any:
+    """A stored value, or None for one that something else has written: such a reminder is listed as well."""
+    try:
+        return None if text is None else msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError:
+        return None
 
 
 def state_of(row: Any, now: int) -> str:
@@ -324,7 +338,7 @@ def check_channels(given: list[str] | None, *, has_endpoint: bool) -> list[str]:
 def nag_ms(text: str | None) -> int | None:
     if text is None:
         return None
-    found = round(parse_span(text) * 1000)
+    found = span_ms(text, "nag_every")
     if found < NAG_MS_MIN:
         raise ps.errors.BadParameter(
             f"nag_every cannot be {text!r}. The minimum is a minute, such as 10m.", field="nag_every"

@@ -46,7 +46,7 @@ def read_schedule(
     except_dates: Iterable[str] = (),
 ) -> Due:
     """Check a schedule and find its first occurrence that is not in the past. Raise BadParameter if it has none."""
-    starts = local_time(at, zone, now)
+    starts = local_time(at, check_zone(zone), now)
     if rule is None:
         if until or count or tuple(except_dates):
             _refuse("rule", None, "until, count and except belong to a rule. Write one, such as {'every': '1 day'}")
@@ -90,7 +90,27 @@ def make_recurrence(ends: Ends, starts: datetime, zone: str) -> Recurrence:
             until = date.fromisoformat(ends.until) if len(ends.until) == 10 else datetime.fromisoformat(ends.until)
         except ValueError:
             _refuse("until", ends.until, "Write a day such as 2026-12-31, or a time such as 2026-12-31T09:00")
-    return Recurrence(ends.rule, starts=starts, zone=zone, until=until, count=ends.count, except_dates=days)
+    try:
+        return Recurrence(ends.rule, starts=starts, zone=zone, until=until, count=ends.count, except_dates=days)
+    except ps.BadConfig as error:  # of a cron expression
+        raise ps.errors.BadParameter(str(error), field="rule") from error
+
+
+def span_ms(text: str, field: str) -> int:
+    """The milliseconds of a duration such as `10m`, or BadParameter."""
+    try:
+        return round(parse_span(text) * 1000)
+    except ps.BadConfig as error:
+        raise ps.errors.BadParameter(f"{field}: {error}", field=field) from error
+
+
+def check_zone(zone: str) -> str:
+    """Return a time zone that exists, or raise BadParameter with a similar name."""
+    try:
+        Occurrence(0).shown(zone)
+    except ps.BadConfig as error:
+        raise ps.errors.BadParameter(str(error), field="zone") from error
+    return zone
 
 
 def moment_of(local: datetime, zone: str) -> int:
@@ -112,13 +132,10 @@ def _exact(at: str | None, now: int) -> int | None:
     if at is None:
         return now
     if found := _IN.fullmatch(at.strip()):
-        try:
-            seconds = parse_span(found[1])
-        except ps.BadConfig as error:
-            raise ps.errors.BadParameter(str(error), field="at") from error
-        if seconds > SECONDS_MAX:
+        ahead = span_ms(found[1], "at")
+        if ahead > SECONDS_MAX * 1000:
             _refuse("at", at, "The maximum is 10 years ahead")
-        return now + round(seconds * 1000)
+        return now + ahead
     try:
         moment = datetime.fromisoformat(at.strip())
         return None if moment.tzinfo is None else round(moment.astimezone(UTC).timestamp() * 1000)

@@ -29,6 +29,7 @@ class Quiet(
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    cron: str = "* * * * *"  # when to look for what is due
     sender: str = "Reminders <reminders@example.org>"
     channels: tuple[str, ...] = ("email",)  # of a reminder that names none
     retries: Annotated[int, msgspec.Meta(ge=1, le=20)] = RETRIES

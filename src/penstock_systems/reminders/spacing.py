@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from penstock_systems.reminders.app import web
 
 MARGIN = 1.02  # the provider's clock is another one
@@ -21,9 +19,9 @@ class Spacing:
         """How long the next call would wait."""
         return max(0.0, self._next - web.clock.monotonic())
 
-    async def wait(self) -> None:
+    def reserve(self) -> float:
+        """Take the next place; return how many seconds it is away."""
         now = web.clock.monotonic()
         at = max(now, self._next)
         self._next = at + self.seconds
-        if at > now:
-            await asyncio.sleep(at - now)
+        return at - now

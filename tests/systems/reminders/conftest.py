@@ -21,7 +21,7 @@ from penstock_systems.standins.notifications.server import HOSTS
 from tests.conftest import SEED
 from tests.postgres import empty_database
 
-START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday
+START = datetime(2026, 3, 2, 8, 0, 30, tzinfo=UTC)  # a Monday, half a minute before the next tick
 HOOK = "https://hooks.example.com/hooks"
 assert whole is app
 
@@ -61,6 +61,9 @@ class Office:
             assert answer.status_code == expect, answer.text
         found = answer.json()
         return found.get("result") if answer.status_code < 300 else found["errors"][0]
+
+    async def snooze(self, id: str, span: str, expect: int | None = None) -> Any:
+        return await self.call("POST", f"/{id}/snooze", expect=expect, json={"for": span})
 
     async def add(self, title: str = "Pay the rent", **given: Any) -> Any:
         return await self.post("", **{"title": title, **given})
