@@ -77,12 +77,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes", "services"},
     # What a command or a page shows: rows that are read from a database, and how each value is written.
     "views": ENGINE | CONCEPTS | USERS | {"app", "config", "services", "stores", "storage"},
-    "web": ENGINE | CONCEPTS | USERS | {"app", "routes", "views", PUBLIC},
+    "web": ENGINE | CONCEPTS | USERS | {"app", "routes", "views", "web.ui", PUBLIC},
+    "web.ui": ENGINE | CONCEPTS | USERS | {"app", "stores", "views", "web", PUBLIC},
     "cli": ENGINE
     | CONCEPTS
     | USERS
     | BACKENDS
-    | {"app", "config", "logs", "moving", "services", "stores", "views", "web", PUBLIC},
+    | {"app", "config", "logs", "moving", "services", "stores", "views", "web", "web.ui", PUBLIC},
     "commands": {"cli", "data", "model", "views"},  # what a system's own commands are written with
     "testing": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "services", "stores", "web", "cli", PUBLIC},
     "__main__": {"cli"},
@@ -129,7 +130,7 @@ FOLDER_LINES_MAX = {
     "connect": 2_320,
     "connect/migrations": 70,
     "cli": 4_880,
-    "contracts": 1_150,
+    "contracts": 1_170,
     "control": 3_060,
     "cron": 400,
     "data": 1_050,
@@ -143,12 +144,13 @@ FOLDER_LINES_MAX = {
     "recurrence": 480,
     "runtime": 3_210,
     "services": 900,
-    "storage": 4_490,
-    "storage/postgres": 2_460,
-    "storage/sqlite": 2_660,
+    "storage": 4_510,
+    "storage/postgres": 2_500,
+    "storage/sqlite": 2_700,
     "testing": 2_250,
-    "views": 2_960,
-    "web": 1_600,
+    "views": 3_010,
+    "web": 1_650,
+    "web/ui": 4_500,
     "workflows": 1_420,
 }
 

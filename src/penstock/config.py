@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +32,15 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: str
     sha256: str
     scopes: tuple[str, ...] = ("*",)
+    expires: datetime | None = None  # from then on it is not valid
+
+
+class DashboardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may ask for the dashboard, and what its pages leave out."""
+
+    hosts: tuple[str, ...] = ()  # names besides this machine's own under which it is served
+    hide: tuple[str, ...] = ()  # fields of payloads that are shown as ***
+    payloads: Literal["viewer", "operator"] = "viewer"  # the least role that sees payloads
 
 
 class ReadinessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +74,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tokens: tuple[Token, ...] = ()
     ceiling: Ceiling | None = None  # what the whole app may use in a month before its cron tasks stop
     readiness: ReadinessConfig = ReadinessConfig()
+    dashboard: DashboardConfig = DashboardConfig()
     models: dict[str, ModelConfig] = {}  # language models, by the names that code calls them
     channels: dict[str, ChannelConfig] = {}  # ways to people and programs, by the names that code calls them
     trust_apprise: bool = False  # Apprise checks no address
@@ -143,6 +154,7 @@ def _known() -> list[str]:
         ("log", LogConfig),
         ("ceiling", Ceiling),
         ("readiness", ReadinessConfig),
+        ("dashboard", DashboardConfig),
     )
     nested = [f"{name}.{field}" for name, part in parts for field in part.__struct_fields__]
     names = {*Config.__struct_fields__, "limits"} - {"overrides", *(name for name, _ in parts)}

@@ -69,6 +69,8 @@ UNAUDITED = {
     "GET /health",
     "GET /health/deep",
     "GET /openapi.json",
+    "GET /",
+    "GET /ui",
 }
 QUEUES = "/client/v4/accounts/{account}/queues/{queue}"
 

@@ -8,7 +8,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
@@ -19,6 +19,7 @@ from penstock.model.errors import BadConfig
 from penstock.web.connection import CONNECTIONS_MAX, AddressLimit, limited
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, Token, configured, hashed
+from penstock.web.ui.access import Access
 
 PORT_MAX = 65_535
 GRACE_SECONDS = 10  # what requests get to finish in after a signal
@@ -61,6 +62,7 @@ class Server(uvicorn.Server):
     """Ends by these signal handlers: uvicorn's own would end the process by the signal, not with an exit code."""
 
     interrupted = False
+    when_stopped: Callable[[], None] = staticmethod(lambda: None)  # before it waits for what is under way
 
     def handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -73,14 +75,16 @@ class Server(uvicorn.Server):
 
     def _stop(self, number: signal.Signals) -> None:
         self.interrupted = self.interrupted or number is signal.SIGINT
+        self.when_stopped()
         self.handle_exit(number, None)
 
 
-def make_server(app: App, tokens: Sequence[Token], limit: AddressLimit) -> Server:
-    """Return the server of an app's routes, which is not running yet."""
-    return Server(
+def make_server(app: App, tokens: Sequence[Token], limit: AddressLimit, access: Access | None = None) -> Server:
+    """Return the server of an app's routes and its dashboard, which is not running yet."""
+    site = make_site(app, tokens=tokens, access=access)
+    server = Server(
         uvicorn.Config(
-            make_site(app, tokens=tokens),
+            site,
             http=limited(limit),
             log_config=None,
             log_level="warning",
@@ -92,6 +96,8 @@ def make_server(app: App, tokens: Sequence[Token], limit: AddressLimit) -> Serve
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
     )
+    server.when_stopped = site.state.dashboard.close
+    return server
 
 
 def url_of(listening: socket.socket) -> str:

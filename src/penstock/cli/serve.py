@@ -20,6 +20,7 @@ from penstock.model.redaction import address_shown
 from penstock.views.view import printable
 from penstock.web.connection import AddressLimit
 from penstock.web.tokens import Token
+from penstock.web.ui.access import Access
 
 
 @click.command(cls=CliCommand)
@@ -39,7 +40,7 @@ from penstock.web.tokens import Token
     help="The IP address of a reverse proxy in front, which may use every connection; repeatable.",
 )
 def serve(app: str | None, host: str, port: int | None, proxies: tuple[str, ...]) -> int:
-    """Serve an app over HTTP until Ctrl-C: its routes, queues and database.
+    """Serve an app over HTTP until Ctrl-C: its routes, queues and database, and the dashboard at /ui.
 
     Handlers do not run here: start `penstock run` beside it. Requests need a token: PENSTOCK_TOKEN, or those of
     penstock.toml. Without any, one is made for this run and printed, but only on an address that no other machine can reach.
@@ -78,17 +79,18 @@ async def _serve(
 ) -> int:
     url = url_of(listening)
     async with app:
-        server = make_server(app, tokens, limit)
+        access = Access(tokens, app.config.dashboard.hosts)
+        server = make_server(app, tokens, limit, access)
         server.handle_signals()
-        _announce(output, app, url, secret)
+        _announce(output, app, url, secret, f"{url}/ui/" + (f"login?link={access.make_link()}" if secret else ""))
         await server.serve(sockets=[listening])
     return INTERRUPTED if server.interrupted else FINE
 
 
-def _announce(output: Output, app: App, url: str, secret: str | None) -> None:
+def _announce(output: Output, app: App, url: str, secret: str | None, dashboard: str) -> None:
     """Write the address and the token before the first request can arrive: a program that started this reads them."""
     if output.json:
-        facts = {"app": app.name, "database": address_shown(app.database), "url": url}
+        facts = {"app": app.name, "database": address_shown(app.database), "url": url, "dashboard": dashboard}
         output.show(facts if secret is None else {**facts, "token": secret}, lambda _: None)
         output.out.flush()
         return
@@ -97,3 +99,5 @@ def _announce(output: Output, app: App, url: str, secret: str | None) -> None:
     )
     if secret is not None:
         output.err.write(f"No token is configured. The token of this run: {secret}\n")
+    once = ", which logs in once" if secret is not None else ""
+    output.err.write(f"Dashboard: {dashboard}{once}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
@@ -12,19 +11,17 @@ import click
 from penstock.app import App
 from penstock.cli.command import CliCommand, beside, looking
 from penstock.cli.output import COLOURS, Answer, Facts, NotFound, Title
-from penstock.contracts import running_handlers
 from penstock.model.errors import BadParameter
 from penstock.model.ids import as_text
 from penstock.model.run import ENDED
 from penstock.model.times import text_of_micros
 from penstock.views import runs
 from penstock.views import trace as tracing
+from penstock.views.answers import look
 from penstock.views.chain import RUN, Trace, Traced
-from penstock.views.ended import ended
 from penstock.views.observer import Observer, Target
 from penstock.views.runs import PRIORITY_NAMES
 from penstock.views.view import Column, Row, counted, printable, short, span_text, tone_of, took_text
-from penstock.views.why import NOT_BEGUN, MessageState, ended_run, waiting
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -224,35 +221,7 @@ async def why(observer: Observer, id: str) -> Answer:
     return Answer(rows[0] | {"others": rows[1:]}, *parts[1:])
 
 
-async def look(observer: Observer, text: str) -> list[MessageState]:
-    now = observer.now()
-    run = next(iter(await runs.find(observer, text, now=now)), None)
-    id = tracing.parsed(text) if run is None else bytes(run.key)
-
-    def began(worker: int, row: int) -> int | None:
-        return _began(observer.lookout.cells(worker), row, now)
-
-    still = await waiting(observer, id, now=now, is_alive=observer.is_alive, began=began)
-    # Where it waits, its past in that queue is in its row; a dead letter of another handler is not.
-    there = {answer.queue for answer in still}
-    past = await ended(observer, observer, id)
-    if run is not None and run.state in ENDED:
-        return [ended_run(run), *(answer for answer in past if answer.finding.state == "dead")]
-    return still + [answer for answer in past if answer.finding.state == "dead" or answer.queue not in there]
-
-
 async def waits_for(app: App, id: str) -> str:
     """Return what a message waits for, as a sentence."""
     with beside(app) as observer:
         return (await look(observer, id))[0].finding.reason
-
-
-def _began(cells: memoryview | None, row: int, now: int) -> int | None:
-    """Return when a worker on this host began a row, from its list of running handlers."""
-    if cells is None or cells[0] != running_handlers.MARK:
-        return None
-    steady = time.monotonic_ns() // 1_000
-    for handler in running_handlers.running(cells):
-        if row in running_handlers.rows_of(cells, handler):
-            return now - max(0, steady - handler.started_micros)
-    return NOT_BEGUN

@@ -42,6 +42,15 @@ class MinuteCount(NamedTuple):
     messages: int
 
 
+class SettledCount(NamedTuple):
+    """How many deliveries of a queue ended so in the minute that began then, in microseconds."""
+
+    minute: int
+    queue: str
+    status: str
+    messages: int
+
+
 class HistoryReader(Protocol):
     """Answers what happened. Lives in one thread, and raises StoreError where the history cannot be read."""
 
@@ -59,6 +68,14 @@ class HistoryReader(Protocol):
 
     def per_minute(self, since: int, until: int) -> list[MinuteCount]:
         """Counts by minute, oldest first, from the minute of `since` to that of `until`. Minutes without any are left out."""
+        ...
+
+    def settled(self, since: int, until: int) -> list[SettledCount]:
+        """Counts by minute, queue and status, newest first; at most 5,000."""
+        ...
+
+    def latest(self, until: int, limit: int) -> list[Entry]:
+        """The last deliveries that were noted until then, newest first."""
         ...
 
     def points(

@@ -109,6 +109,12 @@ where resolution is null;
 create index if not exists penstock_dead_ids
 on penstock_dead (id);
 
+-- The newest of all queues, for pages.
+-- name: index_dead_newest
+create index if not exists penstock_dead_newest
+on penstock_dead (failed_at)
+where resolution is null;
+
 -- name: index_dead_resolved
 create index if not exists penstock_dead_resolved
 on penstock_dead (resolved_at)
@@ -279,6 +285,20 @@ create table if not exists penstock_runs (
 create index if not exists penstock_runs_forgotten
 on penstock_runs (forget_at)
 where forget_at is not null;
+
+-- name: index_runs_created
+create index if not exists penstock_runs_created
+on penstock_runs (created_at);
+
+-- name: index_runs_of_workflow
+create index if not exists penstock_runs_of_workflow
+on penstock_runs (workflow, created_at);
+
+-- Runs that wait for an operator.
+-- name: index_runs_stopped
+create index if not exists penstock_runs_stopped
+on penstock_runs (state, created_at)
+where state in ('paused', 'errored');
 
 -- name: index_runs_children
 create index if not exists penstock_runs_children

@@ -46,8 +46,8 @@ class Target:
     def name(self) -> str:
         return Path(urlsplit(self.address).path).name or "penstock" if self.file is None else self.file.stem
 
-    def store(self) -> Store:
-        return store_at(self.address, synchronous=self.config.synchronous, metered=False)
+    def store(self, *, metered: bool = False) -> Store:
+        return store_at(self.address, synchronous=self.config.synchronous, metered=metered)
 
 
 class Observer:
@@ -86,6 +86,10 @@ class Observer:
     def now(self) -> int:
         """The time by which the workers go: the server's, where there is one."""
         return self.lookout.server_time() or time.time_ns() // 1_000
+
+    def steady_micros(self) -> int:
+        """The clock by which the processes of this host note when a handler began."""
+        return time.monotonic_ns() // 1_000
 
 
 @contextmanager

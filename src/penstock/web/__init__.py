@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
+from penstock.web.ui import make_dashboard
 
-__all__ = ["KnownToken", "hashed", "make_site"]
+__all__ = ["KnownToken", "hashed", "make_dashboard", "make_site"]

@@ -11,8 +11,8 @@ from itertools import groupby
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Lifespan
 
 from penstock.app import App
@@ -38,6 +38,8 @@ from penstock.web.tokens import (
     hashed,
     require,
 )
+from penstock.web.ui import make_dashboard
+from penstock.web.ui.access import Access
 
 ACCOUNT = "/client/v4/accounts/{account}"  # any account will do: there is one, and it is called `local`
 
@@ -49,13 +51,15 @@ def make_site(
     *,
     tokens: Iterable[Token] | None = None,
     now: Callable[[], int] | None = None,
+    access: Access | None = None,
     lifespan: Lifespan[Starlette] | None = None,
 ) -> Starlette:
     """An ASGI application for the app's routes, queues and database. Without `tokens` those of the configuration count;
-    `now` gives microseconds."""
-    own = app.routes.ordered()
-    keyring = Keyring(configured(app.config, os.environ) if tokens is None else tokens, _service_keys(own))
-    messages, d1, health = Messages(app), D1(app), Health(app, now or HostClock().now)
+    `now` gives microseconds. `access` are the sessions of the dashboard at /ui."""
+    own, now = app.routes.ordered(), now or HostClock().now
+    known = configured(app.config, os.environ) if tokens is None else list(tokens)
+    keyring = Keyring(known, _service_keys(own), now)
+    messages, d1, health = Messages(app), D1(app), Health(app, now)
     posts: Sequence[tuple[str, Answering, Sequence[str]]] = (
         ("/queues/{queue}/messages", messages.push, [QUEUES_WRITE]),
         ("/queues/{queue}/messages/batch", messages.push_batch, [QUEUES_WRITE]),
@@ -83,7 +87,12 @@ def make_site(
             for route in group
         }
         routes.append(Route(path, _by_method(by_method), methods=list(by_method)))
-    site = Starlette(routes=routes, exception_handlers={HTTPException: _no_route}, lifespan=lifespan)
+    dashboard = make_dashboard(app, tokens=known, access=access)
+    pages: list[BaseRoute] = [Mount("/ui", dashboard), Route("/ui", _to_dashboard)]
+    if all(route.path != "/" for route in own):
+        pages.append(Route("/", _to_dashboard))
+    site = Starlette(routes=[*routes, *pages], exception_handlers={HTTPException: _no_route}, lifespan=lifespan)
+    site.state.dashboard = dashboard.state.dashboard.live
     site.router.redirect_slashes = False  # it would answer outside the envelope, with the client's Host header in it
     return site
 
@@ -116,6 +125,10 @@ def _by_method(answers: Mapping[str, Callable[[Request], Awaitable[Response]]]) 
         return await answers["GET" if request.method == "HEAD" else request.method](request)
 
     return answer
+
+
+async def _to_dashboard(request: Request) -> Response:
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/ui/", 307)
 
 
 async def _described(app: App, own: Sequence[Route], _: Request) -> Response:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from hashlib import sha256
 from typing import Protocol
 
 from penstock.model.errors import BadConfig, PenstockError
+from penstock.model.times import to_micros
 
 QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE = "queues:read", "queues:write", "d1:read", "d1:write"
+UI_VIEW, UI_OPERATE, UI_ADMIN = "ui:view", "ui:operate", "ui:admin"  # of the dashboard; each includes the one before
 EVERYTHING = "*"
 SCOPES = (
     *(QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE, "controllers:read", "controllers:write"),
-    *("app:read", "app:write", EVERYTHING),
+    *("app:read", "app:write", UI_VIEW, UI_OPERATE, UI_ADMIN, EVERYTHING),
 )
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -65,9 +68,13 @@ def configured(config: object, environ: Mapping[str, str]) -> list[Token]:
 class Keyring:
     """Knows who may do what."""
 
-    def __init__(self, tokens: Iterable[Token], service_keys: Iterable[Token] = ()) -> None:
+    def __init__(
+        self, tokens: Iterable[Token], service_keys: Iterable[Token] = (), now: Callable[[], int] | None = None
+    ) -> None:
         self._tokens = list(tokens)
+        self._now = now
         self._service_keys = [*self._tokens, *service_keys]
+        self._ends = {token.name: ends for token in self._tokens if (ends := _expiry(token)) is not None}
         for token in self._tokens:
             if not _HASH.fullmatch(token.sha256.lower()):
                 raise BadConfig(
@@ -97,14 +104,28 @@ class Keyring:
         scheme, _, secret = authorization.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise Unauthorized("The Authorization header is not of the form `Bearer TOKEN`.")
-        if (found := _match(self._tokens, secret)) is None:
+        if (found := self.find(secret, 0 if self._now is None else self._now())) is None:
             raise Unauthorized("The token is not valid.")
         return found
+
+    def find(self, secret: str, now: int) -> Token | None:
+        """Return the token of this secret, unless it has expired."""
+        found = _match(self._tokens, secret)
+        return found if found is not None and self.is_current(found, now) else None
+
+    def is_current(self, token: Token, now: int) -> bool:
+        """Return whether a token has not expired; `now` is in microseconds."""
+        return (ends := self._ends.get(token.name)) is None or now < ends
 
     def check_service(self, name: str, given: str | None) -> None:
         """Raises Unauthorized unless the given secret is the service key of this name."""
         if not given or _match((each for each in self._service_keys if each.name == name), given) is None:
             raise Unauthorized("The request needs a valid service key. Send it as `X-Service-Key`.")
+
+
+def _expiry(token: Token) -> int | None:
+    expires: datetime | None = getattr(token, "expires", None)
+    return None if expires is None else to_micros(expires if expires.tzinfo else expires.replace(tzinfo=UTC))
 
 
 def _match(tokens: Iterable[Token], secret: str) -> Token | None:

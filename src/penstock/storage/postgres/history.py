@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from penstock.contracts.history import Entry, MinuteCount, Processed, Run
+from penstock.contracts.history import Entry, MinuteCount, Processed, Run, SettledCount
 from penstock.model.errors import StatementFailed, StoreError
 from penstock.model.statement import to_psycopg
 from penstock.storage.postgres import schema
@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 DELIVERIES_MAX = 1_000  # of one message; retries end long before
 GROUPS_MAX = 1_000  # types times sources in a report
+SETTLED_MAX = 5_000  # minutes times queues times statuses
 MINUTES_MAX = 44_640  # a month of them is kept, and can be asked for
 MINUTE = 60_000_000
 DAY = 1_440 * MINUTE
@@ -152,6 +153,13 @@ class PostgresHistory:
     def per_minute(self, since: int, until: int) -> list[MinuteCount]:
         bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": MINUTES_MAX}
         return [MinuteCount(*row) for row in self._rows("per_minute", bound)]
+
+    def settled(self, since: int, until: int) -> list[SettledCount]:
+        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": SETTLED_MAX}
+        return [SettledCount(*row) for row in self._rows("settled", bound)]
+
+    def latest(self, until: int, limit: int) -> list[Entry]:
+        return [Entry(*row) for row in self._rows("latest", {"until": until, "limit": limit})]
 
     def points(
         self, sql: str, bound: dict[str, Any], *, rows_max: int, seconds_max: float

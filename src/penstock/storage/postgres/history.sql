@@ -117,6 +117,26 @@ group by penstock_minutes.minute
 order by penstock_minutes.minute
 limit :limit;
 
+-- name: settled
+select penstock_minutes.minute, penstock_labels.queue, penstock_labels.status, cast(sum(penstock_minutes.count) as bigint)
+from penstock_minutes
+join penstock_labels on penstock_labels.label = penstock_minutes.label
+where penstock_minutes.minute >= :since
+and penstock_minutes.minute <= :until
+and penstock_labels.kind = 'message'
+group by penstock_minutes.minute, penstock_labels.queue, penstock_labels.status
+order by penstock_minutes.minute desc, penstock_labels.queue, penstock_labels.status
+limit :limit;
+
+-- name: latest
+select
+  ended_at, correlation_id, id, causation_id, kind, service, queue, name, source, attempt, status, started_at, error
+from penstock_history
+join penstock_labels on penstock_labels.label = penstock_history.label
+where noted_at <= :until
+order by noted_at desc, seq desc
+limit :limit;
+
 -- name: prune_minutes
 delete from penstock_minutes
 where minute < (select max(minute) from penstock_minutes) - :kept;

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from penstock.contracts.history import Entry, MinuteCount, Processed, Run
+from penstock.contracts.history import Entry, MinuteCount, Processed, Run, SettledCount
 from penstock.model.errors import StatementFailed, StorageFull, StoreCorrupt, StoreError, StoreUnavailable
 from penstock.model.sql_files import BOTH, load
 from penstock.storage.private import identity
@@ -32,6 +32,7 @@ BUSY_MILLISECONDS = 5_000  # neighbours add for a tenth of a second at a time; w
 PAGES_BEFORE_CHECKPOINT = 4_000  # about 16 MB, as in the database's own log
 DELIVERIES_MAX = 1_000  # of one message; retries end long before
 GROUPS_MAX = 1_000  # types times sources in a report
+SETTLED_MAX = 5_000  # minutes times queues times statuses
 MINUTES_MAX = 44_640  # a month of them is kept, and can be asked for
 MINUTE = 60_000_000
 DAY = 1_440 * MINUTE
@@ -176,6 +177,13 @@ class SqliteHistory:
     def per_minute(self, since: int, until: int) -> list[MinuteCount]:
         bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": MINUTES_MAX}
         return [MinuteCount(*row) for row in self._rows("per_minute", bound)]
+
+    def settled(self, since: int, until: int) -> list[SettledCount]:
+        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": SETTLED_MAX}
+        return [SettledCount(*row) for row in self._rows("settled", bound)]
+
+    def latest(self, until: int, limit: int) -> list[Entry]:
+        return [_entry(row) for row in self._rows("latest", {"until": until, "limit": limit})]
 
     def bytes(self) -> int:
         with self._errors():

@@ -150,6 +150,26 @@ group by minutes.minute
 order by minutes.minute
 limit :limit;
 
+-- name: settled
+select minutes.minute, labels.queue, labels.status, sum(minutes.count)
+from minutes
+join labels on labels.label = minutes.label
+where minutes.minute >= :since
+and minutes.minute <= :until
+and labels.kind = 'message'
+group by minutes.minute, labels.queue, labels.status
+order by minutes.minute desc, labels.queue, labels.status
+limit :limit;
+
+-- name: latest
+select
+  ended_at, correlation_id, message_id, causation_id, kind, service, queue, name, source, attempt, status, started_at,
+  error
+from told
+where seq <= :until
+order by seq desc
+limit :limit;
+
 -- name: prune_minutes
 delete from minutes
 where (minute, label) in (

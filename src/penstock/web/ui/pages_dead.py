@@ -1,0 +1,159 @@
+"""The pages of dead letters: by cause, in a list, and one with its story."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.model.errors import NoSuchLetter
+from penstock.model.ids import as_text
+from penstock.model.redaction import redacted
+from penstock.model.stack import normalised
+from penstock.model.times import iso_z
+from penstock.views import dead as view
+from penstock.views.dead import indented
+from penstock.views.view import Column, Row, View, short
+from penstock.web.ui.page import LISTED, SQL, Facts, NoSuchThing, Page, PageLook
+
+NEWEST = 1_000  # letters from which causes are counted
+HOUR = 3_600_000_000
+ERROR_SHOWN = 200
+
+LETTERS = View(
+    "letters",
+    (
+        Column("id", "letter"),
+        Column("failed_at", "died", "time"),
+        Column("queue", "queue"),
+        Column("type", "type"),
+        Column("reason", "reason"),
+        Column("error", "error", "prose"),
+        Column("attempts", "attempts", "count"),
+    ),
+    empty="No dead letters match.",
+)
+CAUSES = View(
+    "causes",
+    (
+        Column("letters", "letters", "count"),
+        Column("queue", "queue"),
+        Column("type", "type"),
+        Column("reason", "reason"),
+        Column("error", "error", "prose"),
+        Column("last_at", "last", "time"),
+    ),
+    empty="There are no dead letters.",
+)
+
+
+async def causes_of(look: PageLook, queue: str | None = None) -> tuple[list[Row], int]:
+    """Return the causes of the newest letters, the most frequent first, and how many letters were read. Errors that differ
+    only in numbers and quoted values are one cause."""
+    name = "dead_newest" if queue is None else "dead_newest_of_queue"
+    bound = {} if queue is None else {"queue": queue}
+    rows = await look.reading.rows(SQL[name], most=NEWEST, **bound)
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        cause = row.queue, row.type, row.reason, row.error_class, row.error_message and normalised(row.error_message)
+        found.setdefault(cause, []).append(row)
+    causes = [_cause(cause, letters, look.now) for cause, letters in found.items()]
+    return sorted(causes, key=lambda cause: -cause["letters"]), len(rows)
+
+
+def _cause(cause: tuple[Any, ...], letters: Sequence[Any], now: int) -> Row:
+    queue, type, reason, error_class, message = cause
+    common, count = Counter(row.error_message for row in letters).most_common(1)[0]
+    hours = [sum(now - (back + 1) * HOUR < row.failed_at <= now - back * HOUR for row in letters) for back in range(24)]
+    text = common if count == len(letters) else message
+    return {
+        "letters": len(letters),
+        "queue": queue,
+        "type": type,
+        "reason": reason,
+        "error_class": error_class,
+        "error": None if error_class is None else short(redacted(f"{error_class}: {text}"), ERROR_SHOWN),
+        "first_at": iso_z(min(row.failed_at for row in letters)),
+        "last_at": iso_z(max(row.failed_at for row in letters)),
+        "last_hour": sum(row.failed_at > now - HOUR for row in letters),
+        "hours": hours[::-1],
+        "example": letters[0].seq,
+        "ids": [row.seq for row in letters],
+    }
+
+
+def of_cause(rows: list[Row], look: PageLook) -> list[Row]:
+    """Keep the causes that the address names."""
+    wanted = {name: look.text(name) for name in ("type", "reason", "error_class")}
+    return [row for row in rows if all(value is None or row[name] == value for name, value in wanted.items())]
+
+
+async def dead(look: PageLook) -> Facts:
+    queue = look.text("queue")
+    causes, read = await causes_of(look, queue)
+    shown = of_cause(causes, look)
+    before = look.number("before", look.now + 1)
+    name = "dead_before" if queue is None else "dead_of_queue_before"
+    bound = {} if queue is None else {"queue": queue}
+    rows = await look.reading.rows(SQL[name], before=before, most=LISTED + 1, **bound)
+    last = [
+        {"at": iso_z(row.resolved_at), "resolution": row.resolution, "queue": row.queue}
+        for row in (await look.reading.rows(SQL["dead_resolved_last"]) if not rows else ())
+    ]
+    filtered = len(shown) != len(causes)
+    letters = letter_rows(rows[:LISTED])
+    if filtered:
+        wanted = {number for cause in shown for number in cause["ids"]}
+        letters = [letter for letter in letters if letter["id"] in wanted]
+    return {
+        "causes": [{name: value for name, value in cause.items() if name != "ids"} for cause in shown],
+        "letters": letters,
+        "counted": read,
+        "is_all": read < NEWEST,
+        "queue": queue,
+        "next": rows[LISTED].failed_at if len(rows) > LISTED and not filtered else None,
+        "last_resolved": last[0] if last else None,
+    }
+
+
+def letter_rows(rows: Sequence[Any]) -> list[Row]:
+    return [
+        {
+            "id": row.seq,
+            "event_id": as_text(bytes(row.id)),
+            "queue": row.queue,
+            "type": row.type,
+            "reason": row.reason,
+            "error": None
+            if row.error_class is None
+            else short(redacted(f"{row.error_class}: {row.error_message}"), ERROR_SHOWN),
+            "attempts": row.attempts,
+            "failed_at": iso_z(row.failed_at),
+            "replay_count": row.replay_count,
+            "edited": row.edited_at is not None,
+        }
+        for row in rows
+    ]
+
+
+async def letter(look: PageLook) -> Facts:
+    text = look.parts["id"]
+    try:
+        found = await view.letters(look.reading).get(int(text) if text.isdecimal() and len(text) < 19 else text)
+    except (NoSuchLetter, ValueError) as error:
+        raise NoSuchThing(f"There is no dead letter {text}.") from error
+    row = view.row_of(found)
+    queue = None if look.reading.app is None else look.reading.app.queues.get(found.queue)
+    is_checked = queue is not None and found.type in {*(queue.accepts or ()), *queue.handlers}
+    return {"letter": row, "payload": indented(found.body), "is_checked": is_checked}
+
+
+async def bulk(look: PageLook) -> Facts:
+    return {"jobs": list(look.jobs)}
+
+
+PAGES = (
+    Page("/bulk", "Bulk replays", bulk, "bulk.html", every=2.0),
+    Page("/dead", "Dead letters", dead, "dead.html", listing=LETTERS, every=5.0),
+    Page("/dead/{id}", "Dead letter", letter, "letter.html", views={"columns": view.ONE}),
+)
