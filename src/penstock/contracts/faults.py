@@ -21,10 +21,10 @@ CRASH_POINTS = (
     "commit.fired",  # timers became messages
     "commit.claimed",  # due rows claimed
     "commit.before",  # about to commit
-    "commit.after",  # committed; nobody knows it yet
+    "commit.after",  # committed; no caller knows it yet
     "commit.known",  # the event loop has learnt of it
-    "send.after_commit",  # what came from outside is saved; whoever sent it does not know
-    "pull.after_commit",  # rows are leased to somebody outside who does not know
+    "send.after_commit",  # what came from outside is saved; its sender does not know
+    "pull.after_commit",  # rows are leased to an external client that does not know
     "return.before",  # a dead worker's rows are about to be returned
     "return.after",
     "drain.begun",  # a stopping worker no longer claims

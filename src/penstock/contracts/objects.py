@@ -15,7 +15,7 @@ class SaveObject(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """`owner` is somebody else who lives if the object could not be had."""
+    """`owner` is another live process, if the object could not be had."""
 
     owner: int | None
     epoch: int
@@ -37,7 +37,7 @@ class Objects(Protocol):
     """Lives in the writer's thread. Each method is one transaction."""
 
     def acquire(self, class_name: str, name: str, *, fresh: bytes, hint: str | None, now: int) -> Acquired:
-        """Makes this process the owner, and the object if there was none. Somebody else who owns it is asked to let go."""
+        """Makes this process the owner, and the object if there was none. Another process that owns it is asked to let go."""
         ...
 
     def release(self, class_name: str, name: str, epoch: int) -> None: ...

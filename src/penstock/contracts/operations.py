@@ -1,4 +1,4 @@
-"""What an operator, or somebody outside, does with queues by their names."""
+"""What an operator, or an external client, does with queues by their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.model.message import Delivery
 
 
 class Lease(NamedTuple):
-    """A row that somebody outside holds."""
+    """A row that an external client holds."""
 
     seq: int
     token: int
@@ -67,10 +67,10 @@ class Operations(Protocol):
 
     def backlog(self, queue: str) -> Backlog: ...
     def dead(self) -> list[tuple[str, int]]:
-        """Queues with dead letters that nobody has dealt with, and how many."""
+        """Return the queues with unresolved dead letters, and how many."""
         ...
 
     def aging(self, *, before: int, now: int, limit: int) -> list[tuple[str, int]]:
-        """Queues with dead letters that failed before then and of which nobody was warned, with their number. They count
+        """Queues with dead letters that failed before then and of which no warning was sent, with their number. They count
         as warned from now on."""
         ...

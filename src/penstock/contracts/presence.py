@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 
 class Departed(NamedTuple):
-    """A worker that is gone. `started` lists the rows whose handlers may have begun, None if nobody can tell; `blamed`
+    """A worker that is gone. `started` lists the rows whose handlers may have begun, None if that is unknown; `blamed`
     the row for which it was killed."""
 
     worker: int
@@ -26,11 +26,11 @@ class Presence(Protocol):
 
     @property
     def cells(self) -> memoryview:
-        """The list of running handlers, in memory shared with whoever looks after this process."""
+        """The list of running handlers, in memory shared with the supervisor of this process."""
         ...
 
     def departed(self) -> list[Departed]:
-        """Neighbours that have died and whose rows nobody has returned yet."""
+        """Neighbours that have died and whose rows are not released yet."""
         ...
 
     def when_cut_off(self, told: Callable[[bool], object]) -> None:
@@ -42,7 +42,7 @@ class Presence(Protocol):
         ...
 
     def leave(self) -> None:
-        """This process has given back everything: nothing of it is left."""
+        """This process has released everything: nothing of it is left."""
         ...
 
     def vanish(self) -> None:
@@ -56,7 +56,7 @@ class Bell(Protocol):
     def ring(self, queues: Collection[str]) -> None: ...
 
     def listen(self, heard: Callable[[set[str]], None]) -> None:
-        """Calls `heard` on the running event loop with the queues that somebody rang for; empty means any."""
+        """Calls `heard` on the running event loop with the queues that were rung for; empty means any."""
         ...
 
     def close(self) -> None: ...

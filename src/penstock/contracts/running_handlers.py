@@ -1,7 +1,7 @@
 """The list of running handlers: a few integers in shared memory that outlive the process that wrote them.
 
 Cell 0 is a mark, 1 the slot whose handler is on the processor right now (plus one), 2 the last sign of life of the
-event loop (monotonic microseconds), 3 the process id, 4 the row that made somebody kill the process, 5 how many slots
+event loop (monotonic microseconds), 3 the process id, 4 the row because of which the process was killed, 5 how many slots
 were ever used. Four cells a slot follow: kind, row, started, wall limit. A handler that runs a batch has its first row in
 its own slot, and each further row in a slot that names the first instead of a time.
 """

@@ -22,7 +22,7 @@ class NewRun(NamedTuple):
 
 
 class EndRun(NamedTuple):
-    """The run has ended; whoever started it as a child hears of it."""
+    """The run has ended; its parent, if it has one, is told."""
 
     key: bytes
     state: str
@@ -30,12 +30,12 @@ class EndRun(NamedTuple):
     error: str | None
     kept_seconds: float
     is_child: bool = True  # or it may be
-    generation: int = -1  # which it has to be of, where no fence says so: somebody may have restarted it meanwhile
+    generation: int = -1  # which it has to be of, where no fence says so: an operator may have restarted it meanwhile
     traceback: str | None = None
 
 
 class Suspend(NamedTuple):
-    """The run waits. It goes on at once if a signal of one of these names is there already, or if it was stopped for a
+    """The run waits. It continues at once if a signal of one of these names is there already, or if it was stopped for a
     pause that is over."""
 
     key: bytes
@@ -45,7 +45,7 @@ class Suspend(NamedTuple):
 
 
 class ParkRun(NamedTuple):
-    """The run waits for somebody to look at it."""
+    """The run waits for an operator."""
 
     key: bytes
     reason: str
@@ -80,7 +80,7 @@ class Signal(NamedTuple):
 
 
 class History(NamedTuple):
-    """What a run goes on from."""
+    """What a run continues from."""
 
     state: str
     steps: list[StepRecord]
@@ -88,7 +88,7 @@ class History(NamedTuple):
 
 
 class RunRow(NamedTuple):
-    """A run as it stands. `due` is when it goes on, if it waits."""
+    """A run as it stands. `due` is when it continues, if it waits."""
 
     key: bytes
     workflow: str
@@ -126,6 +126,6 @@ class Runs(Protocol):
     def restart(
         self, key: bytes, position: int, generation: int, message: NewMessage, *, kept_seconds: float
     ) -> set[str]:
-        """From the step of that position on it is done anew, with a message of its own, unless somebody restarted it
+        """From the step of that position on it is done anew, with a message of its own, unless it was restarted
         since it was of this generation."""
         ...

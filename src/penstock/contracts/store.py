@@ -85,7 +85,7 @@ class Upkeep(Protocol):
         ...
 
     def prune(self, *, now: int, limit: int, dedup_seconds: float = 15 * 86_400.0) -> int:
-        """Removes at most `limit` engine records that nobody can ask for any more; how many it removed. A record of an id
+        """Remove at most `limit` engine records that are not needed any more, and return how many. A record of an id
         that can come back is kept for `dedup_seconds`, and for as long as its message waits."""
         ...
 

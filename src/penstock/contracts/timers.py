@@ -75,7 +75,7 @@ class Timers(Protocol):
         ...
 
     def pause(self, name: str, *, paused: bool, since: int | None = None, due: int | None = None) -> bool:
-        """A schedule rests, or goes on with the fire that is then `due`. False if there is none."""
+        """Pause a schedule, or resume it with the fire that is then `due`. False if there is none."""
         ...
 
     def trigger(self, name: str, *, now: int) -> bool:

@@ -58,7 +58,7 @@ class Workers(Protocol):
     def return_rows(
         self, worker: int, *, started: Collection[int] | None, charged: Collection[int] = (), now: int
     ) -> Returned:
-        """Gives back what a dead worker held. `started` are the rows that may have begun (None: all of them);
+        """Release what a dead worker held. `started` are the rows that may have begun (None: all of them);
         `charged` are those to blame for their own overrun."""
         ...
 

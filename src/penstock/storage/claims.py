@@ -17,9 +17,9 @@ from penstock.storage.tally import EXPIRED, OPERATIONS, Tally
 
 EXPIRED_AT_ONCE = 1_000  # rows that a claim removes before it takes any; usually they are gone by then
 LOCKED_AGAIN_MICROS = (
-    1_000_000  # when to look again for a row whose lease has lapsed, and that somebody is just changing
+    1_000_000  # when to look again for a row whose lease has lapsed, and that another transaction is changing
 )
-TURN_AGAIN_MICROS = 20_000  # when to look again at a queue that somebody else is just counting
+TURN_AGAIN_MICROS = 20_000  # when to look again at a queue that another transaction is counting
 ALONE_AGAIN_MICROS = 1_000_000  # when to look again for the turn of a queue that runs one at a time in all workers
 LOWEST_FIRST_EVERY = 10  # of a queue's claims one in ten starts at the lowest priority, so that it cannot starve
 
@@ -62,7 +62,7 @@ class Claimer:
                 self._claim_for(request, rule, committed, tally, now)
 
     def _expire(self, tally: Tally, now: int) -> bool:
-        """Nothing is delivered after its end, even if nobody looked when that was. Tells whether more is to be removed."""
+        """Remove what has expired, so that it is never delivered. Return whether there is more to remove."""
         probe = {"now": now, "limit": EXPIRED_AT_ONCE}
         rows: list[Any] = self._session.rows("operations.expire", probe)
         for queue, body_bytes in rows:

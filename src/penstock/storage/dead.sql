@@ -1,6 +1,6 @@
 -- Dead letters, and rows that become several.
 
--- name: bury
+-- name: add
 insert into penstock_dead (
   id, handler, queue, priority, type, source, correlation_id, causation_id, hops, depth, sent_at, checksum, body,
   flags, replay_of, replay_count, attempts, crashes, reason, error_class, error_message, first_failed_at, failed_at,

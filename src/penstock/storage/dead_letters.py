@@ -1,4 +1,4 @@
-"""Dead letters: buried in the commit that takes them from their queue, and dug up in the commit that sends them back."""
+"""Dead letters: stored in the commit that takes them from their queue, replayed in the commit that sends them again."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NOTICE_TYPE = "message.died"
 
 def add_dead_letter(session: Session, facts: dict[str, Any], tally: Tally, *, now: int) -> bool:
     """Makes a dead letter of a row that is still held under its token; false if it is not."""
-    buried = session.rows("dead.bury", facts)
-    if not buried:
+    added = session.rows("dead.add", facts)
+    if not added:
         return False
-    ((letter, id, queue, correlation_id, hops, depth, flags, body, type_, source, attempts, reason, error),) = buried
+    ((letter, id, queue, correlation_id, hops, depth, flags, body, type_, source, attempts, reason, error),) = added
     session.change("dead.remove", {"seq": facts["seq"], "token": facts["token"]})
     tally.left(queue, DEAD, len(body))
     tally.deaths.append(Death(queue, id, type_, source, attempts, reason, error, correlation_id))
@@ -35,8 +35,8 @@ def add_dead_letter(session: Session, facts: dict[str, Any], tally: Tally, *, no
 def _give_notice(
     session: Session, letter: int, id: bytes, queue: str, chain: tuple[bytes, int, int, int], tally: Tally, now: int
 ) -> None:
-    """Where somebody handles dead letters of this queue, each death is a message to him, in the same commit. It goes on
-    with the chain of what died, so that a handler that sends the same again cannot go round for ever."""
+    """Send a message to the dead-letter handler of this queue, if it has one, in the same commit. It continues the chain
+    of the dead message, so that a handler that sends the same again cannot do so for ever."""
     correlation_id, hops, depth, loop = chain
     body = msgspec.json.encode({"letter": letter})
     notice_id = derived(id, "died", str(letter))
@@ -58,7 +58,7 @@ def _give_notice(
 
 
 def apply_action(session: Session, wanted: LetterAction, tally: Tally, *, now: int) -> bool:
-    """Carry out what a unit wants done with a dead letter; false where somebody else has dealt with it."""
+    """Carry out what a unit wants done with a dead letter; false where it is resolved already."""
     match wanted:
         case Replay():
             return _replay(session, wanted, tally, now)

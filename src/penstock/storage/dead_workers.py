@@ -1,4 +1,4 @@
-"""Gives back rows that a dead or stopped worker held, inside a transaction that is already open."""
+"""Releases the rows that a dead or stopped worker held, inside a transaction that is already open."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FREE = Verdict(0, Again(0.0, charged=False))
 def verdict(
     row: HeldRow, *, started: Collection[int] | None, charged: Collection[int], crashes_max: int, retry: Retry
 ) -> Verdict:
-    """`started` None means nobody can tell what had begun, so everything is suspected."""
+    """`started` None means that it is unknown what had begun, so everything is suspected."""
     if row.seq in charged:
         attempt = row.attempts + 1
         if retry.exhausted(attempt):
@@ -55,7 +55,7 @@ def verdict(
 
 
 def lapsed_pull(row: HeldRow, retry: Retry) -> Verdict:
-    """Somebody outside took it and did not answer in time: that is a failure like any other, and it waits for nobody."""
+    """Charge a client that did not answer in time: that is a failure like any other."""
     if retry.exhausted(row.attempts + 1):
         return Verdict(0, Dead("exhausted", LAPSED))
     return Verdict(0, Again(0.0, failure=LAPSED))
@@ -104,7 +104,7 @@ def return_rows(
 
 
 def _held(session: Session, worker: int, lapsed_by: int | None) -> Iterator[HeldRow]:
-    """In pages: each page is empty of the rows before it, because they were given back."""
+    """In pages: each page is empty of the rows before it, because they were released."""
     statement = "workers.held" if lapsed_by is None else "workers.lapsed"
     while page := session.rows(statement, {"worker": worker, "lapsed_by": lapsed_by}):
         yield from map(HeldRow._make, page)

@@ -1,4 +1,4 @@
-"""Objects: owned by one process at a time, saved only by their owner, let go when it dies or somebody asks."""
+"""Objects: owned by one process at a time, saved only by their owner, let go when it dies or another process asks."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ from penstock.model.usage import Measure
 
 T = TypeVar("T")
 
-PULLED = 0  # stands for a worker in rows that are leased to somebody outside; no process has this number
+PULLED = 0  # stands for a worker in rows that are leased to an external client; no process has this number
 
 Bound = Mapping[str, Any]
 
 
 class Session(Protocol):
-    """A statement is named by its file and its name in it, such as "dead.bury"."""
+    """A statement is named by its file and its name in it, such as "upkeep.sizes"."""
 
     worker: int
     guarded: dict[str, QueueSettings]  # queues that hold no more than so much
@@ -38,7 +38,7 @@ class Session(Protocol):
 
     def change_many(self, statement: str, bounds: Sequence[Bound]) -> None: ...
     def change_last(self, statement: str, bound: Bound) -> None:
-        """Nobody needs to know what it changed: it may be run as late as the commit."""
+        """Run a statement whose count of changes is not needed: it may run as late as the commit."""
         ...
 
     def rollback(self) -> None: ...
@@ -82,16 +82,16 @@ class Session(Protocol):
         ...
 
     def lock_queue(self, queue: str) -> None:
-        """Until this transaction ends, nobody else reads and then changes what is kept about this queue."""
+        """Until this transaction ends, no other reads and then changes what is kept about this queue."""
         ...
 
     def try_lock_queue(self, queue: str) -> bool:
-        """The same, unless somebody else is at it: a process that is stopped in the middle must not keep all others from
-        claiming."""
+        """Return false if another transaction has the lock: a process that is stopped in the middle must not keep all others
+        from claiming."""
         ...
 
     def enrolled(self, worker: int) -> None:
-        """This process writes under that number: inside the transaction that gave it, so that nobody sees one without the
+        """This process writes under that number: inside the transaction that gave it, so that no process sees one without the
         sign that it lives."""
         ...
 
@@ -100,5 +100,5 @@ class Session(Protocol):
         ...
 
     def started_in(self, worker: int) -> list[int] | None:
-        """The rows that a worker, alive or dead, may have begun; None where nobody can tell."""
+        """The rows that a worker, alive or dead, may have begun; None where that is unknown."""
         ...

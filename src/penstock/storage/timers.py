@@ -34,7 +34,7 @@ def fire_due(session: Session, tally: Tally, *, number: int, now: int) -> None:
     for seq, kind, name, due_at, scheduled, queue, type_, rule in due:
         tally.of(queue)  # a commit that only moves a timer, or notes a skipped run, is not an empty one
         if rule is None:
-            # Its number tells it from an alarm that was set for the same moment while this one is being tried again.
+            # Its number tells it from an alarm that was set for the same moment while this one is being retried.
             id = fired_id(kind, name, number, at=now)
             _send(session, tally, id, queue, type_, {"name": name, "due": due_at}, now)
             session.change("timers.remove_timer", {"seq": seq})

@@ -53,7 +53,7 @@ class StoredWorkers:
         self.register_again()
 
     def register_again(self) -> None:
-        """Somebody had taken this process for dead, and forgot what it can run."""
+        """Register again after another process took this one for dead and removed what it can run."""
         self._session.transact(partial(self._register, "workers.register_handler", self._known))
 
     def _register(self, statement: str, rows: Sequence[dict[str, Any]]) -> None:

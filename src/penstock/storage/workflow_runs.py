@@ -185,7 +185,7 @@ def _wake(session: Session, key: bytes, queue: str, tally: Tally, now: int) -> N
 
 
 def _suspend(session: Session, suspend: Suspend, tally: Tally, now: int) -> None:
-    """Whoever signals comes before this, and is seen here, or after, and finds the run waiting."""
+    """A signal comes before this, and is seen here, or after, and finds the run waiting."""
     found: list[Any] = session.rows("workflow_runs.lock", {"key": suspend.key})
     if not found or found[0][1] != ACTIVE:
         return
@@ -200,7 +200,7 @@ class StoredRuns:
         self._session = session
 
     def histories(self, keys: Sequence[bytes]) -> list[History | None]:
-        # Not of one moment: whoever asks holds the runs, and of signals that come meanwhile he hears when he waits.
+        # Not of one moment: the caller holds the runs, and learns of signals that come meanwhile when it waits.
         return [self._history(key) for key in keys]
 
     def _history(self, key: bytes) -> History | None:

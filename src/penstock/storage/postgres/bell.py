@@ -72,7 +72,7 @@ class NotifyBell:
             try:
                 with connect(self._settings, name="penstock bell") as connection:
                     connection.execute("listen penstock")
-                    self._tell({""})  # what was rung for while nobody listened
+                    self._tell({""})  # what was rung for while no process listened
                     while self._has_work():
                         self._turn(connection)
             except (psycopg.Error, PenstockError):
@@ -109,4 +109,4 @@ class NotifyBell:
             try:
                 self._loop.call_soon_threadsafe(self._heard, set() if "" in queues else queues)
             except RuntimeError:
-                self._closed = True  # the loop is closed: nobody is left to hear
+                self._closed = True  # the loop is closed: no listener is left

@@ -44,7 +44,7 @@ USUAL = (
 )
 READING = "-c default_transaction_read_only=on"
 
-# Run the same again and it may go well: somebody else was faster.
+# Run the same again and it may go well: another transaction was faster.
 CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
 
 _TABLES = re.compile(r"(?<!update of )\b(penstock_[a-z]+)\b(?!\()")
@@ -152,7 +152,7 @@ class PostgresSettings:
 def connect(
     settings: PostgresSettings, *, options: str = "", name: str = "penstock"
 ) -> psycopg.Connection[tuple[Any, ...]]:
-    """Nothing begins by itself: every transaction is begun and ended in so many words."""
+    """Nothing begins by itself: every transaction is begun and ended by a statement."""
     with translated(settings):
         connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
             settings.url,

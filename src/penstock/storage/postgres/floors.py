@@ -1,9 +1,9 @@
-"""Where claims begin to look. While somebody holds an old snapshot, no entry of an index is cleaned away: every claim would
+"""Where claims begin to look. While an old snapshot is held, no entry of an index is cleaned away: every claim would
 walk over all that were claimed since. So it starts a second before the newest it knows of, and once a second at the start.
 
 Nothing is missed for long, whatever others do. A row that is due below the floor was saved late by another process, was
-locked by somebody who then gave it up, or was moved by hand: the next look at everything finds it. That look comes a second
-after the last one. It needs nobody to come by: a queue that was looked at above its floor is never said to have nothing due
+locked in a transaction that failed, or was moved by hand: the next look at everything finds it. That look comes a second
+after the last one. It needs no other event: a queue that was looked at above its floor is never said to have nothing due
 before then, nor are leases said to end later.
 """
 
@@ -15,8 +15,8 @@ from penstock.model.message import PRIORITIES, NewMessage
 
 BELOW_MICROS = 1_000_000  # how much later than its due time a row may be saved and still be found by every claim
 EVERY_MICROS = 1_000_000  # everything is looked at so often, at most
-SHARE = 50  # ... and a look at everything is so many times cheaper than what passes until the next
-ENOUGH = 1_000  # rows that this process has taken from a queue before it has floors; fewer entries hold nobody up
+SHARE = 50  # ... and a look at everything is this many times cheaper than what passes until the next
+ENOUGH = 1_000  # rows that this process has taken from a queue before it has floors; fewer entries delay no claim
 EVERYTHING: dict[int, int] = {}
 
 

@@ -1,4 +1,4 @@
-"""A look at a PostgreSQL database from outside: its size, and the locks and lists of whoever works on it."""
+"""A look at a PostgreSQL database from outside: its size, and the locks and lists of its processes."""
 
 from __future__ import annotations
 

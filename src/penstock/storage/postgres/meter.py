@@ -17,7 +17,7 @@ import psycopg
 from penstock.model.usage import Measure
 
 FIRST = 5  # runs of a text that are all measured
-EVERY = 16  # later one run in so many
+EVERY = 16  # later one run in this many
 TEXTS_MAX = 1_000
 
 # An index-only scan counts no fetched rows, but the index's own counter knows its entries.

@@ -15,7 +15,7 @@ from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.presence import StoredPresence, cells_at, is_locked, obituary
 from penstock.storage.private import runtime_folder
 
-# A lost connection is not a death. Whoever is not on this host, and of whom the server alone can tell, has this long to come
+# A lost connection is not a death. A worker on another host, of which only the server can tell, has this long to come
 # back: a process with nothing to do notices within a second.
 AWAY_SECONDS = 3.0
 ALONE = "penstock-alone-"  # names the folder of a process that has no runtime folder to share
@@ -47,7 +47,7 @@ class PostgresPresence(StoredPresence):
         self._away: dict[int, float] = {}  # since when the server has held no lock for them
 
     def departed(self) -> list[Departed]:
-        here = self._lists()  # first: whoever has a list by now has been in the table for longer
+        here = self._lists()  # first: a worker that has a list by now has been in the table for longer
         others = self._others(here)
         now = time.perf_counter()
         away = [other for other, locked in others.items() if not (locked or here.get(other))]
@@ -63,7 +63,7 @@ class PostgresPresence(StoredPresence):
 
     def _others(self, here: dict[int, bool]) -> dict[int, bool]:
         """The workers that are in the table, and whether the server holds their locks. A list that is left of one that is
-        not in it any more, because whoever returned its rows was killed then, is removed."""
+        not in it any more, because the process that released its rows was killed then, is removed."""
         others: dict[int, bool] = dict(self._session.rows("workers.others", {"worker": self._session.worker}))
         for worker, lives in here.items():
             if not lives and worker not in others:

@@ -20,7 +20,7 @@ from penstock.storage.postgres.meter import PostgresMeter
 from penstock.storage.transaction import no_clients
 
 BEGIN = "begin isolation level repeatable read read only"
-PATIENCE_SECONDS = 10.0  # how long whoever asks waits for a server that is away: a restart takes less
+PATIENCE_SECONDS = 10.0  # how long a caller waits for a lost server: a restart takes less
 AGAIN_SECONDS = 0.1
 LIMITABLE = {"select", "values"}  # a verb is the main one after a `with` clause
 

@@ -9,7 +9,7 @@ import psycopg
 from penstock.storage.postgres.connection import PostgresSettings, schema_statements
 from penstock.storage.schema import VERSION, check
 
-MAKING = 20_549  # the lock of whoever makes the schema
+MAKING = 20_549  # the lock of the process that makes the schema
 
 FOUND = "select value from penstock.penstock_facts where name = 'schema'"
 NOTE = """

@@ -42,7 +42,7 @@ T = TypeVar("T")
 TRIES = 30  # of a transaction that others get in the way of
 PATIENCE_SECONDS = 60.0  # how long a server may be away before the process gives up
 AGAIN_SECONDS = 0.1  # between two tries to reach it
-LOCK_SECONDS = 20.0  # longer than anybody but a process that is stopped in the middle holds the lock of another
+LOCK_SECONDS = 20.0  # longer than a process holds the lock of another, unless it is stopped in the middle
 NOTHING: dict[str, Any] = {}
 TYPES = {  # of the columns of rows that are copied
     "sends.send": "bytea text int8 int8 text text bytea bytea int8 int8 int8 int8 bytea int8 int8".split(),
@@ -54,7 +54,7 @@ _order = itemgetter(20, 21, 0)  # what is due at one moment, as it was sent
 
 
 class Conflict(Exception):
-    """Somebody else was faster: the transaction is rolled back and can be run again."""
+    """Another transaction was faster: this one is rolled back and can be run again."""
 
 
 class PostgresSession:
@@ -65,7 +65,7 @@ class PostgresSession:
         self.worker = 0
         self.audit: Audit | None = None
         self.guarded: dict[str, QueueSettings] = {}
-        self.departed: set[int] = set()  # workers that were found dead, and whose rows nobody has returned
+        self.departed: set[int] = set()  # workers that were found dead, and whose rows are not released
         self.came_back: Callable[[], None] | None = None
         self.cut_off: Callable[[bool], object] = lambda away: None
         self._started_in = started_in
@@ -277,7 +277,7 @@ class PostgresSession:
                 self.connection.close()
 
     def transact(self, work: Callable[[], T]) -> T:
-        """Run again where somebody else was faster, or the connection was lost and nothing was saved."""
+        """Run again where another transaction was faster, or the connection was lost and nothing was saved."""
         work = audited(self, work)
         for tried in range(TRIES):
             try:
@@ -349,14 +349,14 @@ class PostgresSession:
                 self.cut_off(False)
                 return number
             except BaseException as error:
-                self.connection.close()  # whoever needs it next comes here again: nobody has been told that it is back
+                self.connection.close()  # the next caller comes here again: that it is back is not reported yet
                 if time.perf_counter() > ends or not isinstance(error, StoreUnavailable | psycopg.Error):
                     raise
                 time.sleep(AGAIN_SECONDS)
 
     def _take_lock_again(self) -> None:
-        """The server may still believe in the old connection, and in its lock: that one is ended. Somebody who has taken
-        this process for dead and is returning its rows is waited for."""
+        """The server may still believe in the old connection, and in its lock: that one is ended. A process that has taken
+        this one for dead and is releasing its rows is waited for."""
         me = {"worker": self.worker}
         ends = time.perf_counter() + LOCK_SECONDS
         while not self._ask("workers.try_lock", me):

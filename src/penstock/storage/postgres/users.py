@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 USERS_PLANS = "set local enable_seqscan = on; set local enable_bitmapscan = on"
 ENGINES_PLANS = "set local enable_seqscan = off; set local enable_bitmapscan = off"
-# What is nobody's statement's fault: the whole group is run again, or fails as one.
+# Errors that no statement caused: the whole group is run again, or fails as one.
 _OF_THE_STORE = (errors.SerializationFailure, errors.DeadlockDetected, errors.DiskFull, errors.OutOfMemory)
 
 

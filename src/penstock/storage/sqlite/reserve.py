@@ -11,7 +11,7 @@ from penstock.storage.private import open_private, tighten
 
 RESERVE_BYTES = 20_000_000  # the whole log can be copied back from it, and some thousand settlements written besides
 RESERVE_SHARE = 0.1  # of what is free at the start, at most: a small disk gets a small reserve
-REFILL_TIMES = 2  # refilled only when so many times its size is free, or freeing it would refill it at once
+REFILL_TIMES = 2  # refilled only when this many times its size is free, or freeing it would refill it at once
 LOG_SHARE = 0.8  # of the reserve, at most: on a full disk the log must fit into it to be copied back and used again
 CHUNK = bytes(65_536)
 

@@ -59,13 +59,13 @@ class Checkpointer:
             self.run()
 
     def run(self) -> bool:
-        """Copies what it can without waiting for anybody. A busy reader, a full disk or an error of the disk only
+        """Copy what can be copied without waiting. A busy reader, a full disk or an error of the disk only
         postpones it: everything is in the log, and what was committed stays so. Tells whether all of it was copied."""
         self._pages = 0
         try:
             in_log, copied = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error:
-            return False  # tried again after as many pages once more, and when somebody looks around
+            return False  # retried after as many pages once more, and by `look_around`
         self._pages = in_log - copied
         if in_log == copied and self.log_bytes() > LOG_BYTES_KEPT:
             self._cut()
@@ -76,7 +76,7 @@ class Checkpointer:
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
-            pass  # somebody reads; the log is cut another time
+            pass  # a reader is active; the log is cut another time
         finally:
             self._connection.set_busy_timeout(BUSY_MILLISECONDS)
 
@@ -224,7 +224,7 @@ class SqliteSession:
         return True
 
     def stays_away(self, worker: int) -> bool:
-        return True  # whoever found it dead holds its lock
+        return True  # the process that found it dead holds its lock
 
     def started_in(self, worker: int) -> list[int] | None:
         return self._started_in(worker)

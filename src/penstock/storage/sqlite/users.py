@@ -18,7 +18,7 @@ from penstock.storage.transaction import Found, UsersTransaction
 if TYPE_CHECKING:
     from penstock.storage.sqlite.session import SqliteSession
 
-# What the file system did is nobody's statement's fault; the session translates these for the whole group.
+# No statement caused an error of the file system; the session translates these for the whole group.
 _OF_THE_STORE = (
     apsw.FullError,
     apsw.IOError,
