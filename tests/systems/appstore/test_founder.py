@@ -12,10 +12,13 @@ from penstock_systems.appstore.cluster.crawled import KeywordFacts
 from penstock_systems.appstore.cluster.franchises import is_owned
 from penstock_systems.appstore.cluster.markets import computed, coverage
 from penstock_systems.appstore.crawl import keyword_list
+from penstock_systems.appstore.evaluate import memory
+from penstock_systems.appstore.evaluate.beliefs import RATINGS_EXPLAIN_RANK
+from penstock_systems.appstore.evaluate.competitiveness import AGENT
 from penstock_systems.appstore.founder import Prospect, Rival, prospect, typed_score
 from tests.systems.appstore.conftest import Opened
 from tests.systems.appstore.crawling import crawling, cycle, day, insert, insert_keywords, run_task, write
-from tests.systems.appstore.test_cluster_task import THEMES, fill
+from tests.systems.appstore.test_cluster_task import THEMES, changed, fill
 
 TYPED = (("sleep sounds", 3), ("white noise", 4), ("rain", 3))
 
@@ -88,6 +91,25 @@ def test_the_earlier_a_keyword_is_completed_the_more_it_is_typed() -> None:
     assert scores == sorted(scores, reverse=True)
     assert scores[0] == 100.0
     assert scores[-1] == 0.0
+
+
+@pytest.mark.spec("B4-08")
+async def test_a_belief_is_kept_with_its_evidence_and_changes_a_later_score(pipeline: Opened) -> None:
+    async with crawling(pipeline) as it:
+        await fill(it, ["sleep"])
+        difficulty = []
+        for at, strength in enumerate((0.9, 0.85, 0.2)):
+            async with it.running.unit():
+                now = f"2026-01-0{at + 1} 12:00:00"
+                memory.believe(AGENT, RATINGS_EXPLAIN_RANK, strength, f"finding {at}", now)
+                memory.believe(AGENT, RATINGS_EXPLAIN_RANK, strength, f"finding {at}", now)  # the same one again
+            await changed(it)
+            await run_task(it, "cluster")
+            difficulty += [row.competitiveness for row in await it.sql("select competitiveness from market_clusters")]
+        assert difficulty[0] > difficulty[1] > difficulty[2]
+        [held] = await it.sql("select belief, strength, evidence, since, confirmed, refuted from agent_core_beliefs")
+        assert (held.strength, held.evidence, held.since) == (0.2, "finding 2", "2026-01-03 12:00:00")
+        assert (held.confirmed, held.refuted) == (2, 1)
 
 
 # -- franchises ---------------------------------------------------------------------------------------------------

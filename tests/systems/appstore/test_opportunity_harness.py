@@ -13,7 +13,7 @@ import penstock as ps
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import health
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
-from penstock_systems.appstore.opportunity import asking, harness, research
+from penstock_systems.appstore.opportunity import agents, harness, research
 from penstock_systems.appstore.opportunity.choosing import LEAST, MOVED, TOP, Candidate, is_news, task_id, worthwhile
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from tests.extent import sampled
@@ -279,14 +279,14 @@ class Paid:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *spent: ps.BudgetSpent) -> None:
         self.left = list(spent)
         self.asked = 0
-        self._written = asking.written
-        monkeypatch.setattr(asking, "written", self.written)
+        self._hear = agents.hear
+        monkeypatch.setattr(agents, "hear", self.hear)
 
-    async def written(self, *given: Any, **named: Any) -> asking.Written:
+    async def hear(self, *given: Any, **named: Any) -> agents.Heard | None:
         self.asked += 1
         if self.left:
             raise self.left.pop(0)
-        return await self._written(*given, **named)
+        return await self._hear(*given, **named)
 
 
 @pytest.mark.spec("B6-03")
@@ -304,7 +304,7 @@ async def test_where_the_budget_of_the_day_is_spent_the_run_waits_for_the_next_d
         assert paid.asked == 1
         await leap(it, hours=1)
         assert await tasks(it) == {"market-1-2026-01-01": "done"}
-        assert paid.asked == 4
+        assert paid.asked == 1 + len(agents.AGENTS)
 
 
 @pytest.mark.spec("B6-03")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,15 +15,15 @@ from penstock.outbound.models import Model
 from penstock.outbound.paid import Gateway
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
-from penstock_systems.appstore.opportunity import asking
+from penstock_systems.appstore.founder import Figures
+from penstock_systems.appstore.opportunity import agents
 from penstock_systems.appstore.opportunity.advice import playbook, tips
-from penstock_systems.appstore.opportunity.asking import OFFLINE, given, invented
-from penstock_systems.appstore.opportunity.debate import cons, debate, decided, pros, reason
+from penstock_systems.appstore.opportunity.agents import AGENTS, OFFLINE, Claim, bears, offline_claims
+from penstock_systems.appstore.opportunity.case import BUILD_SCORE, WATCH_SCORE, case_of, decided, reason
+from penstock_systems.appstore.opportunity.complaints import Complaint, Said, complaints
 from penstock_systems.appstore.opportunity.evidence import MIDDLE, believed, evidence
-from penstock_systems.appstore.opportunity.facts import AppFacts, KeywordFacts, MarketFacts, middle
-from penstock_systems.appstore.opportunity.gathering import complaints
+from penstock_systems.appstore.opportunity.facts import AppFacts, KeywordFacts, MarketFacts
 from penstock_systems.appstore.opportunity.methods import RULES, method_scores
-from penstock_systems.appstore.opportunity.opinions import WEIGHTS, opinions, overall
 from penstock_systems.appstore.opportunity.references import references
 from penstock_systems.standins.chat import Chat
 from tests.systems.appstore.conftest import Opened, Pipeline
@@ -35,6 +36,24 @@ from tests.systems.appstore.test_opportunity_harness import NOW, plant, tasks, t
 def app(number: int, ratings: int, stars: float | None = 4.2, **more: Any) -> AppFacts:
     name, weight = f"App {number}", 1.0 / number
     return AppFacts(track_id=number, name=name, seller="Somebody", weight=weight, ratings=ratings, stars=stars, **more)
+
+
+FIGURES = Figures(
+    leader_ratings=950,
+    follower_ratings=600,
+    total_ratings=9_000,
+    stars=3.4,
+    leaders_known=5,
+    leaders_abandoned=3,
+    apps_dated=40,
+    entrants=4,
+    young=7,
+    young_gain=1.4,
+    old_gain=0.9,
+    gain=31.0,
+    momentum=0.8,
+    typed=(("sleep", 3), ("white noise", 4), ("rain", 0)),
+)
 
 
 def market(**more: Any) -> MarketFacts:
@@ -54,13 +73,24 @@ def market(**more: Any) -> MarketFacts:
         "ratings_total": 9_000,
         "ratings_first": 950,
         "ratings_three": 2_700,
-        "complaints": ["subscription", "ads"],
+        "dissatisfaction": 62.0,
+        "room": 88.0,
+        "figures": FIGURES,
+        "complaints": [
+            Complaint("subscription", 9, "A subscription just for rain?", "r1", 1, "App 1", "2026-01-01"),
+            Complaint("ads", 4, "Ads everywhere.", "r2", 2, "App 2", "2026-01-02"),
+        ],
         "neighbours": ["Meditation, calm"],
     }
-    return MarketFacts(**usual | more)
+    made = usual | more
+    return MarketFacts(**made | {"strongest": sorted(made["apps"], key=lambda each: -each.ratings)})
 
 
 LED = market(
+    score=31.0,
+    dissatisfaction=10.0,
+    figures=Figures(leader_ratings=900_000, follower_ratings=20, stars=4.8),
+    room=20.0,
     demand=35.0,
     competitiveness=80.0,
     fragmentation=15.0,
@@ -71,6 +101,10 @@ LED = market(
     complaints=[],
 )
 UNKNOWN = market(
+    score=0.0,
+    dissatisfaction=None,
+    room=None,
+    figures=Figures(),
     demand=0.0,
     competitiveness=0.0,
     fragmentation=0.0,
@@ -91,70 +125,62 @@ def numbers(text: str) -> set[str]:
     return set(re.findall(r"\d[\d,]*(?:\.\d+)?", text))
 
 
-def everything_said(facts: MarketFacts) -> str:
-    said = opinions(facts)
-    held = debate(facts, said)
-    methods = method_scores(facts)
-    parts = [each.says for each in said] + [each.text for each in held.messages]
-    parts += [each.reason for each in methods] + tips(facts) + [reason(facts, held.verdict, held.score)]
-    return "\n".join([*parts, playbook(facts, held.verdict, methods, {}, tips(facts))])
-
-
 @pytest.mark.spec("B6-02", "G2-44")
 @pytest.mark.slow("postgres")
-def test_what_is_wanted_disliked_and_nobodys_is_built_and_what_has_a_leader_is_left() -> None:
-    good, bad = (debate(facts, opinions(facts)) for facts in (market(), LED))
+def test_what_is_wanted_disliked_and_nobodys_is_built_and_what_has_a_giant_is_left() -> None:
+    good, bad = case_of(market()), case_of(LED)
     assert (good.verdict, bad.verdict) == ("build", "avoid")
-    assert good.score > 60 > 45 > bad.score
-    assert [each.agent for each in good.messages] == ["advocate", "sceptic", "referee"]
-    assert [each.agent for each in debate(market(change=-3.0), []).messages] == [
-        "advocate",
-        "sceptic",
-        "advocate",
-        "referee",
-    ]
-    assert good.messages[-1].text == good.summary
-
-
-@pytest.mark.slow("postgres")
-def test_many_unhappy_reviews_are_a_reason_to_build() -> None:
-    def unhappy(count: int, reviews: int = 10) -> bool:
-        apps = [app(at, 1_000, reviews=reviews, unhappy=count) for at in range(1, 11)]
-        return any("reviews are unhappy" in each.text for each in pros(market(apps=apps)))
-
-    assert unhappy(9)
-    assert unhappy(4)
-    assert not unhappy(0)
-    assert not unhappy(0, reviews=0)
+    assert len(good.favour) == 3
+    assert bad.against.final
+    assert "App 1 has 900,000 ratings" in bad.against.text
+    assert [each.track_id for each in good.beat] == [1, 2, 3]
+    assert good.beat[0].why == "3.4 stars; 4 of 10 recent reviews complain"
 
 
 @pytest.mark.slow("postgres")
 @pytest.mark.parametrize(
-    "score, objections, verdict",
-    [(80, 0, "build"), (60, 1, "build"), (60, 2, "watch"), (59, 0, "watch"), (44, 0, "avoid"), (80, 4, "avoid")],
+    "changes, told",
+    [
+        ({"franchise": "blokoria"}, "Blokoria, which has an owner"),
+        ({"figures": replace(FIGURES, momentum=0.05)}, "Its users leave"),
+        ({"figures": replace(FIGURES, typed=(("a", 0), ("b", 0)))}, "completes none of its 2 typical keywords"),
+    ],
 )
-def test_a_verdict_follows_from_the_score_and_the_objections(score: float, objections: int, verdict: str) -> None:
-    assert decided(score, objections) == verdict
+def test_one_final_objection_decides_against_any_score(changes: dict[str, Any], told: str) -> None:
+    case = case_of(market(score=95.0, **changes))
+    assert case.verdict == "avoid"
+    assert told in case.against.text
 
 
 @pytest.mark.slow("postgres")
-def test_who_knows_nothing_says_nothing_and_the_others_decide() -> None:
-    said = opinions(UNKNOWN)
-    assert {each.agent for each in said} == {"demand", "rivals", "room"}
-    assert {each.agent for each in opinions(market())} == set(WEIGHTS)
-    assert overall([]) == 0.0
-    assert "few ratings" in " ".join(each.text for each in cons(UNKNOWN))
-    assert pros(UNKNOWN) == [] or all("0 of 100" in each.text for each in pros(UNKNOWN))
+@pytest.mark.parametrize(
+    "score, final, early, verdict",
+    [
+        (BUILD_SCORE, False, False, "build"),
+        (BUILD_SCORE, False, True, "watch"),
+        (BUILD_SCORE - 0.1, False, False, "watch"),
+        (WATCH_SCORE - 0.1, False, False, "avoid"),
+        (99, True, False, "avoid"),
+    ],
+)
+def test_a_verdict_follows_from_the_score_and_the_objections(
+    score: float, final: bool, early: bool, verdict: str
+) -> None:
+    assert decided(score, final=final, early=early) == verdict
+
+
+@pytest.mark.slow("postgres")
+def test_a_market_of_which_nothing_is_known_has_an_objection_and_no_praise() -> None:
+    case = case_of(UNKNOWN)
+    assert (case.verdict, case.favour, case.beat) == ("avoid", (), ())
+    assert case.against.text == "Demand is its weakest side, with 0 of 100."
+    early = case_of(market(coverage=0.3))
+    assert (early.early, early.verdict) == (True, "watch")
+    assert early.against.text == "It is early: 30 % of the keywords of its apps were searched."
 
 
 @pytest.mark.slow("postgres")
 def test_a_good_score_that_rests_on_little_is_believed_less_and_a_bad_one_gains_nothing() -> None:
-    known = market()
-    for little in ({"apps_count": 3}, {"keywords_count": 2}, {"ratings_total": 80, "ratings_first": 20}):
-        small = market(**little)
-        assert small.known < 0.5 < known.known < 1.0
-        assert MIDDLE < debate(small, opinions(small)).score < debate(known, opinions(known)).score
-        assert any("based on little data" in each.text for each in cons(small))
     assert believed(80.0, 0.0) == MIDDLE
     assert believed(80.0, 1.0) == 80.0
     assert [believed(30.0, each) for each in (0.0, 0.5, 1.0)] == [30.0, 30.0, 30.0]
@@ -164,30 +190,27 @@ def test_a_good_score_that_rests_on_little_is_believed_less_and_a_bad_one_gains_
 
 
 @pytest.mark.slow("postgres")
-def test_the_reason_is_one_sentence_with_the_figures_that_decided() -> None:
+def test_the_reason_is_the_strongest_fact_on_each_side() -> None:
     facts = market()
-    told = reason(facts, "build", 71.2)
-    assert told == (
-        "Build (71 of 100): demand is 72 of 100, rivals are 38 of 100 hard, the visible apps have 3.4 stars, 10 of 10 below "
-        "4, the first of 40 apps holds 11 % of the ratings, and 40 of 100 reviews are unhappy."
+    assert reason(facts, case_of(facts)) == (
+        "Build (74 of 100). Its apps beside the leader gain 31 ratings a day, 80 % of the average over their lives. "
+        "Against it: Its strongest app, App 1, has 950 ratings to catch up with."
     )
-    assert reason(UNKNOWN, "avoid", 0.0) == "Avoid (0 of 100): demand is 0 of 100, and rivals are 0 of 100 hard."
+    assert reason(UNKNOWN, case_of(UNKNOWN)).startswith("Avoid (0 of 100). No figure speaks for it.")
 
 
 @pytest.mark.slow("postgres")
 @pytest.mark.parametrize("facts", MARKETS)
-def test_no_figure_is_invented(facts: MarketFacts) -> None:
-    """Every number that is said is one that was read, rounded, or a score that was computed from those."""
-    known = numbers(msgspec.json.encode(given(facts)).decode())
-    said = opinions(facts)
-    computed = [each.score for each in method_scores(facts)] + [believed(overall(said), facts.known)]
-    counted = {"4", "100", "1", "2", "3", str(len(pros(facts))), str(len(cons(facts))), str(len(facts.visible))}
-    shown = {number.replace(",", "") for number in known} | counted
-    shown |= {f"{float(number.replace(',', '')):.0f}" for number in known} | {f"{each:.0f}" for each in computed}
-    shown |= {f"{float(number.replace(',', '')):.1f}" for number in known}
-    shown |= {f"{middle([each.ratings for each in facts.visible]):.0f}"}
-    shown |= {"0", str(sum(each.languages == 1 for each in facts.visible)), str(len(facts.neighbours))}
-    assert {number.replace(",", "") for number in numbers(everything_said(facts))} <= shown
+def test_every_fact_names_rows_that_are_there_and_holds_no_number_but_theirs(facts: MarketFacts) -> None:
+    case = case_of(facts)
+    rows = agents.evidence(facts)
+    for fact in (*case.favour, case.against):
+        assert fact.rows
+        assert set(fact.rows) <= set(rows), fact
+    claims = [each for each in offline_claims(case) if "times the usual follower" not in each.text]
+    market_row = {facts.row: {**rows[facts.row], "counted": [facts.reviews, facts.unhappy]}}
+    for claim in claims:
+        assert bears(msgspec.structs.replace(claim, rows=(*claim.rows, facts.row)), {**rows, **market_row}), claim
 
 
 @pytest.mark.slow("postgres")
@@ -242,20 +265,35 @@ def test_a_keyword_that_may_be_somebodys_name_is_not_recommended() -> None:
     assert told == 'Put "sleep" into the title: its demand is 80 of 100. Then "rain sounds" into the subtitle, with 60.'
 
 
-class Said(NamedTuple):
-    rating: int
-    title: str
-    body: str
-    sentiment: float | None = None
+def review(number: int, rating: int, title: str, body: str, sentiment: float | None = None) -> Said:
+    return Said(
+        f"r{number}", number % 3, f"App {number % 3}", rating, title, body, sentiment, f"2026-01-{number % 28 + 1:02}"
+    )
 
 
 @pytest.mark.slow("postgres")
-def test_complaints_are_words_of_the_unhappy_and_not_of_everybody() -> None:
-    unhappy = [Said(1, "Crashes", "It crashes every morning when I sleep", -0.9)] * 3
-    happy = [Said(5, "Nice", "I use it every morning when I wake", 0.9)] * 3
-    assert complaints([*unhappy, *happy], without={"sleep"}) == ["crashes"]
-    assert complaints(happy, without=set()) == []
-    assert complaints([Said(2, "Slow", "Slow")] * 2, without=set()) == ["slow"]  # nobody has judged the tone
+def test_complaints_are_terms_of_the_unhappy_and_not_of_everybody_each_with_a_quote() -> None:
+    unhappy = [
+        review(at, 1, "Bad", "Since this morning the login fails after the update. I use it a lot for sleep.", -0.9)
+        for at in range(6)
+    ]
+    happy = [review(at, 5, "Nice", "I use it a lot every morning when I wake, for sleep.", 0.9) for at in range(6, 20)]
+    found = complaints([*unhappy, *happy], without={"sleep"})
+    assert found[0].term == "login fails"
+    assert found[0].reviews == 6
+    assert "login fails" in found[0].quote
+    assert (found[0].app, found[0].at) == ("App 2", "2026-01-06")  # the newest says it
+    assert "sleep" not in " ".join(each.term for each in found)
+    assert "morning" not in [each.term for each in found]
+    assert complaints(happy) == []
+
+
+@pytest.mark.slow("postgres")
+def test_words_of_any_text_are_no_complaint() -> None:
+    unhappy = [
+        review(at, 1, "", "They have never done anything about it, still the same after this.") for at in range(9)
+    ]
+    assert complaints(unhappy) == []
 
 
 # -- the workflow ---------------------------------------------------------------------------------------------
@@ -325,13 +363,13 @@ async def test_without_a_key_every_table_gets_its_rows_and_they_say_who_made_the
         }
         [found] = await evaluations(it)
         assert (found.id, found.run_id, found.made_by) == ("market-1-2026-01-01", "market-1-2026-01-01", OFFLINE)
-        assert "12 of 12 reviews are unhappy" in found.reason
         facts = msgspec.json.decode(found.facts)
-        assert facts["complaints"] == ["crashes", "since", "update"]  # nobody is happy here
-        assert facts["unhappy_per_cent"] == 100
+        assert facts["favour"][0]["text"].startswith("12 of 12 recent reviews complain")
+        assert facts["complaints"][0]["quote"]
+        assert facts["against"]["rows"] == ["market:1"]
         [report] = await it.sql("select transcript, summary from debate_reports")
-        assert report.transcript.startswith("Advocate: ")
-        assert report.transcript.endswith(f"Referee: {report.summary}")
+        assert report.transcript.startswith("Users: 12 of 12 recent reviews complain")
+        assert report.transcript.endswith(f"Judge: {report.summary}")
 
 
 @pytest.mark.spec("B4-02", "G2-18", "B5-05")
@@ -391,76 +429,109 @@ key_env = "PIPELINE_MODEL_KEY"
 usd_per_million_prompt_tokens = 1.0
 usd_per_million_completion_tokens = 4.0
 """
-KEYS = re.compile(r"^- (.+?): ", re.MULTILINE)
 
 
 def answered(monkeypatch: pytest.MonkeyPatch, reply: Any, budgets: ps.Budgets | None = None) -> Chat:
-    """The analyst asks a stand-in from now on, within these budgets."""
+    """The analyst asks a fake model from now on, within these budgets."""
     chat = Chat(reply=reply)
     monkeypatch.setenv("PIPELINE_MODEL_KEY", chat.manners.key)
     config = parse(SETTINGS, "penstock.toml").models["analyst"]
-    gateway = asking.gateway if budgets is None else Gateway(shared.app._opened, "pipeline-research", budgets)
+    gateway = agents.gateway if budgets is None else Gateway(shared.app._opened, "pipeline-research", budgets)
     model = Model("analyst", config, gateway, None, shared.app.http)
     model.client.mount("https://models.example", chat.app)
-    monkeypatch.setattr(asking, "model", model)
+    monkeypatch.setattr(agents, "model", model)
     return chat
 
 
-def texts(asked: dict[str, Any], text: str) -> str:
-    """An answer that has every key that was asked for."""
-    prompt = asked["messages"][-1]["content"]
-    return msgspec.json.encode({key: f"{text} ({key})" for key in KEYS.findall(prompt)}).decode()
+def replied(asked: dict[str, Any], text: str, rows: list[str], verdict: str = "build") -> str:
+    """The same claim from every agent, and a verdict from the judge."""
+    if "You are the judge" in asked["messages"][-1]["content"]:
+        return msgspec.json.encode({"verdict": verdict, "reason": text, "rows": rows}).decode()
+    return msgspec.json.encode({"claims": [{"text": text, "rows": rows}]}).decode()
 
 
 @pytest.mark.spec("B6-03", "B6-02")
-async def test_a_model_writes_the_words_and_every_call_is_in_the_ledger(
+async def test_four_agents_and_a_judge_are_asked_with_the_evidence_by_id(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chat = answered(monkeypatch, lambda asked: texts(asked, "It is wanted: 60 of 100"))
+    chat = answered(monkeypatch, lambda asked: replied(asked, "Its demand is 60 of 75.", ["market:1"], "watch"))
     async with crawling(pipeline) as it:
         await plant(it, 75.0)
         await tell(it, 1)
         await it.running.advance(minutes=5)
         [found] = await evaluations(it)
-        assert found.made_by == "small-1-stand-in"
-        assert found.reason == "It is wanted: 60 of 100 (reason)"
+        assert (found.made_by, found.verdict) == ("small-1-stand-in", "watch")
+        assert found.reason == "Its demand is 60 of 75."
         calls = await it.sql("select service, run, state from api_calls_ledger limit 100")
         assert [(row.service, row.run, row.state) for row in calls] == [
             ("pipeline-research", "market-1-2026-01-01", "settled")
-        ] * 3
-        assert len(chat.book.asked) == 3
-        plain = "\n".join(str(asked["messages"]) for asked in chat.book.asked)
-        assert "never instructions" in plain
+        ] * 5
+        prompts = [str(asked["messages"]) for asked in chat.book.asked]
+        assert all("never instructions" in prompt and "market:1" in prompt for prompt in prompts)
+        assert sum("app:100" in prompt for prompt in prompts) == len(AGENTS)
+        said = await it.sql("select agent, text from debate_messages order by seq limit 9")
+        assert [row.agent for row in said] == [*AGENTS, "judge"]
+        assert said[0].text == "Its demand is 60 of 75. [market:1]"
 
 
 @pytest.mark.parametrize(
-    "reply",
+    "text, rows",
     [
-        lambda asked: texts(asked, "Its market is worth 340 million dollars"),
-        lambda asked: '{"reason": "only this"}',
-        lambda asked: "[1, 2]",
-        lambda asked: "I am sorry, I cannot do that.",
+        ("Its market is worth 340 million dollars.", ["market:1"]),
+        ("Its demand is 60.", []),
+        ("Its demand is 60.", ["market:2"]),
+        ("Its demand is 60.", ["market:1", "app:999999"]),
     ],
 )
-async def test_an_answer_that_is_no_good_is_replaced_by_the_offline_analysts(
-    pipeline: Opened, monkeypatch: pytest.MonkeyPatch, reply: Any
+async def test_a_claim_without_a_row_or_with_a_wrong_number_is_struck_and_the_figures_decide(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch, text: str, rows: list[str]
 ) -> None:
-    chat = answered(monkeypatch, reply)
+    answered(monkeypatch, lambda asked: replied(asked, text, rows))
     async with crawling(pipeline) as it:
         await plant(it, 75.0)
         await tell(it, 1)
         await it.running.advance(minutes=5)
         [found] = await evaluations(it)
-        assert chat.book.answered == 3
+        assert found.made_by == OFFLINE
+        said = await it.sql("select text from debate_messages limit 9")
+        assert not any(text in row.text for row in said)
+
+
+@pytest.mark.parametrize("reply", ["[1, 2]", "I am sorry.", '{"claims": 3}', '{"claims": [4, {"text": 5}]}'])
+async def test_an_answer_that_is_no_good_is_replaced_by_the_offline_analysts(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch, reply: str
+) -> None:
+    chat = answered(monkeypatch, lambda asked: reply)
+    async with crawling(pipeline) as it:
+        await plant(it, 75.0)
+        await tell(it, 1)
+        await it.running.advance(minutes=5)
+        [found] = await evaluations(it)
+        assert chat.book.answered == 5
         assert found.made_by == OFFLINE
         assert found.reason.startswith(("Build", "Watch", "Avoid"))
+
+
+async def test_a_judge_cannot_overrule_a_final_objection(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(monkeypatch, lambda asked: replied(asked, "Build it.", ["market:1"], "build"))
+    async with crawling(pipeline) as it:
+        await plant(it, 75.0)
+        await insert(
+            it,
+            "app_registry",
+            {"track_id": 9, "track_name": "Giant", "rating_count": 800_000, "first_seen_at": NOW, "last_seen_at": NOW},
+        )
+        await insert(it, "cluster_apps", {"cluster_id": 1, "track_id": 9, "weight": 1.0})
+        await tell(it, 1)
+        await it.running.advance(minutes=5)
+        assert [row.verdict for row in await evaluations(it)] == ["avoid"]
 
 
 @pytest.mark.spec("B6-03")
 async def test_a_run_that_would_cost_more_than_it_may_asks_nobody_and_says_so(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chat = answered(monkeypatch, lambda asked: texts(asked, "It is wanted"), ps.Budgets(run=0.000_001))
+    chat = answered(monkeypatch, lambda asked: replied(asked, "Wanted.", ["market:1"]), ps.Budgets(run=0.000_001))
     async with crawling(pipeline) as it:
         await plant(it, 75.0)
         await tell(it, 1)
@@ -470,26 +541,28 @@ async def test_a_run_that_would_cost_more_than_it_may_asks_nobody_and_says_so(
 
 
 @pytest.mark.spec("B6-03")
-async def test_a_day_that_pays_for_one_question_makes_three_days_of_three(
+async def test_a_day_that_pays_for_two_questions_makes_three_days_of_five(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A question may cost a little less than the budget, and what is left after one is too little for another."""
-    chat = answered(monkeypatch, lambda asked: texts(asked, "It is wanted. " * 20), ps.Budgets(day=0.005))
+    chat = answered(monkeypatch, lambda asked: replied(asked, "Wanted. " * 20, ["market:1"]), ps.Budgets(day=0.006))
     async with crawling(pipeline) as it:
         await plant(it, 75.0)
         await tell(it, 1)
         asked = []
-        for _ in range(3):
+        for _ in range(6):
             await it.running.advance(minutes=5)
             asked.append((chat.book.answered, (await tasks(it))["market-1-2026-01-01"]))
             await leap(it, days=1)
-        assert asked == [(1, "running"), (2, "running"), (3, "done")]
+        counts = [count for count, _ in asked]
+        assert asked[0][1] == "running"
+        assert 0 < counts[0] < 5 == counts[-1]
+        assert asked[-1][1] == "done"
 
 
 async def test_a_key_that_is_refused_is_told_of_and_the_offline_analyst_does_the_work(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    chat = answered(monkeypatch, lambda asked: texts(asked, "It is wanted"))
+    chat = answered(monkeypatch, lambda asked: replied(asked, "Wanted.", ["market:1"]))
     monkeypatch.setenv("PIPELINE_MODEL_KEY", "sk-of-somebody-else")
     async with crawling(pipeline) as it:
         await plant(it, 75.0)
@@ -498,13 +571,19 @@ async def test_a_key_that_is_refused_is_told_of_and_the_offline_analyst_does_the
         assert chat.book.answered == 0
         assert [row.made_by for row in await evaluations(it)] == [OFFLINE]
     told = [record for record in caplog.records if record.message == "analyst.refused"]
-    assert len(told) == 3
+    assert len(told) == 5
     assert "sk-of-somebody-else" not in str([record.__dict__ for record in told])
 
 
 @pytest.mark.slow("postgres")
-def test_a_figure_that_was_not_given_is_noticed() -> None:
-    figures = '{"demand": 72.456, "ratings": 12345}'
-    assert not invented("Demand is 72, and 12,345 people rated three of its 10 apps 72.5.", figures)
-    assert invented("Demand is 73.", figures)
-    assert invented("It grows by 40 % a year.", figures)
+def test_a_number_that_the_cited_rows_do_not_have_is_noticed() -> None:
+    rows: dict[str, dict[str, Any]] = {"market:1": {"demand": 72.456, "momentum": 0.83}, "app:2": {"ratings": 12_345}}
+
+    def claim(text: str, *ids: str) -> bool:
+        return bears(Claim("demand", text, ids), rows)
+
+    assert claim("Demand is 72, or 72.5, and three of 10 apps keep 83 % of their pace.", "market:1")
+    assert claim("12,345 people rated it.", "app:2")
+    assert not claim("12,345 people rated it.", "market:1")
+    assert not claim("Demand is 73.", "market:1")
+    assert not claim("It grows by 40 % a year.", "market:1", "app:2")

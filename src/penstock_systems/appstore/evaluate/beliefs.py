@@ -33,7 +33,9 @@ async def learn_from_charts(now: str) -> float | None:
         charts[category].append((rank, rating_count))
     found = explained(charts)
     if found is not None:
-        believe(AGENT, RATINGS_EXPLAIN_RANK, found, now)
+        places = sum(map(len, charts.values()))
+        evidence = f"{places:,} places of {len(charts)} charts: rank and rating count correlate by {found:.2f}"
+        believe(AGENT, RATINGS_EXPLAIN_RANK, found, evidence, now)
     return found
 
 

@@ -17,14 +17,24 @@ on conflict (agent, key) do update set
   updated_at = excluded.updated_at
 """
 BELIEF = "select strength from agent_core_beliefs where agent = :agent and belief = :belief"
+# A new finding confirms a belief, or refutes it where it is far from what was held: once a day, however often it is made.
 BELIEVE = """
-insert into agent_core_beliefs (agent, belief, strength, updated_at)
-values (:agent, :belief, :strength, :now)
+insert into agent_core_beliefs (agent, belief, strength, evidence, since, confirmed, refuted, updated_at)
+values (:agent, :belief, :strength, :evidence, :now, 1, 0, :now)
 on conflict (agent, belief) do update set
   strength = excluded.strength,
+  evidence = excluded.evidence,
+  confirmed = agent_core_beliefs.confirmed
+    + case when abs(excluded.strength - agent_core_beliefs.strength) <= :tolerance then 1 else 0 end,
+  refuted = agent_core_beliefs.refuted
+    + case when abs(excluded.strength - agent_core_beliefs.strength) > :tolerance then 1 else 0 end,
+  since = case when abs(excluded.strength - agent_core_beliefs.strength) > :tolerance then excluded.since
+    else agent_core_beliefs.since end,
   updated_at = excluded.updated_at
 where excluded.strength <> agent_core_beliefs.strength
+or substr(agent_core_beliefs.updated_at, 1, 10) < substr(excluded.updated_at, 1, 10)
 """
+TOLERANCE = 0.15  # between two findings that confirm each other
 
 
 class Most(msgspec.Struct, frozen=True, order=True):
@@ -56,6 +66,7 @@ async def strength(agent: str, belief: str) -> float | None:
     return found
 
 
-def believe(agent: str, belief: str, strength: float, now: str) -> None:
-    """Joins the unit."""
-    db.write(BELIEVE, agent=agent, belief=belief, strength=round(min(1.0, max(0.0, strength)), 4), now=now)
+def believe(agent: str, belief: str, strength: float, evidence: str, now: str) -> None:
+    """Joins the unit. `evidence` says what the strength was computed from."""
+    held = round(min(1.0, max(0.0, strength)), 4)
+    db.write(BELIEVE, agent=agent, belief=belief, strength=held, evidence=evidence, tolerance=TOLERANCE, now=now)

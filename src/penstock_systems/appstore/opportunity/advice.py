@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from penstock_systems.appstore.opportunity.debate import Verdict
+from penstock_systems.appstore.opportunity.case import Verdict
 from penstock_systems.appstore.opportunity.facts import MarketFacts, middle
 from penstock_systems.appstore.opportunity.methods import MethodScore
 
@@ -58,8 +58,8 @@ def _of_weak_leader(facts: MarketFacts) -> str | None:
 def _of_complaints(facts: MarketFacts) -> str | None:
     if not facts.complaints or not facts.unhappy:
         return None
-    listed = ", ".join(f'"{word}"' for word in facts.complaints)
-    return f"Begin where it hurts: of {facts.unhappy} unhappy reviews many speak of {listed}."
+    listed = ", ".join(f'"{each.term}"' for each in facts.complaints)
+    return f"Solve first what users miss: of {facts.unhappy} unhappy reviews many speak of {listed}."
 
 
 def _of_price(facts: MarketFacts) -> str | None:
@@ -86,8 +86,8 @@ def playbook(
     lines = [
         f"Playbook for {facts.name}",
         "",
-        f"Verdict: {verdict}. Demand {facts.demand:.0f}, rivals "
-        f"{facts.competitiveness:.0f}, dispersion {facts.fragmentation:.0f} of 100.",
+        f"Verdict: {verdict}, {facts.score:.0f} of 100. Demand {facts.demand:.0f}, difficulty "
+        f"{facts.competitiveness:.0f} of 100.",
         "",
     ]
     for month, method in enumerate(chosen, 1):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock_systems.appstore.opportunity.evidence import evidence
+from penstock_systems.appstore.founder import Figures
+from penstock_systems.appstore.opportunity.complaints import Complaint
 
 VISIBLE = 10  # the apps that people see: so many count as the market's leaders
 WEAK_STARS = 4.0  # an app with fewer is weak, however many know it
@@ -28,6 +29,9 @@ class AppFacts(msgspec.Struct, frozen=True, kw_only=True):
     price: float | None = None
     languages: int | None = None
     genre: str | None = None
+    age_days: int | None = None
+    idle_days: int | None = None  # since its last version
+    url: str | None = None
     reviews: int = 0  # that were read
     unhappy: int = 0  # of those
 
@@ -39,6 +43,7 @@ class AppFacts(msgspec.Struct, frozen=True, kw_only=True):
 class KeywordFacts(msgspec.Struct, frozen=True):
     keyword: str
     demand: float | None
+    typed: int | None = None  # letters after which the store completes it; 0: never
 
 
 class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +63,21 @@ class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
     ratings_total: int
     ratings_first: int  # of the app that has the most
     ratings_three: int  # of the three that have the most
-    complaints: list[str] = []  # the words that most unhappy reviews share
+    dissatisfaction: float | None = None
+    room: float | None = None
+    coverage: float = 1.0  # the share of its apps' keywords that was searched
+    franchise: str | None = None
+    figures: Figures = Figures()
+    strongest: list[AppFacts] = []  # the most rated first
+    complaints: list[Complaint] = []
     change: float | None = None  # of its score, since the oldest snapshot of the last month
     neighbours: list[str] = []
     concept: str | None = None  # what the design agent would build
+
+    @property
+    def row(self) -> str:
+        """The id of its figures among the evidence."""
+        return f"market:{self.cluster_id}"
 
     @property
     def visible(self) -> list[AppFacts]:
@@ -69,7 +85,8 @@ class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leader(self) -> AppFacts | None:
-        return max(self.visible, key=lambda app: (app.ratings, -app.track_id), default=None)
+        apps = self.strongest or self.visible
+        return max(apps, key=lambda app: (app.ratings, -app.track_id), default=None)
 
     @property
     def weak(self) -> list[AppFacts]:
@@ -88,11 +105,6 @@ class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def three_share(self) -> float:
         return share(self.ratings_three, self.ratings_total)
-
-    @property
-    def known(self) -> float:
-        """How much the figures rest on, from 0 to 1."""
-        return evidence(apps=self.apps_count, keywords=self.keywords_count, ratings=self.ratings_total)
 
     @property
     def reviews(self) -> int:

@@ -2,52 +2,50 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from penstock_systems.appstore.app import db, settings
-from penstock_systems.appstore.keywords import words
-from penstock_systems.appstore.moments import after
+from penstock_systems.appstore import founder
+from penstock_systems.appstore.app import db
+from penstock_systems.appstore.moments import after, days_between
+from penstock_systems.appstore.opportunity.complaints import Said, complaints
 from penstock_systems.appstore.opportunity.facts import VISIBLE, AppFacts, KeywordFacts, MarketFacts
-from penstock_systems.appstore.sentiment import NEGATIONS, UNHAPPY
 
-APPS, KEYWORDS, NEIGHBOURS, COMPLAINTS = 25, 20, 5, 3  # that are named
+APPS, KEYWORDS, NEIGHBOURS, STRONGEST = 25, 20, 5, 10  # that are named
 APPS_COUNTED = 5_000  # of a market, for who holds how much of it; what comes after has no share to speak of
 REVIEWS_READ = 40  # of an app, the newest
-UNHAPPY_STARS = 2  # where nobody has judged its tone
-HEARD_LEAST = 2  # unhappy reviews that have to share a word
-EXCESS_LEAST = 0.1  # by how much its share of them has to be larger than that of the happy ones
-LETTERS_LEAST = 4  # shorter words are said about everything
 MONTH_DAYS = 30
 
 MARKET = """
-select id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation, apps, keywords
+select id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation, dissatisfaction, room, coverage,
+  franchise, apps, keywords
 from market_clusters
 where id = :id
 and ended_at is null
 """
 MEMBERS = """
 select app_registry.track_id, track_name, seller_name, weight, rating_count, average_rating, competitiveness_score,
-  rating_velocity_7d, price, languages, primary_genre
+  rating_velocity_7d, price, languages, primary_genre, release_date, version_released_at, track_view_url
 from cluster_apps
 join app_registry on app_registry.track_id = cluster_apps.track_id
 where cluster_id = :id
 order by weight desc, app_registry.track_id
 limit :most
 """
+STRONGEST_APPS = MEMBERS.replace("order by weight desc", "order by rating_count desc")
 WORDS = """
-select cluster_keywords.keyword, demand
+select cluster_keywords.keyword, demand, typed
 from cluster_keywords
 left join crawl_keywords on crawl_keywords.keyword = cluster_keywords.keyword
 where cluster_id = :id
 order by weight desc, cluster_keywords.keyword
 limit :most
 """
-RATINGS = """
-select rating_count
+RIVALS = """
+select app_registry.track_id, rating_count, average_rating, rating_velocity_7d, release_date, version_released_at,
+  reviews_read, reviews_unhappy
 from cluster_apps
 join app_registry on app_registry.track_id = cluster_apps.track_id
 where cluster_id = :id
@@ -55,7 +53,7 @@ order by rating_count desc
 limit :most
 """
 REVIEWS = """
-select rating, title, body, sentiment
+select review_id, rating, title, body, sentiment, reviewed_at
 from app_reviews
 where track_id = :id
 order by reviewed_at desc, review_id
@@ -112,9 +110,11 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
     ):
         return None
     members = await db.rows(MEMBERS, id=cluster_id, most=APPS)
-    told = {row.track_id: await db.rows(REVIEWS, id=row.track_id, most=REVIEWS_READ) for row in members[:VISIBLE]}
+    strongest = await db.rows(STRONGEST_APPS, id=cluster_id, most=STRONGEST)
+    said = {row.track_id: await _said(row) for row in (*members[:VISIBLE], *strongest)}
     keywords = await db.rows(WORDS, id=cluster_id, most=KEYWORDS)
-    ratings = await db.column(RATINGS, id=cluster_id, most=APPS_COUNTED)
+    rivals = [_rival(row, now) for row in await db.rows(RIVALS, id=cluster_id, most=APPS_COUNTED)]
+    ratings = [rival.ratings for rival in rivals]
     earlier = await db.value(EARLIER, id=cluster_id, since=after(now, days=-MONTH_DAYS))
     own = {word for row in keywords for word in row.keyword.split()}
     return MarketFacts(
@@ -125,21 +125,50 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
         demand=market.demand,
         competitiveness=market.competitiveness,
         fragmentation=market.fragmentation,
+        dissatisfaction=market.dissatisfaction,
+        room=market.room,
+        coverage=market.coverage,
+        franchise=market.franchise,
+        figures=founder.figured(rivals, [(row.keyword, row.typed) for row in keywords if row.typed is not None]),
         apps_count=market.apps,
         keywords_count=market.keywords,
-        apps=[_app(row, told.get(row.track_id, ())) for row in members],
-        keywords=[KeywordFacts(row.keyword, row.demand) for row in keywords],
+        apps=[_app(row, said.get(row.track_id, ()), now) for row in members],
+        strongest=[_app(row, said[row.track_id], now) for row in strongest],
+        keywords=[KeywordFacts(row.keyword, row.demand, row.typed) for row in keywords],
         ratings_total=sum(ratings),
         ratings_first=sum(ratings[:1]),
         ratings_three=sum(ratings[:3]),
-        complaints=complaints([row for rows in told.values() for row in rows], without=own),
+        complaints=complaints([each for reviews in said.values() for each in reviews], without=own),
         change=None if earlier is None else round(market.opportunity_score - earlier, 2),
         neighbours=await _neighbours(cluster_id),
         concept=await db.value(CONCEPT, id=cluster_id),
     )
 
 
-def _app(row: Any, reviews: Sequence[Any]) -> AppFacts:
+async def _said(app: Any) -> list[Said]:
+    rows = await db.rows(REVIEWS, id=app.track_id, most=REVIEWS_READ)
+    return [
+        Said(
+            row.review_id, app.track_id, app.track_name, row.rating, row.title, row.body, row.sentiment, row.reviewed_at
+        )
+        for row in rows
+    ]
+
+
+def _rival(row: Any, now: str) -> founder.Rival:
+    return founder.Rival(
+        row.track_id,
+        row.rating_count,
+        row.average_rating if row.rating_count else None,
+        row.rating_velocity_7d,
+        _days_since(row.release_date, now),
+        _days_since(row.version_released_at, now),
+        row.reviews_read or 0,
+        row.reviews_unhappy or 0,
+    )
+
+
+def _app(row: Any, reviews: Sequence[Said], now: str) -> AppFacts:
     return AppFacts(
         track_id=row.track_id,
         name=row.track_name,
@@ -152,31 +181,19 @@ def _app(row: Any, reviews: Sequence[Any]) -> AppFacts:
         price=row.price,
         languages=_counted(row.languages),
         genre=row.primary_genre,
+        age_days=_days_since(row.release_date, now),
+        idle_days=_days_since(row.version_released_at, now),
+        url=row.track_view_url,
         reviews=len(reviews),
-        unhappy=sum(map(is_unhappy, reviews)),
+        unhappy=sum(each.is_unhappy for each in reviews),
     )
 
 
-def is_unhappy(review: Any) -> bool:
-    if review.sentiment is None:
-        return bool(review.rating <= UNHAPPY_STARS)
-    return bool(review.sentiment <= UNHAPPY)
-
-
-def complaints(reviews: Sequence[Any], *, without: set[str]) -> list[str]:
-    """The words that unhappy reviews share and happy ones do not, apart from those that the market is about."""
-    unhappy, happy = Counter[str](), Counter[str]()
-    for review in reviews:
-        said = words(review.title or "", settings.letters) + words(review.body or "", settings.letters)
-        (unhappy if is_unhappy(review) else happy).update(set(said) - without - NEGATIONS)
-    many, few = (max(1, sum(is_unhappy(review) is which for review in reviews)) for which in (True, False))
-    excess = {
-        word: count / many - happy[word] / few
-        for word, count in unhappy.items()
-        if count >= HEARD_LEAST and len(word) >= LETTERS_LEAST
-    }
-    telling = [word for word, more in excess.items() if more >= EXCESS_LEAST]
-    return sorted(telling, key=lambda word: (-excess[word], word))[:COMPLAINTS]
+def _days_since(moment: str | None, now: str) -> int | None:
+    try:
+        return int(days_between(moment[:10], now[:10])) if moment else None
+    except ValueError:
+        return None
 
 
 async def _neighbours(cluster_id: int) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import msgspec
 
 from penstock_systems.appstore.opportunity.facts import MarketFacts, middle, share
-from penstock_systems.appstore.opportunity.opinions import opinions
 
 # Genres whose apps can be shown in a film without a word.
 VISUAL = frozenset(
@@ -53,10 +52,11 @@ def _search_ads(facts: MarketFacts) -> Scored:
 
 
 def _unhappy_users(facts: MarketFacts) -> Scored:
-    said = next((each for each in opinions(facts) if each.agent == "users"), None)
-    if said is None:
+    if facts.dissatisfaction is None:
         return 0.0, "These apps have no ratings or reviews, so the complaints of their users are unknown."
-    return said.score, said.says
+    stars = "unknown stars" if facts.stars is None else f"{facts.stars:.1f} stars"
+    why = f"The visible apps have {stars}; {facts.unhappy} of {facts.reviews} recent reviews complain."
+    return facts.dissatisfaction, why
 
 
 def _forums(facts: MarketFacts) -> Scored:

@@ -11,14 +11,13 @@ from typing import TypeVar, TypeVarTuple
 
 import penstock as ps
 from penstock_systems.appstore.app import app, db
-from penstock_systems.appstore.opportunity import asking, storing
+from penstock_systems.appstore.opportunity import agents, storing
 from penstock_systems.appstore.opportunity.advice import playbook, tips
-from penstock_systems.appstore.opportunity.asking import Written
-from penstock_systems.appstore.opportunity.debate import Message, debate, reason
+from penstock_systems.appstore.opportunity.agents import Heard
+from penstock_systems.appstore.opportunity.case import case_of
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from penstock_systems.appstore.opportunity.gathering import gathered
 from penstock_systems.appstore.opportunity.methods import MethodScore, method_scores
-from penstock_systems.appstore.opportunity.opinions import Opinion, opinions
 from penstock_systems.appstore.opportunity.references import Reference, references
 from penstock_systems.appstore.opportunity.storing import Argued, Research, Result
 
@@ -51,12 +50,12 @@ async def _research(run: ps.Run, task_id: str, cluster_id: int) -> Result:
         await run.step("end", storing.end, task_id, "failed")
         return "failed"
     apps = await run.step("gather reference apps", gather, facts)
-    said = await run.step("evaluate", evaluate, facts)
-    argued = await _paid(run, "debate", argue, task_id, facts, said)
+    heard = [await _paid(run, f"hear {agent}", listen, agent, task_id, facts) for agent in agents.AGENTS]
+    argued = await _paid(run, "judge", rule, task_id, facts, heard)
     methods = await run.step("score methods", score_methods, facts)
-    told = await _paid(run, "tips", advise, task_id, facts)
-    plan = await _paid(run, "playbook", plan_ahead, task_id, facts, argued, methods, told)
-    await run.step("store", storing.store, Research(task_id, facts, apps, said, argued, methods, told, plan))
+    told = await run.step("tips", advise, facts)
+    plan = await run.step("playbook", plan_ahead, facts, argued, methods, told)
+    await run.step("store", storing.store, Research(task_id, facts, apps, argued, methods, told, plan))
     return "done"
 
 
@@ -83,43 +82,37 @@ async def gather(facts: MarketFacts) -> list[Reference]:
     return references(facts)
 
 
-async def evaluate(facts: MarketFacts) -> list[Opinion]:
-    return opinions(facts)
+async def listen(agent: str, run: str, facts: MarketFacts) -> Heard | None:
+    """One question to a model. None where there is none, or it does not answer."""
+    return await agents.hear(agent, facts, run=run)
 
 
-async def argue(run: str, facts: MarketFacts, said: list[Opinion]) -> Argued:
-    """What was decided follows from the figures; who puts it into words may be a model."""
-    held = debate(facts, said)
-    offline = {"reason": reason(facts, held.verdict, held.score)}
-    offline |= {f"{number} {each.agent}": each.text for number, each in enumerate(held.messages, 1)}
-    wanted = {key: f"the {key.partition(' ')[2]} speaks" for key in offline if key != "reason"}
-    wanted["reason"] = f"one sentence that begins with {held.verdict.capitalize()!r} and gives the figures that decided"
-    task = (
-        f"An advocate and a sceptic argue whether to build an app for this market; a referee then decides: {held.verdict}, "
-        f"with {held.score:.0f} of 100. Write what each says, in the order of the keys."
+async def rule(run: str, facts: MarketFacts, heard: list[Heard | None]) -> Argued:
+    """The judge decides from the claims that the evidence bears; where none is left, from the figures."""
+    case = case_of(facts)
+    spoken = [each for each in heard if each is not None]
+    claims = [claim for each in spoken for claim in each.claims] or agents.offline_claims(case)
+    ruling = await agents.judge(facts, case, claims, run=run)
+    made_by = dict.fromkeys([*(each.made_by for each in spoken if each.claims), ruling.made_by])
+    return Argued(
+        verdict=ruling.verdict,
+        score=facts.score,
+        reason=ruling.reason,
+        claims=claims,
+        struck=sum(each.struck for each in spoken),
+        made_by=" and ".join(made_by),
+        case=case,
     )
-    words = await asking.written(task, wanted, facts, offline, run=run)
-    messages = [Message(key.partition(" ")[2], words.texts[key]) for key in offline if key != "reason"]
-    return Argued(held.verdict, held.score, words.texts["reason"], messages, words.made_by)
 
 
 async def score_methods(facts: MarketFacts) -> list[MethodScore]:
     return method_scores(facts)
 
 
-async def advise(run: str, facts: MarketFacts) -> Written:
-    offline = {f"tip {number}": tip for number, tip in enumerate(tips(facts), 1)}
-    wanted = dict.fromkeys(offline, "one or two sentences")
-    return await asking.written("Give tips to a developer who builds for this market.", wanted, facts, offline, run=run)
+async def advise(facts: MarketFacts) -> list[str]:
+    return tips(facts)
 
 
-async def plan_ahead(
-    run: str, facts: MarketFacts, argued: Argued, methods: list[MethodScore], told: Written
-) -> Written:
+async def plan_ahead(facts: MarketFacts, argued: Argued, methods: list[MethodScore], told: list[str]) -> str:
     names = {row.id: row.name for row in await db.rows(METHODS)}
-    offline = {"plan": playbook(facts, argued.verdict, methods, names, list(told.texts.values()))}
-    best = ", ".join(names.get(each.method_id, each.method_id) for each in methods[:3])
-    task = (
-        f"Write a plan for the first quarter. The decision is: {argued.verdict}. What suits this market best: {best}."
-    )
-    return await asking.written(task, {"plan": "at most 200 words"}, facts, offline, run=run)
+    return playbook(facts, argued.verdict, methods, names, told)

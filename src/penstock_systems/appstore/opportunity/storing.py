@@ -7,12 +7,11 @@ from typing import Literal
 import msgspec
 
 from penstock_systems.appstore.app import db
-from penstock_systems.appstore.opportunity.asking import Written, given
-from penstock_systems.appstore.opportunity.debate import Message, Verdict
+from penstock_systems.appstore.opportunity.agents import Claim
+from penstock_systems.appstore.opportunity.case import Case, Verdict
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from penstock_systems.appstore.opportunity.harness import harnesses
 from penstock_systems.appstore.opportunity.methods import MethodScore
-from penstock_systems.appstore.opportunity.opinions import Opinion
 from penstock_systems.appstore.opportunity.references import Reference
 
 Result = Literal["done", "failed", "budget_exceeded"]
@@ -21,13 +20,15 @@ END = "update research_tasks set status = :status, updated_at = :now where id = 
 
 
 class Argued(msgspec.Struct, frozen=True):
-    """What was decided, and what was said about it."""
+    """What was decided, what was said about it, and the case of the figures."""
 
     verdict: Verdict
     score: float
     reason: str
-    messages: list[Message]
+    claims: list[Claim]
+    struck: int  # claims that the evidence did not bear
     made_by: str
+    case: Case
 
 
 class Research(msgspec.Struct, frozen=True):
@@ -36,15 +37,10 @@ class Research(msgspec.Struct, frozen=True):
     id: str
     facts: MarketFacts
     apps: list[Reference]
-    opinions: list[Opinion]
     argued: Argued
     methods: list[MethodScore]
-    tips: Written
-    playbook: Written
-
-    @property
-    def made_by(self) -> str:
-        return " and ".join(dict.fromkeys((self.argued.made_by, self.tips.made_by, self.playbook.made_by)))
+    tips: list[str]
+    playbook: str
 
 
 async def store(research: Research) -> None:
@@ -59,8 +55,8 @@ async def store(research: Research) -> None:
         "verdict": research.argued.verdict,
         "score": research.argued.score,
         "reason": research.argued.reason,
-        "facts": db.json(given(facts) | {"opinions": msgspec.to_builtins(research.opinions)}),
-        "made_by": research.made_by,
+        "facts": db.json({**msgspec.to_builtins(facts), **msgspec.to_builtins(research.argued.case)}),
+        "made_by": research.argued.made_by,
         "run_id": id,
         "created_at": now,
     }
@@ -76,33 +72,44 @@ async def store(research: Research) -> None:
     db.insert_many(
         "market_tips",
         [
-            {"id": f"{id} {name}", "cluster_id": facts.cluster_id, "evaluation_id": id, "text": text, "created_at": now}
-            for name, text in research.tips.texts.items()
+            {
+                "id": f"{id} tip {number}",
+                "cluster_id": facts.cluster_id,
+                "evaluation_id": id,
+                "text": text,
+                "created_at": now,
+            }
+            for number, text in enumerate(research.tips, 1)
         ],
     )
-    plan = {"id": f"{id} playbook", "evaluation_id": id, "body": research.playbook.texts["plan"], "created_at": now}
+    plan = {"id": f"{id} playbook", "evaluation_id": id, "body": research.playbook, "created_at": now}
     db.insert_many("marketing_playbooks", [plan])
     await end(id, "done")
 
 
 def _debate(research: Research, now: str) -> None:
     report = f"{research.id} debate"
-    said = research.argued.messages
+    argued = research.argued
+    said = [*argued.claims, Claim("judge", argued.reason, ())]
     row = {
         "id": report,
         "evaluation_id": research.id,
-        "transcript": "\n\n".join(f"{each.agent.capitalize()}: {each.text}" for each in said),
-        "summary": said[-1].text,
+        "transcript": "\n\n".join(f"{each.agent.capitalize()}: {_cited(each)}" for each in said),
+        "summary": argued.reason,
         "created_at": now,
     }
     db.insert_many("debate_reports", [row])
     db.insert_many(
         "debate_messages",
         [
-            {"report_id": report, "seq": number, "agent": each.agent, "text": each.text}
+            {"report_id": report, "seq": number, "agent": each.agent, "text": _cited(each)}
             for number, each in enumerate(said, 1)
         ],
     )
+
+
+def _cited(claim: Claim) -> str:
+    return f"{claim.text} [{', '.join(claim.rows)}]" if claim.rows else claim.text
 
 
 async def end(id: str, status: Result) -> None:

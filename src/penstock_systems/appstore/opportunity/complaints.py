@@ -1,0 +1,129 @@
+"""Complaints: the terms that unhappy reviews use and happy ones do not, by log-odds over whole texts, each with a quote."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from penstock_systems.appstore.sentiment import UNHAPPY
+
+COMPLAINTS = 4  # that are named
+UNHAPPY_STARS = 2  # where no tone is known
+HEARD_LEAST = 3  # unhappy reviews that share a term
+ODDS_LEAST = 1.0  # the z-score of a term's log-odds
+PRIOR = 0.5  # added to each count: a term that happy reviews never use is no certainty
+LETTERS_LEAST = 3
+QUOTE_CHARACTERS_MAX = 160
+TEXT_CHARACTERS_MAX = 2_000
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+
+# Words that say nothing about what is wrong: those of any text, and those of any unhappy one.
+STOP_WORDS = frozenset(
+    """
+    a about after again all almost also always am an and another any anything app application apps are around as ask at away
+    back be because been before being best better but by came can can't cannot come could couldn't day did didn't do does
+    doesn't doing don't done down each easy else even ever every everything fact far few find first for from full get gets
+    getting give go goes going good got great had has hasn't have haven't having he help her here him his how i i'd i'll i'm
+    i've if in into is isn't it it's its just keep know last least less let like little long look lot love made make many
+    matter may maybe me might more most much must my need needs never new no not nothing now of off often ok old on once one
+    only open opens or other our out over own people please pretty put quite really same say says see seem seems several she
+    should since so some someone something soon star stars still stop such take tap than thank thanks that that's the their
+    them then there these they thing things think this those thought three through time times to today too tried try trying
+    two under until up us use used user users uses using usually very want wanted was wasn't way we week weeks well went were
+    what when where which while who whole why will wish with won't work worked working works would year years yes yet you
+    you're your
+    """.split()
+)
+
+
+class Complaint(msgspec.Struct, frozen=True):
+    """A term that `reviews` unhappy reviews share, and one of them."""
+
+    term: str
+    reviews: int
+    quote: str
+    review_id: str
+    track_id: int
+    app: str
+    at: str
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A review as it is judged here."""
+
+    review_id: str
+    track_id: int
+    app: str
+    rating: int
+    title: str | None
+    body: str | None
+    sentiment: float | None
+    at: str
+
+    @property
+    def is_unhappy(self) -> bool:
+        return self.rating <= UNHAPPY_STARS if self.sentiment is None else self.sentiment <= UNHAPPY
+
+    @property
+    def text(self) -> str:
+        return f"{self.title or ''}. {self.body or ''}"[:TEXT_CHARACTERS_MAX]
+
+
+def complaints(reviews: Sequence[Said], *, without: Iterable[str] = ()) -> list[Complaint]:
+    """The most telling first. `without` are words that the market is about."""
+    own = set(without)
+    unhappy = [(each, _terms(each.text, own)) for each in reviews if each.is_unhappy]
+    happy = Counter(term for each in reviews if not each.is_unhappy for term in _terms(each.text, own))
+    heard = Counter(term for _, terms in unhappy for term in terms)
+    many, few = len(unhappy), len(reviews) - len(unhappy)
+    odds = {
+        term: score
+        for term, count in heard.items()
+        if count >= HEARD_LEAST and (score := _log_odds(count, many, happy[term], few)) >= ODDS_LEAST
+    }
+    found: list[Complaint] = []
+    for term in sorted(odds, key=lambda term: (-odds[term] * math.log1p(heard[term]), -len(term), term)):
+        if len(found) == COMPLAINTS:
+            break
+        if not any(set(term.split()) & set(each.term.split()) for each in found):
+            found.append(_quoted(term, heard[term], [each for each, terms in unhappy if term in terms]))
+    return found
+
+
+def _terms(text: str, own: set[str]) -> set[str]:
+    """Its words, and its pairs of words that say something together."""
+    words = [word.replace("\u2019", "'") for word in _WORD.findall(text.casefold().replace("\u2019", "'"))]
+    plain = {word for word in words if len(word) >= LETTERS_LEAST and word not in STOP_WORDS and word not in own}
+    return plain | {f"{first} {second}" for first, second in pairwise(words) if first in plain and second in plain}
+
+
+def _log_odds(heard: int, many: int, other: int, few: int) -> float:
+    """How many standard deviations a term is more frequent in unhappy reviews than in happy ones."""
+    first, second = heard + PRIOR, other + PRIOR
+    odds = math.log(first / (many - heard + PRIOR)) - math.log(second / (few - other + PRIOR))
+    return odds / math.sqrt(1 / first + 1 / second)
+
+
+def _quoted(term: str, count: int, reviews: Sequence[Said]) -> Complaint:
+    """The shortest sentence that says it, of the newest reviews."""
+    first = term.split()[0]
+    best: tuple[int, Said, str] | None = None
+    for each in sorted(reviews, key=lambda each: (each.at, each.review_id), reverse=True)[:10]:
+        for match in _SENTENCE.finditer(each.text):
+            said = " ".join(match[0].split())
+            if first in said.casefold() and (best is None or _distance(said) < best[0]):
+                best = (_distance(said), each, said)
+    _, review, text = best or (0, reviews[0], reviews[0].text)
+    quote = text if len(text) <= QUOTE_CHARACTERS_MAX else text[: QUOTE_CHARACTERS_MAX - 1].rstrip() + "…"
+    return Complaint(term, count, quote, review.review_id, review.track_id, review.app, review.at[:10])
+
+
+def _distance(sentence: str) -> int:
+    """From the length of a sentence that is worth quoting."""
+    return abs(len(sentence) - 70)
