@@ -13,7 +13,7 @@ import pytest
 
 from penstock.outbound.addresses import Rules
 from penstock.outbound.client import Client
-from penstock.outbound.network import AHEAD_BYTES_MAX, Stream, connected
+from penstock.outbound.network import AHEAD_BYTES_MAX, NetworkStream, connected
 from tests.sockets import server
 
 ONE_RECEIPT_BYTES = 256 * 1024  # that asyncio reads at once
@@ -36,7 +36,7 @@ def real(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return run
 
 
-async def whole(stream: Stream) -> bytes:
+async def whole(stream: NetworkStream) -> bytes:
     pieces = []
     while piece := await stream.read(65_536):
         pieces.append(piece)

@@ -79,7 +79,7 @@ class Signal(NamedTuple):
     payload: bytes
 
 
-class History(NamedTuple):
+class RunHistory(NamedTuple):
     """What a run continues from."""
 
     state: str
@@ -110,7 +110,7 @@ class RunRow(NamedTuple):
 class Runs(Protocol):
     """Lives in the writer's thread. Each change is one transaction."""
 
-    def histories(self, keys: Sequence[bytes]) -> list[History | None]: ...
+    def histories(self, keys: Sequence[bytes]) -> list[RunHistory | None]: ...
     def find(self, key: bytes, *, now: int) -> RunRow | None: ...
     def steps(self, key: bytes) -> list[StepRecord]: ...
     def listed(self, workflow: str | None, state: str | None, *, now: int, limit: int) -> list[RunRow]: ...

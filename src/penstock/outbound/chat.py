@@ -31,7 +31,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     prompt_tokens: int
     completion_tokens: int
 
@@ -46,16 +46,16 @@ def prompt_tokens_most(asked: list[dict[str, str]]) -> int:
     return sum(len(each["content"].encode("utf-8", "replace")) + MESSAGE_TOKENS for each in asked)
 
 
-def usage_of(reply: Any) -> Usage | None:
+def usage_of(reply: Any) -> TokenUsage | None:
     """None where the service does not say, or says what cannot be."""
     used = reply.get("usage") if isinstance(reply, dict) else None
     if not isinstance(used, dict):
         return None
     prompt, completion = (_count(used.get(name)) for name in ("prompt_tokens", "completion_tokens"))
-    return None if prompt is None or completion is None else Usage(prompt, completion)
+    return None if prompt is None or completion is None else TokenUsage(prompt, completion)
 
 
-def answer_of(reply: Any, *, where: str, model: str, usd: float, usage: Usage | None, json: bool) -> Answer:
+def answer_of(reply: Any, *, where: str, model: str, usd: float, usage: TokenUsage | None, json: bool) -> Answer:
     """What a reply with status 200 says, or what is wrong with it."""
     if not isinstance(reply, dict):
         raise _unreadable(where, "no_answer", "is not an object")
@@ -72,7 +72,7 @@ def answer_of(reply: Any, *, where: str, model: str, usd: float, usage: Usage | 
     if text is None:
         raise _unreadable(where, "no_content", f"has no text in it (it ended with {finish!r})")
     named = reply.get("model")
-    used = usage or Usage(0, 0)
+    used = usage or TokenUsage(0, 0)
     is_cut = finish == "length"
     value = _value(text, where, is_cut) if json else None
     called = named if isinstance(named, str) and named.isprintable() and 0 < len(named) <= 200 else model

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from penstock.model.errors import BadConfig, BadParameter, PenstockError
 from penstock.model.language_model import ModelConfig
-from penstock.outbound.chat import Answer, Usage, answer_of, explained, messages, prompt_tokens_most, usage_of
+from penstock.outbound.chat import Answer, TokenUsage, answer_of, explained, messages, prompt_tokens_most, usage_of
 
 if TYPE_CHECKING:
     from penstock.outbound.client import Client
@@ -83,7 +83,7 @@ class Model:
         if not 0 < tokens <= TOKENS_MAX:
             raise BadParameter(f"max_tokens is {tokens!r}. Give a number from 1 to {TOKENS_MAX:,}.", value=tokens)
         asked = messages(system, prompt)
-        most = self._usd(Usage(prompt_tokens_most(asked), tokens))
+        most = self._usd(TokenUsage(prompt_tokens_most(asked), tokens))
         body: dict[str, Any] = {"model": config.model, "messages": asked, config.limit_name: tokens}
         if json:
             body["response_format"] = {"type": "json_object"}
@@ -122,7 +122,7 @@ class Model:
             raise ModelOffline(f"The model {self.name!r} is offline: {missing} is not set.", model=self.name)
         return self.config
 
-    def _usd(self, usage: Usage) -> float:
+    def _usd(self, usage: TokenUsage) -> float:
         config = self._configured()
         prompt = usage.prompt_tokens * config.usd_per_million_prompt_tokens
         return (prompt + usage.completion_tokens * config.usd_per_million_completion_tokens) / MILLION

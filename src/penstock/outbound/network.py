@@ -30,7 +30,7 @@ _log = logging.getLogger("penstock.outbound")
 AHEAD_BYTES_MAX = 512 * 1024  # of an answer that is not read yet
 
 
-class Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
+class NetworkStream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
     """It reads ahead, so that a server that hangs up, or sends what was not asked for, is noticed while it rests."""
 
     def __init__(self) -> None:
@@ -120,10 +120,10 @@ class Stream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         return self._transport.get_extra_info(info)
 
 
-async def connected(address: str, port: int, *, seconds: float) -> Stream:
+async def connected(address: str, port: int, *, seconds: float) -> NetworkStream:
     try:
         async with asyncio.timeout(seconds):
-            _, stream = await asyncio.get_running_loop().create_connection(Stream, address, port)
+            _, stream = await asyncio.get_running_loop().create_connection(NetworkStream, address, port)
     except TimeoutError as error:
         raise httpcore2.ConnectTimeout(f"{address} did not answer within {seconds:g} s") from error
     except OSError as error:

@@ -10,12 +10,12 @@ import msgspec
 
 from penstock.contracts.runs import (
     EndRun,
-    History,
     NewRun,
     NewSignal,
     ParkRun,
     Progress,
     RunChange,
+    RunHistory,
     RunRow,
     Signal,
     Suspend,
@@ -199,16 +199,16 @@ class StoredRuns:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def histories(self, keys: Sequence[bytes]) -> list[History | None]:
+    def histories(self, keys: Sequence[bytes]) -> list[RunHistory | None]:
         # Not of one moment: the caller holds the runs, and learns of signals that come meanwhile when it waits.
         return [self._history(key) for key in keys]
 
-    def _history(self, key: bytes) -> History | None:
+    def _history(self, key: bytes) -> RunHistory | None:
         state: str | None = self._session.value("workflow_runs.state", {"key": key})
         if state is None:
             return None
         signals: list[Any] = self._session.rows("workflow_runs.signals", {"key": key})
-        return History(state, self.steps(key), [Signal(*row) for row in signals])
+        return RunHistory(state, self.steps(key), [Signal(*row) for row in signals])
 
     def steps(self, key: bytes) -> list[StepRecord]:
         rows: list[Any] = self._session.rows("workflow_runs.steps", {"key": key})

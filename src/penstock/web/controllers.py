@@ -13,7 +13,7 @@ from penstock.model.errors import BadMessage, BadParameter, NoSuchController, Pe
 from penstock.objects.host import Elsewhere
 from penstock.routes import VERBS
 from penstock.web.intake import BadField, read_json
-from penstock.web.reply import NotFound, Result
+from penstock.web.reply import Result, UnknownPath
 
 CONTROLLERS_READ, CONTROLLERS_WRITE = "controllers:read", "controllers:write"
 REQUEST_BYTES_MAX = 10_000  # a few numbers
@@ -48,7 +48,7 @@ class ControllerRoutes:
         try:
             return Result(await self._app.controllers.status(_name(request)))
         except NoSuchController as error:
-            raise NotFound(str(error)) from error
+            raise UnknownPath(str(error)) from error
 
     async def start(self, request: Request) -> Result:
         return await self._operate(request, "start", {})
@@ -74,7 +74,7 @@ class ControllerRoutes:
         try:
             return Result(await controllers.operate(name, verb, **wanted))
         except NoSuchController as error:
-            raise NotFound(str(error)) from error
+            raise UnknownPath(str(error)) from error
         except (BadMessage, BadParameter) as error:
             raise BadTune(error.message, **error.facts) from error
         except Elsewhere as error:

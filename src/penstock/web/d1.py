@@ -14,7 +14,7 @@ from penstock.data.query import QueryAnswer, Question, answers, question, script
 from penstock.model.redaction import address_shown
 from penstock.runtime.lanes import in_thread
 from penstock.web.intake import BadField, read_json, request_bytes_max
-from penstock.web.reply import NotFound, Result
+from penstock.web.reply import Result, UnknownPath
 from penstock.web.tokens import D1_READ, D1_WRITE, require
 
 REGION = "local"
@@ -61,7 +61,7 @@ class D1:
     def _check_name(self, name: str) -> None:
         known = dict.fromkeys((self._app.name, Path(address_shown(self._app.database).partition("?")[0]).stem))
         if name not in known:
-            raise NotFound(f"There is no database {name[:100]!r}. There is: {', '.join(known)}.")
+            raise UnknownPath(f"There is no database {name[:100]!r}. There is: {', '.join(known)}.")
 
     def _questions(self, asked: D1Request) -> list[Question]:
         limits = self._app.limits

@@ -25,7 +25,7 @@ RETRY_SECONDS = 5  # after which a store that could not be reached is worth anot
 _log = logging.getLogger("penstock.web")
 
 
-class NotFound(PenstockError):
+class UnknownPath(PenstockError):
     """There is no such thing."""
 
 
@@ -42,7 +42,7 @@ _STATUSES: tuple[tuple[type[PenstockError], int, str], ...] = (
     (Unauthorized, 401, "unauthorized"),
     (Forbidden, 403, "forbidden"),
     (Disconnected, 400, "disconnected"),
-    (NotFound, 404, "not_found"),
+    (UnknownPath, 404, "not_found"),
     (TooSlow, 504, "too_slow"),
     (errors.NoSuchQueue, 404, "no_such_queue"),
     (errors.BadLease, 422, "bad_lease"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.contracts.effects import Resolve
-from penstock.contracts.runs import EndRun, History, ParkRun, RunChange, Suspend
+from penstock.contracts.runs import EndRun, ParkRun, RunChange, RunHistory, Suspend
 from penstock.model.envelope import Event
 from penstock.model.errors import BetweenSteps
 from penstock.model.outcome import Later, describe
@@ -72,11 +72,11 @@ class Histories:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._wanted: list[tuple[bytes, asyncio.Future[History | None]]] = []
+        self._wanted: list[tuple[bytes, asyncio.Future[RunHistory | None]]] = []
 
-    async def read(self, key: bytes) -> History | None:
+    async def read(self, key: bytes) -> RunHistory | None:
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[History | None] = loop.create_future()
+        answer: asyncio.Future[RunHistory | None] = loop.create_future()
         if not self._wanted:
             loop.call_soon(self._ask)
         self._wanted.append((key, answer))
@@ -86,7 +86,7 @@ class Histories:
         wanted, self._wanted = self._wanted, []
         runs = self._engine.writer.runs
 
-        def answered(found: list[History | None] | None, error: BaseException | None) -> None:
+        def answered(found: list[RunHistory | None] | None, error: BaseException | None) -> None:
             for place, (_, answer) in enumerate(wanted):
                 if answer.done():
                     continue
@@ -131,7 +131,7 @@ class Executor:
             self._between.closed = True
         delivery = unit.delivery
         key = delivery.origin
-        history = History(ACTIVE, [], [])
+        history = RunHistory(ACTIVE, [], [])
         if delivery.before or begun.generation or delivery.replay_of:
             found = await self._histories.read(key)
             if found is None or found.state not in (ACTIVE, PAUSED):
