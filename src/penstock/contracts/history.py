@@ -1,4 +1,4 @@
-"""The history: what became of every delivery, for whoever asks later. It is written beside the work, never in its way."""
+"""The history: what became of every delivery. It is written after the work, which never waits for it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class HistoryFile(HistoryReader, Protocol):
     """The same, and it can be added to. Several processes may add to one history."""
 
     def append(self, entries: Sequence[Entry]) -> str | None:
-        """Adds all entries or raises StoreError. If the history was found damaged and begun anew, says so in a sentence."""
+        """Adds all entries or raises StoreError. If the history was damaged and replaced, return a sentence."""
         ...
 
     def prune(self, before: int, limit: int) -> int:

@@ -1,4 +1,4 @@
-"""Keeps the history of what was settled: noted in memory, saved once a second in a lane of its own, never in the way."""
+"""Keeps the history of deliveries: noted in memory, saved once a second in a lane of its own, so that no work waits."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _FACTS = itemgetter(*map(Delivery._fields.index, "correlation_id id causation_id
 
 
 class HistoryFailed(EngineEvent, name="history.failed", level="warning"):
-    """The history could not be saved. It is tried again; the work goes on."""
+    """The history could not be saved. The save is retried; the work continues."""
 
     error: str
 
 
 class HistoryDropped(EngineEvent, name="history.dropped", level="warning"):
-    """So many entries found no room in memory while the history could not be saved."""
+    """Entries were dropped: no room in memory while the history could not be saved."""
 
     dropped: int
 
 
 class HistoryRenewed(EngineEvent, name="history.renewed", level="warning"):
-    """The history was damaged and was begun anew."""
+    """The history was damaged and replaced by a new one."""
 
     reason: str
 

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from penstock.contracts.history import Entry, MinuteCount, Processed, Run, SettledCount
+from penstock.contracts.history import Entry, Run
 from penstock.model.errors import StatementFailed, StoreError
 from penstock.model.statement import to_psycopg
+from penstock.storage.history import DAY, DELIVERIES_MAX, MINUTE, MINUTES_MAX, StoredHistory, entry
 from penstock.storage.postgres import schema
 from penstock.storage.postgres.connection import (
     CONFLICTS,
@@ -26,13 +27,6 @@ from penstock.storage.postgres.connection import (
 
 T = TypeVar("T")
 
-DELIVERIES_MAX = 1_000  # of one message; retries end long before
-GROUPS_MAX = 1_000  # types times sources in a report
-SETTLED_MAX = 5_000  # minutes times queues times statuses
-MINUTES_MAX = 44_640  # a month of them is kept, and can be asked for
-MINUTE = 60_000_000
-DAY = 1_440 * MINUTE
-LABELS_MAX = 10_000
 TRIES = 5
 ASKABLE = {("penstock", f"penstock_{name}") for name in ("points", "sorts", "rolled", "tallies")}
 FOR_A_QUESTION = """
@@ -40,17 +34,16 @@ select set_config('statement_timeout', %s, true), set_config('search_path', 'pen
 """
 
 
-class PostgresHistory:
+class PostgresHistory(StoredHistory):
     """Connects when it is first needed. What a crash of the server loses is the last second of it."""
 
     def __init__(self, settings: PostgresSettings, *, read_only: bool = False) -> None:
+        super().__init__()
         self._settings = PostgresSettings(settings.url, "off", metered=False)
         self._read_only = read_only
         self._sql = _of_file("history.")
         self._points_sql = _of_file("points.")
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._labels: dict[tuple[Any, ...], int] = {}
-        self._day = 0
 
     # -- adding -----------------------------------------------------------------------------------------
 
@@ -88,18 +81,16 @@ class PostgresHistory:
     def _labels_of(
         self, connection: psycopg.Connection[tuple[Any, ...]], entries: Sequence[Entry], day: int
     ) -> list[int]:
-        if day != self._day or len(self._labels) > LABELS_MAX:
-            self._labels.clear()  # what is used today says so in its row, once
-            self._day = day
+        known = self._labels_of_day(day)
         keys = [
             (each.kind, each.service, each.queue, each.name, each.source, each.attempt, each.status) for each in entries
         ]
-        for key in sorted(set(keys) - self._labels.keys()):
+        for key in sorted(set(keys) - known.keys()):
             named = dict(zip(("kind", "service", "queue", "name", "source", "attempt", "status"), key, strict=True))
             row = connection.execute(self._sql["label"], named | {"seen": day}).fetchone()
             assert row is not None
-            self._labels[key] = row[0]
-        return [self._labels[key] for key in keys]
+            known[key] = row[0]
+        return [known[key] for key in keys]
 
     def prune(self, before: int, limit: int) -> int:
         def remove(connection: psycopg.Connection[tuple[Any, ...]]) -> int:
@@ -140,26 +131,8 @@ class PostgresHistory:
 
     # -- asking -----------------------------------------------------------------------------------------
 
-    def chain(self, correlation_id: bytes, limit: int) -> list[Entry]:
-        return [Entry(*row) for row in self._rows("chain", {"correlation_id": correlation_id, "limit": limit})]
-
     def of_message(self, id: bytes) -> list[Entry]:
-        return [Entry(*row) for row in self._rows("of_message", {"id": id, "limit": DELIVERIES_MAX})]
-
-    def processed(self, since: int, until: int) -> list[Processed]:
-        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": GROUPS_MAX}
-        return [Processed(*row) for row in self._rows("processed", bound)]
-
-    def per_minute(self, since: int, until: int) -> list[MinuteCount]:
-        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": MINUTES_MAX}
-        return [MinuteCount(*row) for row in self._rows("per_minute", bound)]
-
-    def settled(self, since: int, until: int) -> list[SettledCount]:
-        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": SETTLED_MAX}
-        return [SettledCount(*row) for row in self._rows("settled", bound)]
-
-    def latest(self, until: int, limit: int) -> list[Entry]:
-        return [Entry(*row) for row in self._rows("latest", {"until": until, "limit": limit})]
+        return [entry(row) for row in self._rows("of_message", {"id": id, "limit": DELIVERIES_MAX})]
 
     def points(
         self, sql: str, bound: dict[str, Any], *, rows_max: int, seconds_max: float
@@ -232,7 +205,7 @@ def _of_file(file: str) -> dict[str, str]:
 
 
 def _refuse_others(plan: Any) -> None:
-    """Whoever asks reads data points and nothing else: the plan names every table, whatever the text looks like."""
+    """Refuse a question that reads anything but data points: the plan names every table, whatever the text looks like."""
     for node in _nodes(plan):
         table = node.get("Relation Name")
         if (table is not None and (node.get("Schema"), table) not in ASKABLE) or node.get("Function Name"):

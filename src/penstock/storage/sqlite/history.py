@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from itertools import chain as flattened
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
-from penstock.contracts.history import Entry, MinuteCount, Processed, Run, SettledCount
+from penstock.contracts.history import Entry, Run
 from penstock.model.errors import StatementFailed, StorageFull, StoreCorrupt, StoreError, StoreUnavailable
 from penstock.model.sql_files import BOTH, load
+from penstock.storage.history import DAY, DELIVERIES_MAX, MINUTE, MINUTES_MAX, StoredHistory, entry
 from penstock.storage.private import identity
 from penstock.storage.sqlite.connection import open_file, query
 from penstock.storage.sqlite.guard import at_most
@@ -28,15 +28,8 @@ CREATE = [sql for name, sql in (SQL | POINTS).items() if name.startswith(("creat
 
 VERSION = 1
 APPLICATION_ID = 0x50454E48  # "PENH": the history of a database, and not one itself
-BUSY_MILLISECONDS = 5_000  # neighbours add for a tenth of a second at a time; what cannot be added now is tried again
+BUSY_MILLISECONDS = 5_000  # neighbours add for a tenth of a second at a time; what cannot be added now is retried
 PAGES_BEFORE_CHECKPOINT = 4_000  # about 16 MB, as in the database's own log
-DELIVERIES_MAX = 1_000  # of one message; retries end long before
-GROUPS_MAX = 1_000  # types times sources in a report
-SETTLED_MAX = 5_000  # minutes times queues times statuses
-MINUTES_MAX = 44_640  # a month of them is kept, and can be asked for
-MINUTE = 60_000_000
-DAY = 1_440 * MINUTE
-LABELS_MAX = 10_000  # known by heart; there are as many as types, sources and outcomes of an app
 
 # A statement lets others run Python meanwhile and then waits for its turn again, which beside busy handlers takes longer
 # than the insert. So one statement adds many rows: as many as fit into the 16 KB of text up to which it is kept prepared.
@@ -54,14 +47,12 @@ PRAGMAS = (
     "pragma cache_size = -8000",
 )
 
-_entry = partial(tuple.__new__, Entry)  # what `Entry._make` does, without its checks
-
 
 class _Unusable(Exception):
     """The file is there and cannot be what this Penstock writes to."""
 
 
-# What no waiting mends: it is damaged, or nothing that we can write, or not a file at all.
+# What does not end by waiting: the file is damaged, or nothing that we can write, or not a file at all.
 _BEYOND_HELP = (
     _Unusable,
     apsw.CorruptError,
@@ -79,17 +70,16 @@ def path_of(database: str | Path) -> Path:
     return Path(f"{database}-history")
 
 
-class SqliteHistory:
+class SqliteHistory(StoredHistory):
     """Opens its file when it is first needed. One that only reads makes no file and changes none."""
 
     def __init__(self, database: str | Path, *, read_only: bool = False) -> None:
+        super().__init__()
         self._database = Path(database)
         self._path = path_of(database)
         self._read_only = read_only
         self._connection: apsw.Connection | None = None
         self._opened: tuple[int, int] | None = None
-        self._labels: dict[tuple[Any, ...], Any] = {}
-        self._day = 0
 
     # -- adding -----------------------------------------------------------------------------------------
 
@@ -121,10 +111,7 @@ class SqliteHistory:
 
     def _rows_of(self, connection: apsw.Connection, entries: Sequence[Entry], first: int) -> list[tuple[Any, ...]]:
         day = first // DAY * DAY
-        if day != self._day or len(self._labels) > LABELS_MAX:
-            self._labels.clear()  # what is used today says so in its row, once
-            self._day = day
-        labels = self._labels
+        labels = self._labels_of_day(day)
         rows: list[tuple[Any, ...]] = []
         for seq, (ended_at, chain, id, cause, *sort, started_at, error) in enumerate(entries, first):
             key = tuple(sort)
@@ -163,27 +150,9 @@ class SqliteHistory:
 
     # -- asking -----------------------------------------------------------------------------------------
 
-    def chain(self, correlation_id: bytes, limit: int) -> list[Entry]:
-        return [_entry(row) for row in self._rows("chain", {"correlation_id": correlation_id, "limit": limit})]
-
     def of_message(self, id: bytes) -> list[Entry]:
         bound = {"id": id, "limit": DELIVERIES_MAX}
-        return [_entry(row) for row in self._rows("of_first_message", bound) or self._rows("of_later_message", bound)]
-
-    def processed(self, since: int, until: int) -> list[Processed]:
-        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": GROUPS_MAX}
-        return [Processed(*row) for row in self._rows("processed", bound)]
-
-    def per_minute(self, since: int, until: int) -> list[MinuteCount]:
-        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": MINUTES_MAX}
-        return [MinuteCount(*row) for row in self._rows("per_minute", bound)]
-
-    def settled(self, since: int, until: int) -> list[SettledCount]:
-        bound = {"since": since // MINUTE * MINUTE, "until": until, "limit": SETTLED_MAX}
-        return [SettledCount(*row) for row in self._rows("settled", bound)]
-
-    def latest(self, until: int, limit: int) -> list[Entry]:
-        return [_entry(row) for row in self._rows("latest", {"until": until, "limit": limit})]
+        return [entry(row) for row in self._rows("of_first_message", bound) or self._rows("of_later_message", bound)]
 
     def bytes(self) -> int:
         with self._errors():
@@ -221,11 +190,11 @@ class SqliteHistory:
             try:
                 self._connection.close(True)
             except apsw.Error:
-                pass  # it could not copy its log back; whoever opens the file next does
+                pass  # it could not copy its log back; the next process that opens the file does
             self._connection = None
 
     def _connect(self) -> apsw.Connection | None:
-        """The connection, opened anew where somebody has removed the file or set it aside; None if there is nothing."""
+        """Return the connection, opened again where the file was removed or set aside; None if there is no file."""
         found = identity(self._path)
         if self._connection is not None:
             if found == self._opened:
@@ -315,7 +284,7 @@ class SqliteHistory:
 
 
 def _only_points(operation: int, one: str | None, two: str | None, database: str | None, inside: str | None) -> int:
-    """Whoever asks reads data points and nothing else. SQLite asks it when a text is prepared."""
+    """Allow a question to read data points and nothing else. SQLite calls this when a text is prepared."""
     harmless = operation in (apsw.SQLITE_SELECT, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE)
     # What is counted without naming a column may be a `with` of the question's own, of any name but a table's.
     counts = two == "" and str(one).lower() not in (
