@@ -36,6 +36,10 @@ help: ## Show this list
 demo: $(READY) ## Six virtual days of the App Store pipeline: APPS=3000 SEED=1 DAYS=6 WITHOUT=market
 	@$(RUN) -m penstock_systems.appstore.demo
 
+.PHONY: demo-reminders
+demo-reminders: $(READY) ## Four virtual weeks of reminders over a change of clocks, with 20 kills: SEED=1
+	@$(RUN) -m penstock_systems.reminders.demo
+
 ##@ Prove
 
 .PHONY: test

@@ -150,10 +150,13 @@ def _decide(row: Any, name: str, before: Any, suppressed: str | None, now: int, 
     if before is not None and before.status not in ("sending", "failed", "unknown"):
         return Result(before.status, before.error or "", before.attempt)
     channel = _channel_of(row, name, master, now)
-    if isinstance(channel, Result):
-        return channel._replace(attempt=attempt)
     if name == "email" and suppressed is not None:
-        return Result("suppressed", f"{suppressed}: this address gets no mail", attempt)
+        channel = Result("suppressed", f"{suppressed}: this address gets no mail")
+    if isinstance(channel, Result):
+        if before is not None and before.status in ("sending", "unknown"):
+            # It may have arrived, which no later refusal changes.
+            return Result("held", f"the outcome is unknown; now {channel.error}", before.attempt)
+        return channel._replace(attempt=attempt)
     if (before is None or before.status == "failed") and (until := _kept_until(row, name, now)) > now:
         return until
     key = f"{row.replay_of or f'{row.id}.{row.fire_seq}'}.{name}"

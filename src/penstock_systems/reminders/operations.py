@@ -21,7 +21,7 @@ where id = :id
 ACKNOWLEDGE = """
 update notifications
 set acked_at = :now, nag_left = 0, extra = null, next_fire_at = :at, occurrence_at = coalesce(:occurrence_at, occurrence_at),
-  count_done = coalesce(:count_done, count_done), done_at = case when :at is null then :now else null end,
+  count_done = coalesce(:count_done, count_done), done_at = :done_at,
   claimed_until = null, claim_token = null, updated_at = :now
 where id = :id
 """
@@ -103,7 +103,8 @@ async def acknowledge(id: str) -> dict[str, Any]:
         found = next_occurrence(row, now)
         following = (None, None) if found is None else (found.at // 1000, found.number)
     at, number = following
-    db.write(ACKNOWLEDGE, id=id, now=now, at=at, occurrence_at=at, count_done=number, expect=1)
+    given = {"at": at, "occurrence_at": at, "count_done": number, "done_at": now if at is None else None}
+    db.write(ACKNOWLEDGE, given | {"id": id, "now": now}, expect=1)
     return {"id": id, "acked_at": now, "next_fire_at": at}
 
 

@@ -16,6 +16,7 @@ from standardwebhooks import Webhook as Library
 
 import penstock as ps
 from penstock.channels import read_secret
+from penstock_systems.reminders import app as own
 from penstock_systems.reminders import notices
 from penstock_systems.reminders.settings import Settings
 from penstock_systems.standins.notifications import Faults, Times
@@ -54,6 +55,19 @@ async def test_an_endpoint_that_fails_for_days_is_switched_off_and_its_owner_get
         assert sorted(each["about"] for each in it.hooks) == [f"{made['id']} {fire}" for fire in range(1, 8)]
         assert (await it.post(f"/endpoints/{endpoint['id']}/replay"))["replayed"] == 0
         assert (await it.post(f"/endpoints/{endpoint['id']}/test"))["status"] == "sent"
+
+
+@pytest.mark.spec("G7-03")
+async def test_an_unknown_outcome_stays_known_as_such_when_its_endpoint_is_switched_off(office: Opened) -> None:
+    async with office() as it:
+        made = await it.add(user="ann", webhook=f"{HOOK}/hangs/ann")
+        await it.running.advance(seconds=45)
+        assert await it.statuses(made["id"]) == [(1, "webhook", "unknown")]
+        async with it.running.unit():
+            own.db.write("update endpoints set state = 'off'")
+        await it.running.advance(minutes=2)
+        assert await it.statuses(made["id"]) == [(1, "webhook", "held")]
+        assert (await it.call("GET", "/counts"))["unknown"] == 1
 
 
 async def test_an_endpoint_that_is_gone_is_switched_off_at_once(office: Opened) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from random import Random
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -17,8 +19,20 @@ SLACK_CHARACTERS_MAX, DISCORD_CHARACTERS_MAX, TELEGRAM_CHARACTERS_MAX = 40_000, 
 class Chats:
     """A name `gone` is a channel, webhook or chat that does not exist, `blocked` a person who blocked the bot."""
 
-    def __init__(self, arrivals: Arrivals, now: Callable[[], float], *, rate: float = LINES_A_SECOND) -> None:
+    def __init__(
+        self,
+        arrivals: Arrivals,
+        now: Callable[[], float],
+        *,
+        rate: float = LINES_A_SECOND,
+        lost: float = 0.0,
+        lost_seconds: float = 11.0,
+        seed: int = 1,
+    ) -> None:
+        """`lost` is the share of lines to Telegram that appear, and whose answer comes after `lost_seconds`."""
         self.arrivals = arrivals
+        self._lost, self._lost_seconds = lost, lost_seconds
+        self._random = Random(f"chats {seed} {len(arrivals.all)}")
         self._now, self._rate = now, rate
         self._last: dict[str, float] = {}
         self.routes = [
@@ -66,6 +80,8 @@ class Chats:
         if self._is_too_fast(f"telegram {chat}"):
             return telegram(429, "Too Many Requests: retry after 1", {"parameters": {"retry_after": 1}})
         self.arrivals.add("telegram", at=self._now(), name=chat, text=text)
+        if self._random.random() < self._lost:
+            await asyncio.sleep(self._lost_seconds)
         sent = {"message_id": len(self.arrivals.all), "date": int(self._now()), "chat": {"id": chat}, "text": text}
         return JSONResponse({"ok": True, "result": sent})
 

@@ -30,11 +30,14 @@ def make_servers(
     times: Times | None = None,
     begins: float | None = None,
     verify: Verify | None = None,
+    chats_lost: float = 0.0,
 ) -> Starlette:
     """Return the app. Its `state` has the `arrivals`, `resend` and `receivers`."""
     arrivals = Arrivals(count)
     resend = Resend(arrivals, now, seed=seed, faults=faults)
     receivers = Receivers(arrivals, now, begins=now() if begins is None else begins, times=times, verify=verify)
-    app = Starlette(routes=[*resend.routes, *receivers.routes, *Chats(arrivals, now).routes])
+    app = Starlette(
+        routes=[*resend.routes, *receivers.routes, *Chats(arrivals, now, lost=chats_lost, seed=seed).routes]
+    )
     app.state.arrivals, app.state.resend, app.state.receivers = arrivals, resend, receivers
     return app
