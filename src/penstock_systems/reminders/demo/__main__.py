@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 from random import Random
 
@@ -57,9 +56,11 @@ def kills(seed: int) -> list[tuple[str, float]]:
 
 
 def main() -> int:
-    began = time.monotonic()
     prepare()
-    from penstock_systems.reminders.demo import child, report  # the settings are read when they are imported
+    from penstock_systems.reminders.app import web  # the settings are read when it is imported
+    from penstock_systems.reminders.demo import child, report
+
+    began = web.clock.monotonic()
 
     logging.disable(logging.WARNING)
     killed: list[dict[str, object]] = []
@@ -82,7 +83,7 @@ def main() -> int:
             click.echo(f"killed {len(killed):>2} of {KILLS}: {reached:%d %B %H:%M} of virtual time, by {kill[0]}")
         if child.load_course().is_done:
             break
-    seconds = time.monotonic() - began
+    seconds = web.clock.monotonic() - began
     figures = report.write(SEED, killed, seconds)
     click.echo(f"{report.summary(figures)}\nThe page: {OUT / 'report.html'}. It took {seconds:.0f} seconds.")
     return 0
