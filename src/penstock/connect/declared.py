@@ -56,7 +56,7 @@ class DeclaredConnector(Connector):
             # Newest first: until the last page is saved, what lies between it and the cursor is not.
             saved = high if last or self.spec.order == "ascending" else None
             everything = cursor is None or self.spec.cursor is None or not self.spec.cursor.filter
-            complete = last and not behind and everything and paging.is_whole
+            complete = last and not behind and everything and paging.is_whole and self.spec.kind != "rss"
             yield Page(fresh, saved, complete, len(nodes), unreadable)
             if behind:
                 return

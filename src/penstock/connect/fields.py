@@ -25,7 +25,11 @@ Find = Callable[[Any, str], Any]
 
 def find_json(record: Any, path: str) -> Any:
     """Return what a JMESPath finds in a record."""
-    return _compiled(path).search(record)
+    expression = _compiled(path)
+    try:
+        return expression.search(record)
+    except ValueError:  # a function in the path does not take what the record has there
+        return None
 
 
 @lru_cache(1_000)
@@ -64,6 +68,8 @@ def read_field(record: Any, field: str | Field, find: Find) -> Any:
         value = field.map.get(str(value), value if field.as_ else None)
     value = convert(value, field.as_)
     if isinstance(value, int | float) and not isinstance(value, bool):
+        if field.scale != 1.0 or field.plus:
+            value = round(value * field.scale + field.plus, 6)
         below = field.least is not None and value < field.least
         above = field.most is not None and value > field.most
         return None if below or above else value

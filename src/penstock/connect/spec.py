@@ -56,6 +56,8 @@ class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     map: dict[str, Any] = {}
     match: str = ""  # a pattern; its first group is the value
     value: Any = None  # a constant, where there is no path
+    scale: float = 1.0  # a number is multiplied by it, such as 0.092903 for square feet
+    plus: float = 0.0  # and then added to this
     least: float | None = None  # a smaller number is no value
     most: float | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.parameters import Json
-from penstock.model.times import from_text, parse_span, to_text
+from penstock.model.times import from_text, parse_span, text_of_micros, to_text
 from penstock.model.upsert import chunk_rows, chunks, cut, first_by, insert_ignore, numbered, upsert
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "insert_ignore",
     "numbered",
     "parse_span",
+    "text_of_micros",
     "to_text",
     "upsert",
 ]

@@ -1,0 +1,1 @@
+"""Five virtual days of the collector over a generated city, judged by what is true of it."""

@@ -1,0 +1,128 @@
+"""Decides which searches are notified of a home: new, cheaper, back or gone; silently on a first run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.channels import parse_time, send_at
+from penstock.data import text_of_micros
+from penstock_systems.rentals.app import db, settings, web
+from penstock_systems.rentals.searches import Search, every, matches, price_of
+
+KNOWN = "select search_id, low, is_silent from search_homes where home_id = :home limit 2000"
+SAVE_KNOWN = """
+insert into search_homes (search_id, home_id, low, is_silent, matched_at)
+values (:search, :home, :low, :silent, :now)
+on conflict (search_id, home_id) do update
+set low = excluded.low
+"""
+NOTICE = """
+insert into notices (id, search_id, person, home_id, listing_id, reason, old, new, title, body, created_at, send_at)
+values (:id, :search, :person, :home, :listing, :reason, :old, :new, :title, :body, :now, :send_at)
+on conflict (id) do nothing
+"""
+LAST = """
+select reason
+from notices
+where home_id = :home
+and search_id = :search
+and reason in ('gone', 'back')
+order by created_at desc
+limit 1
+"""
+Changed = tuple[Any, str, bool]  # a listing, how it changed, whether its source runs for the first time
+
+
+class Noticing:
+    """The searches of one message, and the notices that follow. What it writes joins the unit."""
+
+    def __init__(self, searches: Sequence[Search], now: str) -> None:
+        self.searches = searches
+        self.now = now
+
+    @staticmethod
+    async def begin(now: str) -> Noticing:
+        return Noticing([each for each in await every() if not each.paused], now)
+
+    async def look(self, home: str, offers: Sequence[Any], changes: Sequence[Changed], *, is_new: bool) -> None:
+        """Compare a home with every search, and write what is to be notified."""
+        if not self.searches:
+            return
+        live = [each for each in offers if each.status != "gone"]
+        known = {row.search_id: row for row in await db.rows(KNOWN, home=home)}
+        silent = all(first for _, _, first in changes)
+        for search in self.searches:
+            fitting = [each for each in live if matches(search.filter, each)]
+            row = known.get(search.id)
+            if row is None:
+                if fitting:
+                    self._meet(search, home, fitting, silent=silent)
+                continue
+            await self._follow(search, home, row, live, fitting, changes)
+
+    def _meet(self, search: Search, home: str, fitting: Sequence[Any], *, silent: bool) -> None:
+        listing = min(fitting, key=lambda each: (price_of(each) is None, price_of(each) or 0.0))
+        low = price_of(listing)
+        db.write(SAVE_KNOWN, search=search.id, home=home, low=low, silent=int(silent), now=self.now)
+        if not silent:
+            self._notice(search, home, listing, "new", None, low, "")
+
+    async def _follow(
+        self,
+        search: Search,
+        home: str,
+        row: Any,
+        live: Sequence[Any],
+        fitting: Sequence[Any],
+        changes: Sequence[Changed],
+    ) -> None:
+        gone = [each for each, kind, _ in changes if kind == "gone"]
+        if gone and not live:
+            self._notice(search, home, gone[0], "gone", row.low, None, self.now[:13])
+            return
+        came = [each for each, kind, _ in changes if kind in ("back", "new")]
+        if came and await db.value(LAST, home=home, search=search.id) == "gone":
+            self._notice(search, home, came[0], "back", None, price_of(came[0]), self.now[:13])
+        prices = [(price, each) for each in fitting if (price := price_of(each)) is not None]
+        if not prices:
+            return
+        price, listing = min(prices, key=lambda pair: pair[0])
+        if row.low is None or is_cheaper(row.low, price):
+            db.write(SAVE_KNOWN, search=search.id, home=home, low=price, silent=int(row.is_silent), now=self.now)
+        if row.low is not None and is_cheaper(row.low, price):
+            self._notice(search, home, listing, "cheaper", row.low, price, f"{price:g}")
+
+    def _notice(
+        self, search: Search, home: str, listing: Any, reason: str, old: float | None, new: float | None, key: str
+    ) -> None:
+        if reason not in search.notify.reasons:
+            return
+        moment = web.clock.now()
+        notify = search.notify
+        digest = parse_time(notify.digest_at, "digest_at") if notify.digest_at else None
+        at = send_at(moment, quiet=notify.quiet(), digest_at=digest, zone=notify.zone)
+        title, body = describe(search.name, listing, reason, old, new)
+        bound = {"search": search.id, "person": search.person, "home": home, "listing": listing.id, "reason": reason}
+        bound |= {"old": old, "new": new, "title": title, "body": body, "now": self.now}
+        db.write(NOTICE, bound, id=f"{search.id} {home} {reason} {key}".strip(), send_at=text_of_micros(at))
+
+
+def is_cheaper(old: float, new: float) -> bool:
+    """Return whether a price is low enough below the lowest so far to be worth a notice."""
+    return new < old and (old - new >= settings.cheaper_share * old or old - new >= settings.cheaper_amount)
+
+
+def describe(search: str, listing: Any, reason: str, old: float | None, new: float | None) -> tuple[str, str]:
+    """Return the title and the text of a notice."""
+    money = f"{listing.currency or ''}".strip()
+    shown = {"new": "New", "cheaper": "Cheaper", "back": "Back", "gone": "Gone"}[reason]
+    price = f"{new:,.0f} {money}".strip() if new is not None else "price not given"
+    if reason == "cheaper" and old is not None:
+        price = f"{old:,.0f} → {price} ({(new or 0) / old - 1:+.0%})"
+    facts = [price] if reason != "gone" else []
+    facts += [f"{listing.rooms:g} rooms"] if listing.rooms is not None else []
+    facts += [f"{listing.area_m2:g} m²"] if listing.area_m2 is not None else []
+    place = ", ".join(each for each in (listing.street, listing.neighborhood, listing.city) if each)
+    title = f"{shown}: {listing.title or place}"[:200]
+    return title, "\n".join([", ".join(facts), place, listing.url, f"Search: {search}"]).strip()

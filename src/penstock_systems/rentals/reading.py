@@ -1,0 +1,78 @@
+"""What the API, the commands and the report read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from penstock_systems.rentals.app import db
+from penstock_systems.rentals.homes import COLUMNS, OF_HOME
+from penstock_systems.rentals.searches import Filter, matches, price_of
+
+READ_MAX = 5_000  # listings that a filter looks at, the latest first
+RECENT = COLUMNS + "where status <> 'gone' and first_seen_at >= :since order by first_seen_at desc, id limit 5000"
+MEET = """
+insert into search_homes (search_id, home_id, low, is_silent, matched_at)
+values (:search, :home, :low, 1, :now)
+on conflict (search_id, home_id) do nothing
+"""
+HOME = "select id, status, first_seen_at, changed_at, starred, hidden from homes where id = :id"
+LINKS = "select listing_id, score, why from home_listings where home_id = :id order by joined_at limit 100"
+VERSIONS = """
+select seen_at, kind, price_base, price_total
+from listing_versions
+where listing_id = :id
+order by seen_at
+limit 200
+"""
+SHOWN = (
+    *("id", "source", "url", "title", "price_base", "price_total", "currency", "rooms", "area_m2", "floor", "city"),
+    *("neighborhood", "street", "house_number", "lat", "lon", "deal", "broker", "deadline", "status", "first_seen_at"),
+    "home_id",
+)
+
+
+def listing_shown(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in SHOWN}
+
+
+def source_shown(row: Any) -> dict[str, Any]:
+    memory = json.loads(row.memory or "{}")
+    counts = memory.get("counts", [])
+    shown = {name: getattr(row, name) for name in row._fields if name not in ("memory", "id")}
+    return shown | {"usual": sorted(counts)[len(counts) // 2] if counts else None, "alerts": memory.get("alerts", [])}
+
+
+async def find_listings(wanted: Filter, since: str | None, most: int) -> Sequence[Any]:
+    """Return the latest active listings that a filter wants."""
+    rows = await db.rows(RECENT, since=since or "")
+    return [row for row in rows if matches(wanted, row)][:most]
+
+
+async def meet_now(search: str, wanted: Filter) -> int:
+    """Take note of all homes that a search matches now, without a notice each. Joins the unit; returns how many."""
+    now = await db.now()
+    lows: dict[str, float | None] = {}
+    for row in await db.rows(RECENT, since=""):
+        if row.home_id is not None and matches(wanted, row):
+            known, price = lows.get(row.home_id), price_of(row)
+            lows[row.home_id] = price if known is None else min(known, price if price is not None else known)
+    db.write_many(MEET, [{"search": search, "home": home, "low": low, "now": now} for home, low in lows.items()])
+    return len(lows)
+
+
+async def find_home(id: str) -> dict[str, Any] | None:
+    """Return a home with its listings, why they were joined, and the prices of each."""
+    home = await db.first(HOME, id=id)
+    if home is None:
+        return None
+    why = {row.listing_id: row for row in await db.rows(LINKS, id=id)}
+    found = []
+    for row in await db.rows(OF_HOME, home=id):
+        link = why.get(row.id)
+        prices = [each._asdict() for each in await db.rows(VERSIONS, id=row.id)]
+        joined = {"why": link.why if link else "", "score": link.score if link else 0.0}
+        found.append(listing_shown(row) | joined | {"prices": prices})
+    shown: dict[str, Any] = home._asdict()
+    return shown | {"listings": found}
