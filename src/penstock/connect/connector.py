@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EVERY_SECONDS = 1_800.0
 READABLE_LEAST = 0.5  # of a page's records, or the source has changed
 MISSING_MOST = 0.2  # of a required field
-JUDGED_LEAST = 5  # fewer records say nothing about shares
+JUDGED_LEAST = 10  # fewer records say nothing about shares
 
 
 class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

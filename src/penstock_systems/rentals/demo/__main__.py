@@ -35,9 +35,6 @@ LIMITS = (  # figure, bound, whether the figure is at least the bound
 
 
 async def demonstrate(console: Console, *, seed: int, flats: int, days: float) -> tuple[Judged, Course, str]:
-    BUILD.mkdir(parents=True, exist_ok=True)
-    for old in BUILD.glob("rentals.db*"):
-        old.unlink()
     running = TestApp(_whole, seed=seed, start=START, folder=BUILD)
     course = prepare(seed, flats, days, lambda: running.now.timestamp())
     os.environ["RENTCAST_KEY"] = "fake"
@@ -47,12 +44,10 @@ async def demonstrate(console: Console, *, seed: int, flats: int, days: float) -
         while running.now < ends:
             await running.advance(STEP)
             operate(course, os.environ)  # type: ignore[arg-type]
-            if console.is_terminal or running.now.hour == 6:
-                messages, alerts = len(course.inbox.messages), len(course.alerts)
-                hour = course.portals.hour
-                console.print(
-                    f"hour {hour:5.0f}: {sum(course.portals.requests.values()):,} requests, {messages} messages, {alerts} alerts"
-                )
+            if running.now.hour == START.hour:
+                asked = sum(course.portals.requests.values())
+                told = f"{asked:,} requests, {len(course.inbox.messages)} messages, {len(course.alerts)} alerts"
+                console.print(f"day {course.portals.hour / 24:.0f}: {told}")
         judged = await judge(course, days * 24)
         page = await report.render(judged.figures | {"virtual_days": days}, judged.truth, course.alerts)
     return judged, course, page
@@ -65,6 +60,9 @@ def main() -> int:
     seed, flats = int(os.environ.get("SEED") or 1), int(os.environ.get("FLATS") or 3_000)
     days = float(os.environ.get("DAYS") or 5)
     began = time.perf_counter()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    for old in BUILD.glob("rentals.db*"):
+        old.unlink()
 
     async def main() -> tuple[Judged, Course, str]:
         return await demonstrate(console, seed=seed, flats=flats, days=days)

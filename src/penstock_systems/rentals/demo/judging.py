@@ -141,13 +141,10 @@ def _notices(
     judged.figures["price_notices_wrong_share"] = round(wrong["cheaper"] / total, 4) if total else 0.0
     judged.figures["notices"] = len(notices)
     judged.figures["notices_wrong"] = sum(wrong.values())
+    of_search = {(row.search_id, flats[row.home_id].id): flats[row.home_id] for row in notices if row.home_id in flats}
     cuts = {
-        (search, flat.id)
-        for search, flat in {
-            (row.search_id, id(flats[row.home_id])): (row.search_id, flats[row.home_id])
-            for row in notices
-            if row.home_id in flats
-        }.values()
+        key
+        for key, flat in of_search.items()
         if any(at < course.portals.hour and new < flat.base * 0.98 for at, new in flat.changes)
     }
     told = {
