@@ -47,7 +47,8 @@ class DeclaredConnector(Connector):
         high, behind = cursor, False
         while (asked := paging.next()) is not None:
             nodes, find, whole = await self._ask(http, *asked)
-            records, unreadable, keys = self._records(nodes, find)
+            again = paging.comes_again(len(nodes))
+            records, unreadable, keys = self._records([] if again else nodes, find)
             fresh, newest = self._fresh(records, keys, cursor)
             high = _higher(high, newest, self.spec)
             behind = bool(records) and not fresh and self.spec.order == "descending"
@@ -57,7 +58,7 @@ class DeclaredConnector(Connector):
             saved = high if last or self.spec.order == "ascending" else None
             everything = cursor is None or self.spec.cursor is None or not self.spec.cursor.filter
             complete = last and not behind and everything and paging.is_whole and self.spec.kind != "rss"
-            yield Page(fresh, saved, complete, len(nodes), unreadable)
+            yield Page(fresh, saved, complete, 0 if again else len(nodes), unreadable)
             if behind:
                 return
 

@@ -17,6 +17,7 @@ from penstock.model.errors import BadConfig
 from penstock.model.times import from_text, to_text
 
 TEXT_MAX = 20_000  # characters of one value
+_PLAIN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 _NUMBER = re.compile(r"[-+]?\d[\d\s\u00a0\u202f.,'’]*")
 _CSS = re.compile(r"^(?P<selector>.*?)(?:::(?P<what>text|html|attr\((?P<name>[\w:-]+)\)))?$", re.DOTALL)
@@ -24,8 +25,12 @@ Find = Callable[[Any, str], Any]
 
 
 def find_json(record: Any, path: str) -> Any:
-    """Return what a JMESPath finds in a record."""
+    """Return what a JMESPath finds in a record. A plain one, such as `place.city`, needs no library to be evaluated."""
     expression = _compiled(path)
+    if isinstance(expression, tuple):
+        for name in expression:
+            record = record.get(name) if isinstance(record, dict) else None
+        return record
     try:
         return expression.search(record)
     except ValueError:  # a function in the path does not take what the record has there
@@ -34,6 +39,8 @@ def find_json(record: Any, path: str) -> Any:
 
 @lru_cache(1_000)
 def _compiled(path: str) -> Any:
+    if _PLAIN.fullmatch(path):
+        return tuple(path.split("."))
     jmespath = needed("jmespath")
     try:
         return jmespath.compile(path)

@@ -50,6 +50,10 @@ class Paging:
 
     def follow(self, whole: Any, count: int, repeated: bool, find: Find) -> None: ...
 
+    def comes_again(self, count: int) -> bool:
+        """Return whether the records of this answer are asked for again, in parts."""
+        return False
+
 
 class _Numbered(Paging):
     """By offset or by number of the page, until a page is not full."""
@@ -101,12 +105,13 @@ class _Bisecting(Paging):
         self._asked = self._ranges.popleft() if found is not None else self._asked
         return found
 
+    def comes_again(self, count: int) -> bool:
+        return count >= self.pager.size and self._asked[1] - self._asked[0] > self.pager.least
+
     def follow(self, whole: Any, count: int, repeated: bool, find: Find) -> None:
         low, high = self._asked
-        if count < self.pager.size:
-            return
-        if high - low <= self.pager.least:
-            self.is_whole = False
+        if not self.comes_again(count):
+            self.is_whole = self.is_whole and count < self.pager.size
             return
         middle = (low + high) // 2
         for part in ((low, middle), (middle + 1, high)):

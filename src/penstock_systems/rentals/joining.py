@@ -9,6 +9,7 @@ from penstock_systems.rentals.listings import words_of
 
 METERS_MAX = 75.0
 AREA_SHARE, AREA_LEAST = 0.02, 1.0
+AREA_EXACT = 0.6  # square metres that rounding makes
 PRICE_SHARE = 0.02
 PRICE_SHARE_BY_AREA = 0.03  # where only the neighbourhood is known
 TITLE_SHARE = 0.45  # of the words of both
@@ -53,6 +54,8 @@ def same_home(one: Offer, other: Offer) -> Evidence | None:
     found = [place]
     if close is not None and close <= PRICE_SHARE:
         found.append("price")
+    if _same_address(one, other):
+        found.append("address")
     if title_share(one.title, other.title) >= TITLE_SHARE:
         found.append("title")
     if one.image and one.image == other.image:
@@ -63,7 +66,7 @@ def same_home(one: Offer, other: Offer) -> Evidence | None:
     needed = 2 if one.source == other.source else 1
     if len(found) - 1 < needed:
         return None
-    return Evidence(round(len(found) / 5, 2), ", ".join(found))
+    return Evidence(round(len(found) / 6, 2), ", ".join(found))
 
 
 def _passes(one: Offer, other: Offer) -> bool:
@@ -89,12 +92,24 @@ def _vetoes(one: Offer, other: Offer) -> bool:
     return one.source == other.source and one.status != "gone" and other.status != "gone" and one.title != other.title
 
 
+def _same_address(one: Offer, other: Offer) -> bool:
+    """Whether the address is the same, and the floor too; or, where a floor is unknown, rooms and size exactly."""
+    if not (one.street and one.house_number and one.house_number == other.house_number):
+        return False
+    if words_of(one.street) != words_of(other.street):
+        return False
+    if one.floor is not None and one.floor == other.floor:
+        return True
+    sizes = one.area_m2 is not None and other.area_m2 is not None and abs(one.area_m2 - other.area_m2) <= AREA_EXACT
+    return sizes and one.rooms is not None and one.rooms == other.rooms
+
+
 def _place(one: Offer, other: Offer, close: float | None) -> str | None:
     away = meters(one, other)
     if away is not None:
         return f"{away:.0f} m" if away <= METERS_MAX else None
     if one.street and one.house_number and words_of(one.street) == words_of(other.street):
-        return "address" if one.house_number == other.house_number else None
+        return "street" if one.house_number == other.house_number else None
     if one.neighborhood and words_of(one.neighborhood) == words_of(other.neighborhood):
         return "neighbourhood" if close is not None and close <= PRICE_SHARE_BY_AREA else None
     return None

@@ -10,12 +10,12 @@ from penstock.data import text_of_micros
 from penstock_systems.rentals.app import db, settings, web
 from penstock_systems.rentals.searches import Search, every, matches, price_of
 
-KNOWN = "select search_id, low, is_silent from search_homes where home_id = :home limit 2000"
+KNOWN = "select search_id, low_base, low_total, is_silent from search_homes where home_id = :home limit 2000"
 SAVE_KNOWN = """
-insert into search_homes (search_id, home_id, low, is_silent, matched_at)
-values (:search, :home, :low, :silent, :now)
+insert into search_homes (search_id, home_id, low_base, low_total, is_silent, matched_at)
+values (:search, :home, :low_base, :low_total, :silent, :now)
 on conflict (search_id, home_id) do update
-set low = excluded.low
+set low_base = excluded.low_base, low_total = excluded.low_total
 """
 NOTICE = """
 insert into notices (id, search_id, person, home_id, listing_id, reason, old, new, title, body, created_at, send_at)
@@ -31,6 +31,7 @@ and reason in ('gone', 'back')
 order by created_at desc
 limit 1
 """
+KINDS = ("low_base", "low_total")
 Changed = tuple[Any, str, bool]  # a listing, how it changed, whether its source runs for the first time
 
 
@@ -63,10 +64,10 @@ class Noticing:
 
     def _meet(self, search: Search, home: str, fitting: Sequence[Any], *, silent: bool) -> None:
         listing = min(fitting, key=lambda each: (price_of(each) is None, price_of(each) or 0.0))
-        low = price_of(listing)
-        db.write(SAVE_KNOWN, search=search.id, home=home, low=low, silent=int(silent), now=self.now)
+        lows = lowest(fitting)
+        self._save(search, home, lows, silent=int(silent))
         if not silent:
-            self._notice(search, home, listing, "new", None, low, "")
+            self._notice(search, home, listing, "new", None, price_of(listing), "")
 
     async def _follow(
         self,
@@ -79,19 +80,28 @@ class Noticing:
     ) -> None:
         gone = [each for each, kind, _ in changes if kind == "gone"]
         if gone and not live:
-            self._notice(search, home, gone[0], "gone", row.low, None, self.now[:13])
+            self._notice(search, home, gone[0], "gone", row.low_total or row.low_base, None, self.now[:13])
             return
         came = [each for each, kind, _ in changes if kind in ("back", "new")]
         if came and await db.value(LAST, home=home, search=search.id) == "gone":
             self._notice(search, home, came[0], "back", None, price_of(came[0]), self.now[:13])
-        prices = [(price, each) for each in fitting if (price := price_of(each)) is not None]
-        if not prices:
-            return
-        price, listing = min(prices, key=lambda pair: pair[0])
-        if row.low is None or is_cheaper(row.low, price):
-            db.write(SAVE_KNOWN, search=search.id, home=home, low=price, silent=int(row.is_silent), now=self.now)
-        if row.low is not None and is_cheaper(row.low, price):
-            self._notice(search, home, listing, "cheaper", row.low, price, f"{price:g}")
+        lows: dict[str, float | None] = {kind: getattr(row, kind) for kind in KINDS}
+        known = dict(lows)
+        cheaper: tuple[float, float, Any] | None = None
+        for kind in KINDS:
+            # Like with like: a rent without fees on one portal is not cheaper than one with fees on another.
+            (price, listing), low = _lowest(kind, fitting), lows[kind]
+            if price is not None and (low is None or is_cheaper(low, price)):
+                lows[kind] = price
+                cheaper = (low, price, listing) if low is not None else cheaper
+        if lows != known:
+            self._save(search, home, lows, silent=int(row.is_silent))
+        if cheaper is not None:
+            old, new, listing = cheaper
+            self._notice(search, home, listing, "cheaper", old, new, f"{new:g}")
+
+    def _save(self, search: Search, home: str, lows: dict[str, float | None], *, silent: int) -> None:
+        db.write(SAVE_KNOWN, lows, search=search.id, home=home, silent=silent, now=self.now)
 
     def _notice(
         self, search: Search, home: str, listing: Any, reason: str, old: float | None, new: float | None, key: str
@@ -106,6 +116,21 @@ class Noticing:
         bound = {"search": search.id, "person": search.person, "home": home, "listing": listing.id, "reason": reason}
         bound |= {"old": old, "new": new, "title": title, "body": body, "now": self.now}
         db.write(NOTICE, bound, id=f"{search.id} {home} {reason} {key}".strip(), send_at=text_of_micros(at))
+
+
+def lowest(offers: Sequence[Any]) -> dict[str, float | None]:
+    """Return the lowest prices of a home's listings, one of each kind."""
+    return {kind: _lowest(kind, offers)[0] for kind in KINDS}
+
+
+def _lowest(kind: str, offers: Sequence[Any]) -> tuple[float | None, Any]:
+    """Return the lowest price of one kind, and its listing."""
+    name = kind.replace("low", "price")
+    priced = [(price, number) for number, each in enumerate(offers) if (price := getattr(each, name)) is not None]
+    if not priced:
+        return None, None
+    price, number = min(priced)
+    return price, offers[number]
 
 
 def is_cheaper(old: float, new: float) -> bool:

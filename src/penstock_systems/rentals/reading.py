@@ -8,13 +8,14 @@ from typing import Any
 
 from penstock_systems.rentals.app import db
 from penstock_systems.rentals.homes import COLUMNS, OF_HOME
-from penstock_systems.rentals.searches import Filter, matches, price_of
+from penstock_systems.rentals.noticing import lowest
+from penstock_systems.rentals.searches import Filter, matches
 
 READ_MAX = 5_000  # listings that a filter looks at, the latest first
 RECENT = COLUMNS + "where status <> 'gone' and first_seen_at >= :since order by first_seen_at desc, id limit 5000"
 MEET = """
-insert into search_homes (search_id, home_id, low, is_silent, matched_at)
-values (:search, :home, :low, 1, :now)
+insert into search_homes (search_id, home_id, low_base, low_total, is_silent, matched_at)
+values (:search, :home, :low_base, :low_total, 1, :now)
 on conflict (search_id, home_id) do nothing
 """
 HOME = "select id, status, first_seen_at, changed_at, starred, hidden from homes where id = :id"
@@ -53,13 +54,13 @@ async def find_listings(wanted: Filter, since: str | None, most: int) -> Sequenc
 async def meet_now(search: str, wanted: Filter) -> int:
     """Take note of all homes that a search matches now, without a notice each. Joins the unit; returns how many."""
     now = await db.now()
-    lows: dict[str, float | None] = {}
+    homes: dict[str, list[Any]] = {}
     for row in await db.rows(RECENT, since=""):
         if row.home_id is not None and matches(wanted, row):
-            known, price = lows.get(row.home_id), price_of(row)
-            lows[row.home_id] = price if known is None else min(known, price if price is not None else known)
-    db.write_many(MEET, [{"search": search, "home": home, "low": low, "now": now} for home, low in lows.items()])
-    return len(lows)
+            homes.setdefault(row.home_id, []).append(row)
+    known = {"search": search, "now": now}
+    db.write_many(MEET, [{**known, "home": home, **lowest(rows)} for home, rows in homes.items()])
+    return len(homes)
 
 
 async def find_home(id: str) -> dict[str, Any] | None:

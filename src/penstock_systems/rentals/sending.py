@@ -59,14 +59,15 @@ order by retry_at
 limit 100
 """
 SILENT = """
-select h.home_id, h.low, l.title, l.url, l.currency, l.rooms, l.area_m2
+select h.home_id, coalesce(h.low_total, h.low_base) as low, l.title, l.url, l.currency, l.rooms, l.area_m2
 from search_homes h
 join listings l on l.home_id = h.home_id
 where h.search_id = :search
 and h.is_silent = 1
 and h.summarised = 0
 and l.status <> 'gone'
-order by case when h.low is null then 1 else 0 end, h.low, h.home_id, l.id
+order by case when coalesce(h.low_total, h.low_base) is null then 1 else 0 end, coalesce(h.low_total, h.low_base),
+  h.home_id, l.id
 limit 5000
 """
 LAST_SILENT = """

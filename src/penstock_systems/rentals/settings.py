@@ -38,7 +38,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             given |= {"name": name}
             for key, value in words.items():
                 merged = isinstance(value, dict) and isinstance(given.get(key), dict)
-                given[key] = given[key] | value if merged else value
+                value = given[key] | value if merged else value
+                # A word that is to be left out is None.
+                given[key] = {name: each for name, each in value.items() if each is not None} if merged else value
             found.append(given)
         return found
 

@@ -20,7 +20,7 @@ from penstock_systems.standins.rentals import HOSTS, City, Portals, make_city, m
 START = datetime(2026, 11, 2, 6, 0, tzinfo=UTC)
 EURO = {"fields": {"currency": {"value": "EUR"}}}
 SOURCES: dict[str, dict[str, Any]] = {
-    "yad2": EURO | {"params": {"city": 5000}},
+    "yad2": EURO | {"params": {"city": 5000, "region": None}},  # as before the portal asked for one
     "stockholm": EURO,
     "rentcast": EURO,
     "olx": {},

@@ -145,7 +145,9 @@ def _notices(
     cuts = {
         key
         for key, flat in of_search.items()
-        if any(at < course.portals.hour and new < flat.base * 0.98 for at, new in flat.changes)
+        if any(
+            at < course.portals.hour - 1 and new < flat.base * 0.98 and _is_seen(flat, at) for at, new in flat.changes
+        )
     }
     told = {
         (row.search_id, flats[row.home_id].id) for row in notices if row.reason == "cheaper" and row.home_id in flats
@@ -174,6 +176,11 @@ def _mistake(row: Any, flat: Flat, ad: Ad | None, hour: float, met: set[tuple[st
             return "it is still offered" if live else ""
         case _:
             return "" if any(each.begins <= hour < each.ends for each in flat.ads) else "it is not offered"
+
+
+def _is_seen(flat: Flat, at: float) -> bool:
+    """Whether a price that changes then was shown before, and is after."""
+    return any(ad.has_price and ad.begins < at - 1 and ad.ends > at + 1 for ad in flat.ads)
 
 
 def _moments(flat: Flat, hour: float) -> list[float]:

@@ -103,7 +103,8 @@ create table searches (
 create table search_homes (
   search_id text not null,
   home_id text not null,
-  low double precision,
+  low_base double precision,
+  low_total double precision,
   is_silent bigint not null,
   summarised bigint not null default 0,
   matched_at text not null,

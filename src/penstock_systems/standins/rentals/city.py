@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-PORTALS = {"yad2": 0.38, "stockholm": 0.18, "rentcast": 0.16, "olx": 0.18, "kijiji": 0.10}  # shares of the flats
+PORTALS = {"yad2": 0.40, "stockholm": 0.19, "rentcast": 0.17, "olx": 0.18, "kijiji": 0.06}  # shares of the flats
 ON_SEVERAL = 0.18  # on two portals or three
 ON_THREE = 0.25  # of those
 WITHOUT_PRICE = 0.16

@@ -27,7 +27,7 @@ PORTAL_OF = dict(zip(HOSTS, ("yad2", "stockholm", "rentcast", "olx", "kijiji"), 
 CURRENCY = {"yad2": "EUR", "stockholm": "EUR", "rentcast": "EUR", "olx": "EUR", "kijiji": "EUR"}
 CITY = "Modelton"
 MARKERS_MAX = 200
-FEED_MAX = 100
+FEED_MAX = 250
 BANNED_AFTER = 40  # refusals within an hour
 KNOWN = frozenset(
     """region area city neighborhood bBox zoom minPrice maxPrice minRooms maxRooms minSquaremeter maxSquaremeter
