@@ -32,6 +32,10 @@ help: ## Show this list
 		/^##@ / { print "\n" bold substr($$0, 5) plain } \
 		/^[a-z-]+:.*## / { split($$0, part, /:.*## /); printf "  %s%-15s%s %s\n", cyan, part[1], plain, part[2] }' Makefile
 
+.PHONY: demo-rentals
+demo-rentals: $(READY) ## Five virtual days of rental listings in a generated city: FLATS=3000 SEED=1 DAYS=5
+	@$(RUN) -m penstock_systems.rentals.demo
+
 .PHONY: demo
 demo: $(READY) ## Six virtual days of the App Store pipeline: APPS=3000 SEED=1 DAYS=6 WITHOUT=market
 	@$(RUN) -m penstock_systems.appstore.demo

@@ -25,6 +25,7 @@ APPS = {
     "appstore": "penstock_systems.appstore.stages:app",
     "gateway": "penstock_systems.gateway.stages:app",
     "reminders": "penstock_systems.reminders.system:app",
+    "rentals": "penstock_systems.rentals.system:app",
 }
 # Commands that come with Penstock, which are there even where the package's entry points are those of an older install.
 SHIPPED = {
@@ -32,6 +33,7 @@ SHIPPED = {
     "appstore": "penstock_systems.appstore.reading.commands:appstore",
     "gateway": "penstock_systems.gateway.commands:gateway",
     "reminders": "penstock_systems.reminders.commands:reminders",
+    "rentals": "penstock_systems.rentals.commands:rentals",
 }
 
 

@@ -191,7 +191,7 @@ class Collector:
         is_good = error is None
         if is_good and not tally.unchanged:
             memory.answer, memory.has_missed = running.answer, running.has_missed
-        if is_good and running.is_full:
+        if is_good and (running.is_full or connector.reads_all):
             memory.full_at = text_of_micros(started)
         memory.full_due = False
         memory.alerts = [*await self._report(row.name, before.alerts, standing.conditions)]

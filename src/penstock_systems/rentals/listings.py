@@ -31,7 +31,7 @@ on conflict (listing_id) do update set was = excluded.was, seen = excluded.seen,
 DROP_HOLD = "delete from price_holds where listing_id = :id"
 GONE = "update listings set status = 'gone', gone_at = :now, changed_at = :now where id = :id"
 OLD_HOLDS = """
-select h.listing_id, h.was, h.seen, h.kind, l.source
+select h.listing_id, h.was, h.seen, h.kind, h.first_seen_at, l.source
 from price_holds h
 join listings l on l.id = h.listing_id
 where h.first_seen_at <= :before
@@ -43,14 +43,6 @@ BELIEVE = {
     "price_base": "update listings set price_base = :seen, changed_at = :now where id = :id",
     "price_total": "update listings set price_total = :seen, changed_at = :now where id = :id",
 }
-GOOD_RUNS = """
-select count(*)
-from source_runs r
-join sources s on s.id = r.source_id
-where s.name = :source
-and r.started_at >= :since
-and r.verdict = 'ok'
-"""
 
 
 class Priced(NamedTuple):
@@ -169,11 +161,12 @@ async def _before() -> str:
 
 @app.cron("*/30 * * * *", reason="an implausible price is believed once it has lasted", when=has_holds)
 async def believe_lasting_prices() -> None:
-    """Believe a held price that its source has sent for long enough, in at least two good runs."""
+    """Believe a held price that is still sent when its source was read as a whole, long enough after it was held."""
     now, before = await db.now(), await _before()
+    whole = {row.name: json.loads(row.memory or "{}").get("full_at", "") for row in await app.sources.list()}
     for hold in await db.rows(OLD_HOLDS, before=before):
-        if await db.value(GOOD_RUNS, source=hold.source, since=before) < 1:
-            continue
+        if whole.get(hold.source, "") <= hold.first_seen_at:
+            continue  # nothing says that it lasted
         async with app.unit():
             db.write(BELIEVE[hold.kind], id=hold.listing_id, seen=hold.seen, now=now)
             db.write(DROP_HOLD, id=hold.listing_id)

@@ -41,7 +41,7 @@ def listing_shown(row: Any) -> dict[str, Any]:
 def source_shown(row: Any) -> dict[str, Any]:
     memory = json.loads(row.memory or "{}")
     counts = memory.get("counts", [])
-    shown = {name: getattr(row, name) for name in row._fields if name not in ("memory", "id")}
+    shown = {name: getattr(row, name) for name in row.columns if name not in ("memory", "id")}
     return shown | {"usual": sorted(counts)[len(counts) // 2] if counts else None, "alerts": memory.get("alerts", [])}
 
 
@@ -72,8 +72,8 @@ async def find_home(id: str) -> dict[str, Any] | None:
     found = []
     for row in await db.rows(OF_HOME, home=id):
         link = why.get(row.id)
-        prices = [each._asdict() for each in await db.rows(VERSIONS, id=row.id)]
+        prices = [each.asdict() for each in await db.rows(VERSIONS, id=row.id)]
         joined = {"why": link.why if link else "", "score": link.score if link else 0.0}
         found.append(listing_shown(row) | joined | {"prices": prices})
-    shown: dict[str, Any] = home._asdict()
+    shown: dict[str, Any] = home.asdict()
     return shown | {"listings": found}

@@ -33,34 +33,35 @@ async def list_sources() -> list[dict[str, Any]]:
 
 @app.get("/v1/sources/{name}/runs")
 async def list_runs(name: str, limit: Most = 20) -> list[dict[str, Any]]:
-    return [row._asdict() for row in await _source(name).runs(limit)]
+    return [row.asdict() for row in await find_source(name).runs(limit)]
 
 
 @app.post("/v1/sources/{name}/enable", auth="app:operate")
 async def enable(name: str) -> dict[str, Any]:
-    await _source(name).enable()
+    await find_source(name).enable()
     return {"source": name, "enabled": True}
 
 
 @app.post("/v1/sources/{name}/disable", auth="app:operate")
 async def disable(name: str) -> dict[str, Any]:
-    await _source(name).disable()
+    await find_source(name).disable()
     return {"source": name, "enabled": False}
 
 
 @app.post("/v1/sources/{name}/run", auth="app:operate")
 async def run(name: str) -> dict[str, Any]:
-    await _source(name).run_soon()
+    await find_source(name).run_soon()
     return {"source": name, "due": True}
 
 
 @app.post("/v1/sources/{name}/reset", auth="app:operate")
 async def reset(name: str) -> dict[str, Any]:
-    await _source(name).reset()
+    await find_source(name).reset()
     return {"source": name, "cursor": None}
 
 
-def _source(name: str) -> Source:
+def find_source(name: str) -> Source:
+    """Return the source of this name, or answer 404."""
     found = app.sources.get(name)
     if found is None:
         raise ps.HttpError(404, f"There is no source {name[:60]!r}.")
@@ -76,7 +77,7 @@ async def list_listings(
     format: Literal["json", "geojson", "csv"] = "json",
     limit: Most = 100,
 ) -> Any:
-    wanted = Filter(max_price=max_price, min_rooms=rooms, max_rooms=rooms, near=_near(near))
+    wanted = Filter(max_price=max_price, min_rooms=rooms, max_rooms=rooms, near=read_near(near))
     rows = await reading.find_listings(wanted, since, limit)
     match format:
         case "geojson":
@@ -87,7 +88,7 @@ async def list_listings(
             return {"listings": [reading.listing_shown(row) for row in rows]}
 
 
-def _near(text: str | None) -> tuple[float, float, float] | None:
+def read_near(text: str | None) -> tuple[float, float, float] | None:
     if not text:
         return None
     try:

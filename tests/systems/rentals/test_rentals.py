@@ -1,0 +1,243 @@
+"""Listings, homes, searches and notices: from a change on a portal to one message."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import icalendar
+import pytest
+
+from penstock.channels import Notice
+from penstock.testing import virtual
+from penstock_systems.rentals import report
+from penstock_systems.rentals.app import app, db
+from penstock_systems.rentals.settings import Notify
+from tests.systems.rentals.conftest import Portals, item
+
+
+@virtual
+async def test_a_first_run_is_summarised_and_what_comes_later_is_notified(portals: Portals) -> None:
+    portals.items["one"] = [item(f"a{n}", price=900 + n) for n in range(15)]
+    async with portals.running:
+        await portals.search("cheap", max_price=1_200)
+        await portals.collect()
+        assert await portals.notices() == [], "no flood"
+        await portals.collect()
+        assert portals.titles == ["cheap: 15 homes match"]
+        [(_, summary)] = portals.inbox.messages
+        assert summary.text.count("\n- ") == 10
+        portals.items["one"].append(item("new", price=1_100))
+        portals.items["one"].append(item("dear", price=1_300))
+        await portals.collect()
+        assert await portals.notices() == [("new", "one:new", None, 1100)]
+        assert portals.titles[1:] == ["New: flat new"]
+        await portals.collect(3)
+        assert len(portals.inbox.messages) == 2
+
+
+@pytest.mark.slow("postgres")
+@virtual
+async def test_a_cheaper_home_is_notified_at_each_new_low_and_not_for_a_trifle(portals: Portals) -> None:
+    portals.items["one"] = [item("a"), item("bb"), item("ccc")]
+    async with portals.running:
+        await portals.search("all", max_price=2_000)
+        await portals.collect(2)
+        for price in (990, 970, 940, 960, 935, 900):
+            portals.items["one"][0] = item("a", price=price)
+            await portals.collect()
+        assert await portals.notices() == [
+            ("cheaper", "one:a", 1000, 970),
+            ("cheaper", "one:a", 970, 940),
+            ("cheaper", "one:a", 940, 900),
+        ]
+
+
+@virtual
+async def test_an_implausible_price_is_held_until_it_has_lasted(portals: Portals) -> None:
+    portals.items["one"] = [item("a"), item("bb")]
+    async with portals.running:
+        await portals.search("all", max_price=2_000)
+        await portals.collect(2)
+        portals.items["one"] = [item("a", price=100), item("bb", price=450)]
+        await portals.collect()
+        portals.items["one"][0] = item("a")  # a misread price
+        await portals.collect()
+        assert await portals.notices() == []
+        assert await db.column("select listing_id from price_holds") == ["one:bb"]
+        for _ in range(6):
+            portals.items["one"].append(item(f"x{len(portals.items['one'])}", price=5_000))
+            await portals.collect()
+        assert await portals.notices() == [("cheaper", "one:bb", 1000, 450)]
+        assert await db.column("select listing_id from price_holds") == []
+
+
+@virtual
+async def test_rents_with_and_without_fees_are_not_compared(portals: Portals) -> None:
+    portals.items["one"] = [item("a", price=None, price_total=1_200)]
+    portals.items["two"] = [item("a", price=1_000)]
+    async with portals.running:
+        await portals.search("all")
+        await portals.collect(2)
+        assert await db.value("select count(*) from homes") == 1, "the same address, size and rooms"
+        assert await portals.notices() == []
+        portals.items["two"] = [item("a", price=950)]
+        await portals.collect()
+        assert await portals.notices() == [("cheaper", "two:a", 1000, 950)]
+
+
+@virtual
+async def test_a_home_is_gone_when_no_portal_has_it_and_back_when_one_has_it_again(portals: Portals) -> None:
+    for name in portals.items:
+        portals.items[name] = [item("a"), *(item(f"{name}{n}", lat=51 + n) for n in range(20))]
+    async with portals.running:
+        await portals.search("all", max_price=2_000)
+        await portals.collect(2)
+        gone = portals.items["one"].pop(0)
+        await portals.collect(3)
+        assert await portals.notices() == [], "the other portal has it"
+        portals.items["two"].pop(0)
+        await portals.collect(3)
+        assert [(reason, id) for reason, id, *_ in await portals.notices()] == [("gone", "two:a")]
+        portals.items["one"].insert(0, gone | {"id": "again"})
+        await portals.collect()
+        assert [(reason, id) for reason, id, *_ in await portals.notices()][1:] == [("back", "one:again")]
+
+
+@virtual
+async def test_a_person_splits_a_home_for_good_and_joins_others(portals: Portals) -> None:
+    portals.items["one"], portals.items["two"] = [item("a"), item("bb", lat=52)], [item("a")]
+    async with portals.running:
+        await portals.collect(2)
+        async with portals.running.client() as http:
+            shown = (await http.get("/v1/homes/one:a")).json()["result"]
+            assert {each["id"] for each in shown["listings"]} == {"one:a", "two:a"}
+            assert "address" in shown["listings"][1]["why"]
+            made = (await http.post("/v1/homes/one:a/split", json={"id": "two:a"})).json()["result"]["home"]
+            assert made == "two:a"
+            again = await http.post("/v1/homes/two:a/split", json={"id": "two:a"})
+            assert again.status_code == 422
+            await http.post("/v1/homes/one:a/join", json={"id": "one:bb"})
+            await http.post("/v1/homes/one:a/star", json={})
+        portals.items["two"][0] = item("a", title="changed")
+        await portals.collect(2)
+        homes = {row.id: row.home_id for row in await db.rows("select id, home_id from listings")}
+        assert homes == {"one:a": "one:a", "one:bb": "one:a", "two:a": "two:a"}
+        assert await db.value("select starred from homes where id = 'one:a'") == 1
+
+
+@virtual
+async def test_quiet_hours_keep_notices_for_one_message_in_the_morning(portals: Portals) -> None:
+    portals.items["one"] = [item("a")]
+    async with portals.running:
+        await portals.search("calm", Notify(channel="inbox", quiet_from="10:00", quiet_to="18:00"))
+        await portals.collect(2)
+        portals.inbox.messages.clear()
+        await portals.running.advance(hours=1)
+        for n in range(3):
+            portals.items["one"].append(item("b" * (n + 3)))
+            await portals.collect()
+        assert len(await portals.notices()) == 3
+        assert portals.inbox.messages == []
+        await portals.running.advance(hours=6)
+        [(_, digest)] = portals.inbox.messages
+        assert (digest.title, digest.text.count("- New: flat")) == ("3 notices about homes", 3)
+
+
+@pytest.mark.spec("G1-07")
+@virtual
+async def test_sources_are_operated_over_http_and_audited(portals: Portals) -> None:
+    async with portals.running:
+        async with portals.running.client() as http:
+            assert (await http.post("/v1/sources/one/disable")).status_code == 200
+            assert (await http.post("/v1/sources/none/disable")).status_code == 404
+            portals.items["one"] = portals.items["two"] = [item("a")]
+            await portals.collect()
+            shown = {each["name"]: each for each in (await http.get("/v1/sources")).json()["result"]}
+            assert (shown["one"]["verdict"], shown["two"]["verdict"]) == (None, "ok")
+            assert (await http.post("/v1/sources/one/enable")).status_code == 200
+            await portals.collect()
+            runs = (await http.get("/v1/sources/one/runs")).json()["result"]
+            assert [(run["verdict"], run["inserted"]) for run in runs] == [("ok", 1)]
+        async with portals.running.client("app:read") as http:
+            assert (await http.post("/v1/sources/one/disable")).status_code == 403
+        verbs = await db.rows("select verb, name, actor from penstock_audit where kind = 'source' order by at")
+        assert [tuple(row) for row in verbs] == [("disable source", "one", "test"), ("enable source", "one", "test")]
+
+
+@virtual
+async def test_searches_and_feeds_over_http(portals: Portals) -> None:
+    portals.items["one"] = [
+        item("a", deadline="2026-11-20", title="=cmd|<b>"),
+        item("bb", price=3_000),
+        item("ccc", deal="swap"),
+    ]
+    async with portals.running, portals.running.client() as http:
+        await portals.collect()
+        given = {"name": "mine", "filter": {"max_price": 2000, "near": [50.0, 20.0, 5]}, "notify": {"channel": "inbox"}}
+        made = (await http.post("/v1/searches", json=given)).json()["result"]
+        assert made["matches"] == 1
+        id = made["id"]
+        wrong = await http.post("/v1/searches", json=given | {"filter": {"max_prise": 1}})
+        assert wrong.status_code in (400, 422)
+        unknown = await http.post("/v1/searches", json=given | {"notify": {"channel": "pigeon"}})
+        assert unknown.status_code == 422
+        preview = (await http.post(f"/v1/searches/{id}/preview")).json()["result"]
+        assert [each["id"] for each in preview["listings"]] == ["one:a"]
+        feed = pytest.importorskip("feedparser").parse((await http.get(f"/v1/searches/{id}/feed.rss")).content)
+        assert (feed.bozo, [entry.id for entry in feed.entries]) == (False, ["one:a"])
+        calendar = icalendar.Calendar.from_ical((await http.get(f"/v1/searches/{id}/feed.ics")).text)
+        [event] = calendar.walk("VEVENT")
+        assert str(event.decoded("dtstart")) == "2026-11-20"
+        found = await http.get("/v1/listings", params={"max_price": 2000, "format": "geojson"})
+        assert [each["id"] for each in json.loads(found.text)["features"]] == ["one:a"]
+        rows = list(csv.DictReader(io.StringIO((await http.get("/v1/listings", params={"format": "csv"})).text)))
+        assert {row["title"][:2] for row in rows if row["id"] == "one:a"} == {"'="}, "a spreadsheet runs no formula"
+        assert (await http.get("/v1/listings", params={"near": "here"})).status_code == 422
+        assert (await http.delete(f"/v1/searches/{id}")).status_code == 200
+        assert (await http.get(f"/v1/searches/{id}")).status_code == 404
+        page = await report.render()
+        assert "<svg" in page
+        assert "=cmd|&lt;b&gt;" in page or "=cmd|<b>" not in page
+
+
+@pytest.mark.spec("E-05", "E-13")
+@virtual
+async def test_raw_and_normalised_listings_have_versions(portals: Portals) -> None:
+    portals.items["one"] = [item("a")]
+    async with portals.running:
+        await portals.collect()
+        portals.items["one"] = [item("a", price=950)]
+        await portals.collect()
+        versions = await db.rows("select kind, price_base from listing_versions order by seen_at")
+        assert [tuple(row) for row in versions] == [("new", 1000), ("changed", 950)]
+        raw: Any = await db.first("select source_item_id, raw_json, content_hash from listings_raw")
+        assert raw.source_item_id == "a"
+        assert json.loads(raw.raw_json)["price"] == 950
+
+
+@virtual
+async def test_a_message_whose_outcome_is_unknown_is_not_lost_and_one_that_failed_is_sent_again(
+    portals: Portals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from penstock.channels import Outcome
+
+    portals.items["one"] = [item("a")]
+    async with portals.running:
+        await portals.search("all")
+        await portals.collect(2)
+        portals.inbox.messages.clear()
+        answers = [Outcome("failed", "down"), Outcome("failed", "down")]
+        send = type(portals.inbox)._send
+
+        async def failing(self: Any, notice: Notice, key: str, flight: Any) -> Outcome:
+            return answers.pop(0) if answers else await send(self, notice, key, flight)
+
+        monkeypatch.setattr(type(portals.inbox), "_send", failing)
+        portals.items["one"].append(item("bb", lat=53))
+        await portals.collect()
+        assert portals.titles == ["New: flat bb"]
+        assert await db.column("select status from sends order by intent_at desc limit 1") == ["sent"]
+        assert await app.db.value("select attempts from sends order by intent_at desc limit 1") == 3
