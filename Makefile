@@ -142,6 +142,10 @@ bench-clusters: $(READY) ## How well markets are found, against the planted trut
 bench-appstore: $(READY) ## The pipeline at full scale: rows of an idle cycle, plans, clustering, the price of a month, apps a second
 	@$(RUN) bench/appstore.py
 
+.PHONY: bench-reminders
+bench-reminders: $(READY) ## A million reminders, 10,000 of them due in one minute, and a receiver that answers in 50 ms
+	@$(RUN) bench/reminders.py
+
 .PHONY: bench-pace
 bench-pace: $(READY) ## Controllers against services whose limits are drawn from SEEDS=20 seeds
 	@$(RUN) bench/pace.py --seeds $(if $(filter command% environment%,$(origin SEEDS)),$(SEEDS),20)

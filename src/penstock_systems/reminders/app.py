@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 import penstock as ps
-from penstock.channels import Channel, Discord, Resend, Slack, Telegram, make_channel
+from penstock.channels import Channel, Discord, Resend, Slack, Smtp, Telegram, make_channel
 from penstock_systems.reminders.settings import CHANNEL_SECONDS, Settings
 
 RESEND_KEY = "NOTIFICATIONS_RESEND_KEY"
@@ -43,6 +43,8 @@ def make_channels() -> dict[str, Channel]:
 
 
 channels: Mapping[str, Channel] = make_channels()
+mail_channels = frozenset(name for name, each in channels.items() if isinstance(each, Resend | Smtp))
+spaced_channels = frozenset(name for name, each in channels.items() if isinstance(each, Resend))  # so many a second
 
 
 def environment_secret(name: str) -> str:

@@ -8,7 +8,7 @@ import os
 from functools import cache
 from typing import Any
 
-from penstock_systems.reminders.app import app, db, now_ms, settings, web
+from penstock_systems.reminders.app import app, db, now_ms, settings, spaced_channels, web
 from penstock_systems.reminders.fires import run_fire
 from penstock_systems.reminders.keys import master_key
 from penstock_systems.reminders.settings import CLAIM_ROWS
@@ -92,7 +92,7 @@ class _Tick:
         """Start the fires of claimed rows. Mails are spaced, and do not hold up what goes elsewhere."""
         deferred: list[str] = []
         for row in rows:
-            is_mail = '"email"' in row.channels
+            is_mail = any(f'"{name}"' in row.channels for name in spaced_channels)
             if self._mails.wait_seconds >= self.seconds_left if is_mail else self.seconds_left <= 0:
                 deferred.append(row.id)
                 continue

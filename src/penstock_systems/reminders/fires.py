@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.channels import Channel, Outcome, Recorded, Webhook, next_step, send_at
 from penstock_systems.reminders import endpoints
-from penstock_systems.reminders.app import WEBHOOK, app, channels, db, now_ms, settings, web
+from penstock_systems.reminders.app import WEBHOOK, app, channels, db, mail_channels, now_ms, settings, web
 from penstock_systems.reminders.keys import address_hash, signing_secrets
 from penstock_systems.reminders.notices import make_notice
 from penstock_systems.reminders.people import digest_time
@@ -110,7 +110,7 @@ async def _prepare(id: str, token: str, master: bytes) -> Plan | None:
             return None
         before = {each.channel: each for each in transaction.rows(BEFORE, id=id, fire_seq=row.fire_seq)}
         names = list(dict.fromkeys(msgspec.json.decode(row.channels, type=list[str])))
-        hash = address_hash(_address(row)) if "email" in names and _address(row) else ""
+        hash = address_hash(_address(row)) if mail_channels & set(names) and _address(row) else ""
         suppressed = transaction.value(SUPPRESSED, hash=hash) if hash else None
         steps: list[Step] = []
         settled: dict[str, Result] = {}
@@ -150,7 +150,7 @@ def _decide(row: Any, name: str, before: Any, suppressed: str | None, now: int, 
     if before is not None and before.status not in ("sending", "failed", "unknown"):
         return Result(before.status, before.error or "", before.attempt)
     channel = _channel_of(row, name, master, now)
-    if name == "email" and suppressed is not None:
+    if name in mail_channels and suppressed is not None:
         channel = Result("suppressed", f"{suppressed}: this address gets no mail")
     if isinstance(channel, Result):
         if before is not None and before.status in ("sending", "unknown"):
@@ -187,7 +187,7 @@ def _channel_of(row: Any, name: str, master: bytes, now: int) -> Channel | Resul
     found = channels.get(name)
     if found is None:
         return Result("given_up", f"there is no channel {name!r}", is_permanent=True)
-    if name == "email" and not _address(row):
+    if name in mail_channels and not _address(row):
         return Result("given_up", "neither the reminder nor the person has a mail address", is_permanent=True)
     return found
 

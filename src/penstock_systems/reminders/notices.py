@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.channels import Notice, join_notices
-from penstock_systems.reminders.app import WEBHOOK, db, now_ms, settings
+from penstock_systems.reminders.app import WEBHOOK, db, mail_channels, now_ms, settings
 from penstock_systems.reminders.keys import address_hash, link_expiry, make_token
 
 KIND = "reminder.due"
@@ -39,7 +39,7 @@ async def make_notice(row: Any, channel: str, master: bytes, address: str) -> No
         data = {"reminder": id, "fire": int(fire), "user": row.user_id, "channels": names}
         data |= {"due_at": row.occurrence_at, "fired_at": now_ms()}
         return Notice(title, body, kind=KIND, data=data, at=at)
-    if channel != "email":
+    if channel not in mail_channels:
         return Notice(title, body, to=row.chat_to or "", kind=KIND, at=at)
     links = make_links(row, master, address)
     headers = {"Reminder": f"{id} {fire}"}
