@@ -56,7 +56,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "alerts": ENGINE | {"channels", "objects"},  # a condition is an object that remembers whom it told when
     "connect": ENGINE | {"cron", "data", "outbound"},  # sources: cursors and records are rows, requests go outside
     # An app whose parts may have databases of their own; calls between them go through the routes of the other.
-    "services": ENGINE | CONCEPTS | USERS | {"app", "config", "readiness", "routes", "web"},
+    "services": ENGINE | CONCEPTS | USERS | {"app", "config", "readiness", "routes", "topics", "web"},
+    "topics": ENGINE | {"app", "queues"},  # a topic is queues of an app
     "readiness": ENGINE | {"objects"},  # that a trial has passed is an object's state
     "data": ENGINE,  # a write joins the current unit
     "blobs": PURE,
@@ -72,9 +73,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "routes": PURE | {"web"},  # `app.asgi` imports the server when it is called
     "outside": ENGINE | CONCEPTS | USERS | {"config", "lifecycle"},
     # `app.service` imports what it makes when it is called.
-    "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "outside", "routes", "services", "stores"},
+    "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "outside", "routes", "services", "stores", "topics"},
     "errors": ENGINE | CONCEPTS | USERS,  # every error that a program may catch
-    PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes", "services"},
+    PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes", "services", "topics"},
     # What a command or a page shows: rows that are read from a database, and how each value is written.
     "views": ENGINE | CONCEPTS | USERS | {"app", "config", "services", "stores", "storage"},
     "web": ENGINE | CONCEPTS | USERS | {"app", "routes", "views", "web.ui", PUBLIC},
@@ -123,7 +124,7 @@ FILE_LINES_MAX = 400  # a longer file holds two concepts
 # Lines of Python and SQL, docstrings aside, by folder of src/penstock. Lower a number when its folder shrinks; raising
 # one, or adding a folder, is a decision with a page in docs/decisions.
 FOLDER_LINES_MAX = {
-    "": 1_510,
+    "": 1_560,
     "alerts": 300,
     "blobs": 330,
     "channels": 880,
@@ -139,11 +140,13 @@ FOLDER_LINES_MAX = {
     "model": 3_870,
     "moving": 1_210,
     "objects": 780,
-    "queues": 2_290,
+    "queues": 2_300,
     "readiness": 460,
     "recurrence": 480,
     "runtime": 3_210,
     "services": 900,
+    "topics": 330,
+    "topics/migrations": 30,
     "storage": 4_560,
     "storage/postgres": 2_460,
     "storage/sqlite": 2_650,

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from penstock.outbound.client import Client
     from penstock.services.binding import Binding
     from penstock.services.service import Service
+    from penstock.topics.topic import Topic
 
 __version__ = "0.1.0"
 
@@ -119,6 +120,7 @@ __all__ = [
     "Throttled",
     "Tick",
     "TimedOut",
+    "Topic",
     "Typed",
     "Unavailable",
     "UnitClosed",
@@ -136,6 +138,7 @@ _LATER = {
     "Client": "penstock.outbound.client",
     "Rules": "penstock.outbound.addresses",
     "Service": "penstock.services.service",
+    "Topic": "penstock.topics.topic",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for one of these

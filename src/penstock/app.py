@@ -55,6 +55,7 @@ from penstock.workflows.workflows import Code, WorkflowOptions, Workflows
 if TYPE_CHECKING:
     from penstock.services.outbox import ServiceGroup
     from penstock.services.service import Service
+    from penstock.topics.topic import Topic
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm  # known to every type checker; nothing to install
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 else:
     Payload, TypeForm = TypeVar("Payload"), Union  # `Union[Payload]` says nothing, so nothing is checked at run time
 
+TOPIC_MIGRATIONS = Path(__file__).parent / "topics" / "migrations"
 APART = "PENSTOCK_APART"  # with 1, the services of an app have databases of their own
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,6 +94,9 @@ class App(Outside, Routed):
         self.serves = serve
         self.services: dict[str, Service] = {}
         self.folders: dict[str, Path] = {}  # of the migrations of services in this database
+        self.topics: dict[str, Topic[Any]] = {}
+        self.keeps_order = False  # a queue of it, or of a service beside it, has `order_by`
+        self.root: App = self  # the app that it is a service of, or itself
         self.keeper: App = self  # the app whose database this one uses
         self.is_apart = os.environ.get(APART, "") == "1" if apart is None else apart
         self.group: ServiceGroup | None = None
@@ -173,6 +178,7 @@ class App(Outside, Routed):
         crashes_max: int = 3,
         messages_max: int | None = None,
         retention: Span | None = None,
+        order_by: Callable[[Any], str] | None = None,
     ) -> Queue[Payload]:
         """Declare a durable queue of messages of one type, or of a union of types. Without a type it takes dicts.
 
@@ -181,7 +187,8 @@ class App(Outside, Routed):
         fails is retried up to `retries` times; with `jitter` it waits a random part of its back-off. A handler that runs
         longer than `timeout`, or holds the processor longer than `cpu_timeout`, is cancelled. A send is refused once
         `messages_max` messages wait; one that waits longer than `retention` expires. `preset` names common settings, such as
-        "bulk-import". Durations are seconds or a timedelta.
+        "bulk-import". Durations are seconds or a timedelta. With `order_by`, which returns the key of a payload, messages of
+        one key are handled one after the other, in the order in which they were sent.
 
         Example:
             orders = app.queue("orders", Order, parallel=8, timeout=60)"""
@@ -195,8 +202,35 @@ class App(Outside, Routed):
         made = settings(timeout_seconds=timeout, cpu_timeout_seconds=cpu_timeout)
         queue = Queue[Payload](self, made, payload_type)
         check_addressees(self.queues, queue)
+        if order_by is not None:
+            self._keep_order(queue, order_by)
         self.queues[name] = queue
         return queue
+
+    def _keep_order(self, queue: Queue[Any], order_by: Callable[[Any], str]) -> None:
+        from penstock.topics.order import Order
+
+        self.root.keeps_order = self.keeper.keeps_order = True
+        queue.order = Order(self, queue.name, order_by)
+
+    def topic(
+        self,
+        name: str,
+        payload_type: TypeForm[Payload],
+        *,
+        retention: Span | None = None,
+        order_by: Callable[[Payload], str] | None = None,
+    ) -> Topic[Payload]:
+        """Declare a topic: every event that is published is handled by each of its subscriptions, at its own pace.
+
+        `order_by` returns the key of an event, for subscriptions that are `ordered`. With `retention`, published events are
+        kept for so long, and a subscription can be given them again.
+
+        Example:
+            published = app.topic("published", Published, retention=7 * 86_400, order_by=lambda event: event.brand)"""
+        from penstock.topics.topic import make_topic
+
+        return make_topic(self, name, payload_type, retention=retention, order_by=order_by)
 
     def _watch(self, queue: Queue[Any]) -> None:
         """Deliver this queue's dead letters to a queue of their own, for its handler of dead letters."""
@@ -357,5 +391,7 @@ class App(Outside, Routed):
 
     def _migrations_found(self, dialect: str) -> list[Migration]:
         own = found_in(MIGRATIONS, dialect) if self.sources.sources else []
+        if self.topics or self.keeper.keeps_order or self.root.keeps_order:
+            own += found_in(TOPIC_MIGRATIONS, dialect)
         folders = dict.fromkeys([self.migrations, *self.folders.values()])
         return own + [migration for folder in folders for migration in found_in(folder, dialect)]

@@ -73,7 +73,8 @@ class Queue(Sender[T]):
 
     def _register(self, wanted: dict[str, Any], name: str | None, function: Any) -> Any:
         for type_, payload_class in wanted.items():
-            handler = Handler(self.name, payload_class, function, name)
+            run = function if self.order is None else self.order.guard(function)
+            handler = Handler(self.name, payload_class, run, name)
             if self.batches is not None:
                 raise self._second(handler.name)
             known = self.handlers.get(type_, ())
@@ -92,6 +93,8 @@ class Queue(Sender[T]):
             @listed.batch_handler
             async def score(batch: ps.Batch[Listed]) -> None:
                 print(len(batch))"""
+        if self.order is not None:
+            raise BadApp(f"Queue {self.name!r} is ordered by key, and has no handler of batches. Use `@queue.handler`.")
         handler = BatchHandler(self.name, function)
         if self.batches is not None or self.handlers:
             raise self._second(handler.name)

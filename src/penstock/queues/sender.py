@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     from penstock.queues.queue import Queue
+    from penstock.topics.order import Order
 
     T = TypeVarWithDefault("T", contravariant=True, default=dict[str, Any])  # a queue of A and B is a queue of A
 else:
@@ -65,6 +66,7 @@ class Sender(Generic[T]):
         parts = [(name, part) for name, accepted in (accepts or {}).items() for part in parts_of(accepted)]
         self._types: dict[Any, str] = {get_origin(part) or part: name for name, part in parts}
         self._told: set[str] = set()
+        self.order: Order | None = None  # in which its messages are handled, by key
         self._retention_micros = None if settings.retention_seconds is None else int(settings.retention_seconds * 1e6)
         self._body_bytes_max = home.limits.body_bytes_max - home.limits.body_overhead_bytes
         self._looked_at_bytes = min(self._body_bytes_max, home.limits.body_bytes_soft)
@@ -100,10 +102,13 @@ class Sender(Generic[T]):
         else:
             key = self._key(id, unique)
             message = self._message(unit, key, payload, name, body, seconds, priority, KEYED, correlation)
-        if group is None:
-            unit.send(message)
+        order_key = None if self.order is None else self.order.key(payload)
+        if group is not None:
+            group.put(unit, message, self._home, order_key)
         else:
-            group.put(unit, message, self._home)
+            unit.send(message)
+        if order_key is not None and self.order is not None and unit.engine.app is self._home.keeper:
+            self.order.note(unit, message, order_key)
         return as_text(message.id)
 
     def _build(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage:

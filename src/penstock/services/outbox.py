@@ -20,10 +20,12 @@ from penstock.model.retry import Retry
 from penstock.routes import Reply, ServiceKey
 from penstock.runtime.unit import Unit, current_unit
 from penstock.services.peers import KEY, call, peer
+from penstock.topics.order import Order
 
 if TYPE_CHECKING:
     from penstock.app import App
     from penstock.queues.batch import Batch
+    from penstock.queues.message import Message
     from penstock.queues.queue import Queue
 
 PATH = "/v1/outbox"
@@ -32,6 +34,7 @@ BATCH = 100
 REQUEST_BYTES_MAX = 2_000_000  # of bodies in one request, unless a single one is larger
 HOLD_SECONDS = 600.0  # a batch is retried in place for so long: what waits behind it is left as it is
 FIRST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
+WAIT_SECONDS = 0.2  # of a message whose key has an earlier one that is not in the batch
 SHARE_LEAST = 0.5  # of the back-off: a random part of it is left out, so that senders do not come back together
 NEVER = 1_000_000_000  # crashes: a kill of the carrier is never the message's fault
 KIND = "application/vnd.penstock.outbox"
@@ -54,6 +57,7 @@ class Carried(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
     flags: int
     expires: int | None
+    key: str | None = None  # of messages whose order is kept
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -69,6 +73,7 @@ class ServiceGroup:
 
     def __init__(self, root: App) -> None:
         self._root = root
+        self._orders: dict[tuple[str, str], Order] = {}
 
     def unit_for(self, home: App) -> Unit:
         """Return the current unit, which may be that of another service."""
@@ -81,7 +86,7 @@ class ServiceGroup:
             raise NoUnit("The unit of work here belongs to another app. Open one: `async with other_app.unit():`.")
         return unit
 
-    def put(self, unit: Unit, message: NewMessage, home: App) -> None:
+    def put(self, unit: Unit, message: NewMessage, home: App, key: str | None = None) -> None:
         """Add a message to a unit: as it is, or wrapped for the carrier where its queue is in another database."""
         sender: App = unit.engine.app  # type: ignore[assignment]
         if sender is home:
@@ -92,18 +97,20 @@ class ServiceGroup:
             Carried(
                 *(message.id, message.queue, message.priority, message.due, message.type, sender.name),
                 *(message.correlation_id, message.causation_id, message.hops, message.depth, message.sent_at),
-                *(message.body, message.flags, message.expires),
+                *(message.body, message.flags, message.expires, key),
             )
         )
         id = unit.next_id(outbox.name)
         now, flags = unit.engine.clock.now(), 0
-        unit.send(
-            NewMessage(
-                *(id, outbox.name, PRIORITY_NORMAL, now, "bytes", sender.name),
-                *(message.correlation_id, message.causation_id, message.hops, message.depth, now),
-                *(checksum(id, body), body, flags),
-            )
+        wrapped = NewMessage(
+            *(id, outbox.name, PRIORITY_NORMAL, now, "bytes", sender.name),
+            *(message.correlation_id, message.causation_id, message.hops, message.depth, now),
+            *(checksum(id, body), body, flags),
         )
+        unit.send(wrapped)
+        if key is not None:
+            order = self._orders.setdefault((sender.name, outbox.name), Order(sender, outbox.name))
+            order.note(unit, wrapped, key)
 
     def declare(self, sender: App) -> None:
         """Declare the queues through which a member sends to the others. They have to be there before it runs."""
@@ -138,11 +145,30 @@ class Carrier:
 
     async def carry(self, batch: Batch[bytes]) -> None:
         """Post a batch. Raises Unavailable, which releases it uncharged, if the receiver stays away."""
-        messages = list(batch)
+        messages = await self._in_turn(batch)
         for portion in _portions([message.body for message in messages]):
             answer = await self._delivered([messages[place].body for place in portion])
             for place, reason in answer.refused.items():
                 messages[portion[place]].discard(f"{self._target} refused it: {reason}")
+
+    async def _in_turn(self, batch: Batch[bytes]) -> list[Message[bytes]]:
+        """Return the messages that may be carried, each after those of its key before it; the others wait for those."""
+        if not self._sender.root.keeps_order:
+            return list(batch)
+        order = Order(self._sender, f"{PREFIX}{self._target}")
+        placed = [(await order.place(message.id), message) for message in batch]
+        placed.sort(key=lambda each: (0, "") if each[0] is None else each[0][1:])
+        beside = {message.id for _, message in placed}
+        ready: list[Message[bytes]] = []
+        for place, message in placed:
+            if place is not None and await order.before(place, beside=beside) is not None:
+                beside.discard(message.id)
+                message.later(WAIT_SECONDS)
+                continue
+            ready.append(message)
+            if place is not None:
+                order.forget(message.id)
+        return ready
 
     async def _delivered(self, bodies: Sequence[bytes]) -> Accepted:
         content = b"".join((len(bodies).to_bytes(4, "big"), *(_framed(body) for body in bodies)))
@@ -244,7 +270,10 @@ async def receive(app: App, carried: Sequence[Carried]) -> Accepted:
             elif queue.accepts is not None and each.type not in queue.accepts:
                 refused[place] = f"queue {each.queue} accepts no {each.type[:100]!r}"
             else:
-                unit.send(_received(each))
+                received = _received(each)
+                unit.send(received)
+                if queue.order is not None and each.key is not None:
+                    queue.order.note(unit, received, each.key, at=unit.engine.clock.now())
     unit.engine.faults.at("send.after_commit")
     return Accepted(len(carried) - len(refused), len(unit.answer.duplicates), refused)
 

@@ -65,7 +65,7 @@ class Service(App):
             self.db = Database(self)
             self.db.counts_kept, self.db.hot_queries = root.db.counts_kept, root.db.hot_queries
             root.folders[name] = folder
-        self.root = root
+        self.root = root  # `keeps_order` and other facts of the whole app are there
         self.uses = tuple(uses)
         self.tables = tables
         self.infrastructure = infrastructure

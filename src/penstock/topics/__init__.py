@@ -1,0 +1,1 @@
+"""Topics: events with several subscriptions, and messages that are handled in the order of their key."""
