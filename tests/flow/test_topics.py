@@ -13,6 +13,9 @@ import penstock as ps
 from penstock.testing import TestApp, TestServices, virtual
 
 
+KILLS = 10_000  # more than a test has: no kill makes a message a suspect for good
+
+
 class Published(ps.Event, type="published"):
     brand: str
     number: int
@@ -34,7 +37,7 @@ class Press:
         self.mailed: list[Published] = []
         self.running: set[str] = set()
 
-        @self.topic.subscription("search", retries=retries, ordered=ordered, parallel=8)
+        @self.topic.subscription("search", retries=retries, ordered=ordered, parallel=8, crashes_max=KILLS)
         async def search(event: Published) -> None:
             assert not ordered or event.brand not in self.running, "two of one key at once"
             self.running.add(event.brand)
@@ -46,7 +49,7 @@ class Press:
                 raise ValueError("the index is down")
             self.searched.append(event)
 
-        @self.topic.subscription("mail", parallel=8)
+        @self.topic.subscription("mail", parallel=8, crashes_max=KILLS)
         async def mail(event: Published, message: ps.Message[Published]) -> None:
             assert message.queue == "published.mail"
             self.mailed.append(event)
@@ -201,7 +204,9 @@ class Chain:
     def __init__(self, *, apart: bool) -> None:
         self.app = ps.App("chain", apart=apart, database="chain.db")
         self.one, self.two = self.app.service("one"), self.app.service("two")
-        self.events = self.two.queue("two-events", Published, order_by=lambda event: event.brand, parallel=8)
+        self.events = self.two.queue(
+            "two-events", Published, order_by=lambda event: event.brand, parallel=8, crashes_max=KILLS
+        )
         self.got: dict[str, list[int]] = defaultdict(list)
 
         @self.events.handler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
@@ -132,4 +133,11 @@ class _Door:
         process = self._shop._worker
         if process.dead or process.engine is None or not self._town.is_reached(self._name):
             raise ConnectionRefusedError(f"{self._name} does not run")
-        await process.start(self._site(*given))
+        died = asyncio.get_running_loop().create_future()
+        process.when_killed.append(lambda: None if died.done() else died.set_result(None))
+        answering = process.start(self._site(*given))
+        # Not awaited itself: a task of a process that was killed never ends, not even when it is cancelled.
+        await asyncio.wait({answering, died}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise ConnectionResetError(f"{self._name} was killed")
+        await answering
