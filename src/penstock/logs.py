@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import re
@@ -140,8 +139,8 @@ _OWN = frozenset(("time", "level", "event", "logger"))
 
 def _plain(value: object) -> object:
     """A settlement or another value as `{"kind": "again", ...}`."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, msgspec.Struct):
+        parts = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
         return {"kind": type(value).__name__.lower(), **parts}
     return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from penstock.model.errors import (
     BadMessage,
@@ -26,15 +26,13 @@ _STORAGE_FULL_WAIT_SECONDS = 10.0  # long enough for an operator to free space, 
 _QUEUE_FULL_WAIT_SECONDS = 5.0  # a consumer ahead is behind; it gets this long before the same sends are retried
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(msgspec.Struct, frozen=True):
     """Returned by a handler: deliver this again after `seconds`. No attempt is charged."""
 
     seconds: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Discard:
+class Discard(msgspec.Struct, frozen=True):
     """Returned by a handler: this message can never succeed. It becomes a dead letter with this reason."""
 
     reason: str
@@ -48,8 +46,7 @@ class RetryRequested(PenstockError):
         super().__init__(delay=delay)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """The error that a settlement records."""
 
     error_class: str
@@ -57,13 +54,11 @@ class Failure:
     traceback: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """The message is finished and its row goes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(msgspec.Struct, frozen=True):
     """The message is released and due after this delay."""
 
     seconds: float
@@ -71,8 +66,7 @@ class Again:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dead:
+class Dead(msgspec.Struct, frozen=True):
     """The message becomes a dead letter. `reason` is one word that groups, `failure` tells the story."""
 
     reason: str
@@ -80,15 +74,13 @@ class Dead:
     charged: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(msgspec.Struct, frozen=True):
     """The message becomes one row per handler of its type, each with its own retry state."""
 
     handlers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """The message has not begun and stays with its worker, leased for this long from now."""
 
     seconds: float
