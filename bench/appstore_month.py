@@ -13,11 +13,11 @@ is counted for it. Between rushes it looks for work now and then and finds none:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from bench.appstore_fill import FILE
 from bench.appstore_pipeline import pipeline

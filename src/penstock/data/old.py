@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, get_args
+
+import msgspec
 
 from penstock.model.errors import BadParameter, StatementFailed
 from penstock.model.times import MICROS, in_seconds, older_than
@@ -23,8 +24,7 @@ _LEAST_TEXT, _LEAST_NUMBER = "0001-01-01", 1
 _STORED = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Old:
+class Old(msgspec.Struct, frozen=True):
     """Rows of a table whose column lies before a bound. All names in it have been checked."""
 
     table: str

@@ -7,9 +7,10 @@ error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from penstock.contracts.effects import Atomic, Bindable, Transaction
 from penstock.model.allowance import ENGINE_VIEWS, Allowance
@@ -30,8 +31,7 @@ TASK = "http:d1"  # what its cost is kept under
 _DEFINES = ("create", "alter", "drop")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """One statement with its values, found to be harmless."""
 
     text: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from penstock.contracts.history import HistoryReader, MinuteCount, Processed
 from penstock.data.usage import Reading
@@ -28,8 +29,7 @@ class Asking(Protocol):
     async def ask(self, question: Callable[[HistoryReader], T]) -> T: ...
 
 
-@dataclass(frozen=True, slots=True)
-class DeadGroup:
+class DeadGroup(msgspec.Struct, frozen=True):
     """Messages of one type that died in one queue, and how many of them are unresolved."""
 
     queue: str
@@ -38,8 +38,7 @@ class DeadGroup:
     unresolved: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueueHealth:
+class QueueHealth(msgspec.Struct, frozen=True):
     processed: list[Processed]
     dead: list[DeadGroup]
     per_minute: list[MinuteCount]

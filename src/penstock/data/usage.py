@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from penstock.model.errors import BadParameter
 from penstock.model.forecast import Forecast, Sample, forecast
@@ -27,8 +28,7 @@ class Reading(Protocol):
     async def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class UsedBy:
+class UsedBy(msgspec.Struct, frozen=True):
     """What a task, or one of its statements, has used. `rows_read` is an estimate that is never too low."""
 
     task: str
@@ -40,8 +40,7 @@ class UsedBy:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class MonthUsage:
+class MonthUsage(msgspec.Struct, frozen=True):
     month: str
     total: Usage
     bill: Bill

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from penstock.model.errors import TooLarge, TooManyRows
 from penstock.model.statement import one_line
@@ -17,8 +18,7 @@ ENGINE_VIEWS = {  # the views of the engine that clients may read; with the tabl
 }
 
 
-@dataclass(slots=True)
-class Allowance:
+class Allowance(msgspec.Struct):
     """Rows and seconds are for each statement, bytes for all of them together. Rows are counted while they are fetched."""
 
     rows_max: int

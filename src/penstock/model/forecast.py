@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+import msgspec
 
 from penstock.model.limits import DAY, GB
 from penstock.model.times import MICROS, day_of
@@ -29,8 +30,7 @@ class Level(StrEnum):
     OVER = "over"
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(msgspec.Struct, frozen=True):
     """Where the size stands and goes. `days_left` is None where it does not grow, is not known, or has no cap."""
 
     level: Level

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from penstock.model.errors import BadMigration, BadStatement
 from penstock.model.statement import Piece, one_line, pieces, scan, tokens
@@ -19,8 +20,7 @@ _NUMBER = re.compile(r"\d+", re.ASCII)
 _ALLOW_DROP = "allow drop"
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(msgspec.Struct, frozen=True):
     """One file. `dialect` is None where the file serves both databases; twins have the same name."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from typing import Any
+
+import msgspec
 
 from penstock.model.limits import GB, HOUR, KB
 
@@ -16,8 +17,7 @@ OPERATIONS_IN_LIFE = 3  # a message is written, read and deleted
 METERED = "penstock:"  # the mark of what is no statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class Rates(msgspec.Struct, frozen=True, kw_only=True):
     """Prices in US dollars and what is free. Override any of them: `Rates(rows_read_usd=0.002)`.
 
     The source contradicts itself about rows read. It says 25 billion a month are included on the paid plan, which would
@@ -46,8 +46,7 @@ class Rates:
     metric_writes_usd: float = 0.25  # not in the source, which never leaves the free part; the platform's list price
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """What a period used. Workflow steps are free and so not here; `blob_bytes` is what was stored on average."""
 
     requests: int = 0
@@ -64,8 +63,7 @@ class Usage:
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in _USAGE})
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One kind of usage: how much there was, how much of it was charged, and for how many dollars."""
 
     name: str
@@ -74,8 +72,7 @@ class Line:
     usd: float
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
+class Bill(msgspec.Struct, frozen=True):
     lines: tuple[Line, ...]
 
     @property
@@ -88,8 +85,8 @@ class Bill:
 
 RATES = Rates()
 # As if nothing were free: what a ceiling is measured by, for what is free is shared by all who run.
-GROSS = Rates(**{field.name: 0 for field in fields(Rates) if "_free_" in field.name})
-_USAGE = tuple(field.name for field in fields(Usage))
+GROSS = Rates(**{name: 0 for name in Rates.__struct_fields__ if "_free_" in name})
+_USAGE = Usage.__struct_fields__
 
 
 def metered(sums: Iterable[tuple[Any, ...]]) -> Usage:
