@@ -6,6 +6,7 @@ from penstock.channels.chats import Discord, Slack, Telegram
 from penstock.channels.decision import NextStep, Recorded, next_step
 from penstock.channels.mail import check_address
 from penstock.channels.make import make_channel
+from penstock.channels.posting import id_of, post
 from penstock.channels.quiet import QuietHours, join_notices, next_digest, parse_quiet, parse_time, send_at
 from penstock.channels.resend import MailEvent, Resend, read_mail_event
 from penstock.channels.signing import new_secret, read_secret, sign, verify
@@ -29,6 +30,7 @@ __all__ = [
     "Telegram",
     "Webhook",
     "check_address",
+    "id_of",
     "join_notices",
     "make_channel",
     "new_secret",
@@ -36,6 +38,7 @@ __all__ = [
     "next_step",
     "parse_quiet",
     "parse_time",
+    "post",
     "read_mail_event",
     "read_secret",
     "send_at",

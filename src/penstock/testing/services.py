@@ -138,6 +138,6 @@ class _Door:
         answering = process.start(self._site(*given))
         # Not awaited itself: a task of a process that was killed never ends, not even when it is cancelled.
         await asyncio.wait({answering, died}, return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
+        if process.dead:
             raise ConnectionResetError(f"{self._name} was killed")
         await answering
