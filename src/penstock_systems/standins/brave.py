@@ -27,6 +27,9 @@ class Search:
     a_second: int = 20
     a_month: int = 15_000
     seed: int = 1
+    hosts: tuple[
+        str, ...
+    ] = ()  # of the pages that it finds; otherwise they have hosts of their own, which do not exist
     requests: int = 0
     asked: list[str] = field(default_factory=list)
     _in_second: tuple[int, int] = (0, 0)
@@ -53,9 +56,9 @@ class Search:
         if not (right and offset.isdecimal() and int(offset) <= OFFSET_MAX):
             return _error(422, "VALIDATION", "Unable to validate request parameter(s).", self._windows())
         self.asked.append(asked)
-        return JSONResponse(self._results(asked, int(count), int(offset)), headers=self._windows())
+        return JSONResponse(self.results(asked, int(count), int(offset)), headers=self._windows())
 
-    def _results(self, asked: str, count: int, offset: int) -> dict[str, object]:
+    def results(self, asked: str, count: int, offset: int) -> dict[str, object]:
         told = coded(asked)
         body: dict[str, object] = {
             "type": "search",
@@ -71,7 +74,7 @@ class Search:
                 {
                     "type": "search_result",
                     "title": f"{HEADLINES[(told + place) % len(HEADLINES)]} {asked}",
-                    "url": f"https://source-{mix(self.seed, told, place) % 900}.example/{slug}/{place}",
+                    "url": f"{self._host(told, place)}/{slug}/{place}",
                     "description": f"{asked}: <strong>{mix(self.seed, told, place, 7) % 100} %</strong> of readers ask this.",
                     "language": "en",
                     "age": "October 1, 2026",
@@ -81,6 +84,10 @@ class Search:
             ],
         }
         return body
+
+    def _host(self, told: int, place: int) -> str:
+        chance = mix(self.seed, told, place)
+        return self.hosts[chance % len(self.hosts)] if self.hosts else f"https://source-{chance % 900}.example"
 
     def _has_room(self) -> bool:
         second, month = int(self.now()), int(self.now() // MONTH_SECONDS)
