@@ -23,6 +23,7 @@ GROUP = "penstock.commands"
 # The apps of systems, by the name that `penstock run` takes.
 APPS = {
     "appstore": "penstock_systems.appstore.stages:app",
+    "brand": "penstock_systems.brand.stages:app",
     "gateway": "penstock_systems.gateway.stages:app",
     "reminders": "penstock_systems.reminders.system:app",
     "rentals": "penstock_systems.rentals.system:app",
@@ -31,6 +32,7 @@ APPS = {
 SHIPPED = {
     "demo": "penstock_systems.demo:demo",
     "appstore": "penstock_systems.appstore.reading.commands:appstore",
+    "brand": "penstock_systems.brand.commands:brand",
     "gateway": "penstock_systems.gateway.commands:gateway",
     "reminders": "penstock_systems.reminders.commands:reminders",
     "rentals": "penstock_systems.rentals.commands:rentals",

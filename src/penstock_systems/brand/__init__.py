@@ -1,0 +1,1 @@
+"""A content engine in five services that research, write, check, publish and post, once each."""

@@ -1,0 +1,1 @@
+"""GatherFeed: researches a keyword once in seven days, with its sources."""

@@ -1,0 +1,1 @@
+"""Scalable Media: decides what is researched, written, published and posted about, and has articles reviewed."""

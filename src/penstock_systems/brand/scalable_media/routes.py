@@ -1,0 +1,156 @@
+"""The routes of Scalable Media: brands, requests for research, articles and their review."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+import penstock as ps
+from penstock_systems.brand.app import brain
+from penstock_systems.brand.bindings import Content
+from penstock_systems.brand.messages import Priority
+from penstock_systems.brand.rules.articles import Article, read_article
+from penstock_systems.brand.scalable_media.agent import agents, check_keywords
+from penstock_systems.brand.scalable_media.brands import Known, UnknownBrand, find_brand, list_brands, save_brand
+from penstock_systems.brand.scalable_media.content import Decision, stored_article
+from penstock_systems.brand.scalable_media.reading import find_content, list_content, list_waiting, whole_content
+from penstock_systems.brand.settings import HOST, SLUG, Brand
+
+REVIEW = """
+insert into sm_reviews (content_id, decision, reviewer, note, difference, decided_at)
+values (:id, :decision, :reviewer, :note, '', :now)
+on conflict (content_id) do nothing
+"""
+REVIEWED = "select decision, reviewer, decided_at from sm_reviews where content_id = :id"
+STAGE = "select stage, keyword from sm_content where id = :id"
+Most = Annotated[int, msgspec.Meta(ge=1, le=200)]
+
+
+class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    keywords: list[str]
+    priority: Priority = "normal"
+    request_id: str = ""
+
+
+class Review(msgspec.Struct, forbid_unknown_fields=True):
+    """`by` is the person. An edit gives the fields that change; the others stay."""
+
+    by: str
+    note: str = ""
+    title: str | None = None
+    description: str | None = None
+    body: str | None = None
+    key_points: list[str] | None = None
+
+
+@brain.get("/v1/brands")
+async def brands() -> list[str]:
+    return await list_brands()
+
+
+@brain.get("/v1/brands/{slug}")
+async def show_brand(slug: str) -> dict[str, object]:
+    known = await _known(slug)
+    return {"slug": slug, "settings": msgspec.to_builtins(known.brand), "agent": await agents[slug].facts()}
+
+
+@brain.put("/v1/brands/{slug}")
+async def put_brand(slug: str, brand: Brand) -> str:
+    """Add a brand or change one. Those of penstock.toml are changed there."""
+    if not SLUG.fullmatch(slug):
+        raise ps.HttpError(
+            422, f"slug: {slug!r} has other characters than a to z, 0 to 9 and single dashes.", field="slug"
+        )
+    if not HOST.fullmatch(brand.fqdn):
+        raise ps.HttpError(422, f"fqdn: {brand.fqdn!r} is not the name of a host.", field="fqdn")
+    await save_brand(slug, brand)
+    return slug
+
+
+@brain.post("/v1/brands/{slug}/research", auth=ps.ServiceKey(), status=202)
+async def request_research(slug: str, wanted: Wanted, request: ps.Request) -> dict[str, str]:
+    """Have articles about these keywords researched. The same request id sends nothing again."""
+    await _known(slug)
+    check_keywords(wanted.keywords)
+    request_id = wanted.request_id or request.headers.get("idempotency-key") or await _fresh_id(slug)
+    correlation = await agents[slug].request_research(slug, request_id, wanted.keywords, wanted.priority)
+    return {"correlation_id": correlation}
+
+
+@brain.get("/v1/brands/{slug}/content")
+async def contents(
+    slug: str,
+    status: Literal["draft", "published", "archived", "failed"] = "published",
+    before: str = "",
+    limit: Most = 50,
+) -> list[dict[str, object]]:
+    known = await _known(slug)
+    return await list_content(known.id, status=status, before=before, most=limit)
+
+
+@brain.get("/v1/reviews")
+async def reviews(limit: Most = 100) -> list[dict[str, object]]:
+    """The articles that wait for a person, the oldest first."""
+    return await list_waiting(limit)
+
+
+@brain.get("/v1/content/{id}")
+async def show_content(id: str) -> dict[str, object]:
+    found = await whole_content(id)
+    if found is None:
+        raise ps.HttpError(404, f"There is no content {id!r}.")
+    return found
+
+
+@brain.get("/v1/content/{id}/published", auth=ps.ServiceKey())
+async def published_content(id: str) -> Content:
+    """The article as the services read it that publish it and post about it."""
+    found = await find_content(id)
+    if found is None:
+        raise ps.HttpError(404, f"There is no written content {id!r}.")
+    return found
+
+
+@brain.post("/v1/content/{id}/{action}")
+async def review(id: str, action: Literal["approve", "edit", "reject"], given: Review) -> dict[str, str]:
+    """Decide about an article that waits for a review. The first decision counts."""
+    return await decide(id, action, given)
+
+
+async def decide(id: str, action: Literal["approve", "edit", "reject"], given: Review) -> dict[str, str]:
+    """Save a decision and continue the run of the article, when the current unit commits."""
+    if not given.by.strip():
+        raise ps.HttpError(422, "by: name the person who decides.", field="by")
+    before, row = await brain.db.first(REVIEWED, id=id), await brain.db.first(STAGE, id=id)
+    if row is None:
+        raise ps.HttpError(404, f"There is no content {id!r}.")
+    if before is not None:
+        raise ps.HttpError(409, f"{before.reviewer} decided at {before.decided_at}: {before.decision}.")
+    if row.stage != "review":
+        raise ps.HttpError(409, f"{id} does not wait for a review; its stage is {row.stage}.")
+    article = await _edited(id, given) if action == "edit" else None
+    brain.db.write(REVIEW, id=id, decision=action, reviewer=given.by, note=given.note, now=await brain.db.now())
+    decision = Decision(action=action, by=given.by, note=given.note, article=article)
+    brain.workflows["content-workflow"][id].signal("review", decision)
+    return {"content_id": id, "decision": action}
+
+
+async def _edited(id: str, given: Review) -> Article:
+    changes = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+    before = msgspec.to_builtins(await stored_article(id))
+    try:
+        return read_article({name: changes.get(name, value) for name, value in before.items()})
+    except ps.Unparsable as error:
+        raise ps.HttpError(422, str(error), field="body") from error
+
+
+async def _known(slug: str) -> Known:
+    try:
+        return await find_brand(slug)
+    except UnknownBrand as error:
+        raise ps.HttpError(404, str(error)) from error
+
+
+async def _fresh_id(slug: str) -> str:
+    return f"{slug} {await brain.db.now()}"

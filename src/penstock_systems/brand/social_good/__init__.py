@@ -1,0 +1,1 @@
+"""Social-Good: posts about articles on four networks, once each."""

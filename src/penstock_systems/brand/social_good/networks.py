@@ -1,0 +1,213 @@
+"""Four social networks as channels: how each takes a post, recognises a repeated one, and finds one again.
+
+A post is a `Notice`: its text ends with the address of the article, and `data` has that address with the title and the
+description. The key is the same on every attempt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import penstock as ps
+from penstock.channels import Channel, Flight, Notice, Outcome, id_of, post
+from penstock_systems.brand.rules.posts import facets
+
+MASTODON_KEY_SECONDS = 3_600.0
+LINKEDIN_VERSION = "202510"
+LOOK_BACK = 40  # posts that a look-up goes through
+ABSENT = Outcome("failed", "The network does not have this post.")
+_DIGITS = "234567abcdefghijklmnopqrstuvwxyz"
+
+
+class Network(Channel):
+    """A network at `base_url`, with its token in the environment variable `secret_env`."""
+
+    def __init__(self, http: ps.Client, *, base_url: str, secret_env: str) -> None:
+        self._http = http
+        self._base = base_url.rstrip("/")
+        self.secret_env = secret_env
+
+    @property
+    def secret(self) -> str:
+        """The token. Fake servers take one that is no secret."""
+        return super().secret or ("sk-stand-in" if "PENSTOCK_STANDINS" in os.environ else "")
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.secret}"}
+
+    async def find(self, notice: Notice, key: str, since: int) -> Outcome | None:
+        """Look for a post about the same article among the newest posts of the account."""
+        try:
+            return next(
+                (Outcome("sent", provider_id=id) for id, text in await self._newest() if _address(notice) in text),
+                ABSENT,
+            )
+        except (ps.PenstockError, KeyError, TypeError, ValueError):
+            return None  # it cannot tell now
+
+    async def _newest(self) -> Sequence[tuple[str, str]]:
+        """The newest posts of the account: the id of each, and the texts in which its address is."""
+        raise NotImplementedError
+
+    async def _get(self, path: str, **headers: str) -> Any:
+        return (await self._http.get(f"{self._base}{path}", headers=self._headers | headers, follow=False)).json()
+
+
+class Mastodon(Network):
+    """It honours an `Idempotency-Key` for an hour."""
+
+    name = "mastodon"
+    key_seconds = MASTODON_KEY_SECONDS
+
+    async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
+        status = {"status": notice.text, "visibility": "public"}
+        headers = self._headers | {"Idempotency-Key": key}
+        answer = await post(self, self._http, f"{self._base}/api/v1/statuses", flight, json=status, headers=headers)
+        return answer if isinstance(answer, Outcome) else Outcome("sent", provider_id=id_of(answer, "id"))
+
+    async def _newest(self) -> Sequence[tuple[str, str]]:
+        account = await self._get("/api/v1/accounts/verify_credentials")
+        found = await self._get(f"/api/v1/accounts/{account['id']}/statuses?limit={LOOK_BACK}")
+        return [(str(each["id"]), str(each["content"])) for each in found]
+
+
+class Bluesky(Network):
+    """A post has a record key of our choice, so a repeated post is refused by the network, for ever."""
+
+    name = "bluesky"
+    key_seconds = math.inf
+
+    def __init__(self, http: ps.Client, *, base_url: str, secret_env: str, identifier: str) -> None:
+        super().__init__(http, base_url=base_url, secret_env=secret_env)
+        self._identifier = identifier
+        self._session: Mapping[str, Any] = {}
+
+    async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
+        record = {
+            "$type": "app.bsky.feed.post",
+            "text": notice.text,
+            "createdAt": _moment(notice.at),
+            "langs": ["en"],
+            "facets": facets(notice.text, _address(notice)),
+            "embed": {"$type": "app.bsky.embed.external", "external": _card(notice)},
+        }
+        outcome = await self._create(record_key(key), record, flight)
+        if "ExpiredToken" in outcome.error:
+            self._session = {}
+            outcome = await self._create(record_key(key), record, flight)
+        # A refusal may mean that an earlier attempt has made the record.
+        found = await self.find(notice, key, notice.at) if outcome.is_permanent else None
+        return found if found is not None and found.status == "sent" else outcome
+
+    async def _create(self, rkey: str, record: Mapping[str, Any], flight: Flight) -> Outcome:
+        session = self._session or await self._open()
+        body = {"repo": session["did"], "collection": record["$type"], "rkey": rkey, "record": record}
+        headers = {"Authorization": f"Bearer {session['accessJwt']}"}
+        url = f"{self._base}/xrpc/com.atproto.repo.createRecord"
+        answer = await post(self, self._http, url, flight, json=body, headers=headers)
+        return answer if isinstance(answer, Outcome) else Outcome("sent", provider_id=id_of(answer, "uri"))
+
+    async def find(self, notice: Notice, key: str, since: int) -> Outcome | None:
+        """Read the record with this key."""
+        try:
+            session = self._session or await self._open()
+            query = f"repo={session['did']}&collection=app.bsky.feed.post&rkey={record_key(key)}"
+            headers = {"Authorization": f"Bearer {session['accessJwt']}"}
+            url = f"{self._base}/xrpc/com.atproto.repo.getRecord?{query}"
+            found: Any = (await self._http.get(url, headers=headers, follow=False)).json()
+            return Outcome("sent", provider_id=str(found["uri"]))
+        except ps.PenstockError as error:
+            excerpt = str(error.facts.get("excerpt"))
+            if "ExpiredToken" in excerpt:
+                self._session = {}
+            return ABSENT if "RecordNotFound" in excerpt else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    async def _open(self) -> Mapping[str, Any]:
+        login = {"identifier": self._identifier, "password": self.secret}
+        url = f"{self._base}/xrpc/com.atproto.server.createSession"
+        session: Any = (await self._http.post(url, json=login, follow=False)).json()
+        self._session = {"did": session["did"], "accessJwt": session["accessJwt"]}
+        return self._session
+
+
+class X(Network):
+    """It refuses a post whose text it has already, and takes no key."""
+
+    name = "x"
+
+    async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
+        url, body = f"{self._base}/2/tweets", {"text": notice.text}
+        answer = await post(self, self._http, url, flight, json=body, headers=self._headers)
+        if not isinstance(answer, Outcome):
+            return Outcome("sent", provider_id=id_of(answer, "data", "id"))
+        found = await self.find(notice, key, notice.at) if "duplicate" in answer.error else None
+        return found if found is not None and found.status == "sent" else answer
+
+    async def _newest(self) -> Sequence[tuple[str, str]]:
+        me = await self._get("/2/users/me")
+        found = await self._get(f"/2/users/{me['data']['id']}/tweets?max_results={LOOK_BACK}")
+        return [(str(each["id"]), str(each["text"])) for each in found.get("data", ())]
+
+
+class LinkedIn(Network):
+    """It takes no key, and a repeated post is another post: what became of a lost answer has to be looked up."""
+
+    name = "linkedin"
+
+    def __init__(self, http: ps.Client, *, base_url: str, secret_env: str, author: str) -> None:
+        super().__init__(http, base_url=base_url, secret_env=secret_env)
+        self._author = author
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return super()._headers | {"LinkedIn-Version": LINKEDIN_VERSION, "X-Restli-Protocol-Version": "2.0.0"}
+
+    async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
+        card = _card(notice)
+        body = {
+            "author": self._author,
+            "commentary": notice.text,
+            "visibility": "PUBLIC",
+            "distribution": {
+                "feedDistribution": "MAIN_FEED",
+                "targetEntities": [],
+                "thirdPartyDistributionChannels": [],
+            },
+            "content": {"article": {"source": card["uri"], "title": card["title"], "description": card["description"]}},
+            "lifecycleState": "PUBLISHED",
+            "isReshareDisabledByAuthor": False,
+        }
+        answer = await post(self, self._http, f"{self._base}/rest/posts", flight, json=body, headers=self._headers)
+        if isinstance(answer, Outcome):
+            return answer
+        return Outcome("sent", provider_id=answer.headers.get("x-restli-id", ""))
+
+    async def _newest(self) -> Sequence[tuple[str, str]]:
+        found = await self._get(f"/rest/posts?q=author&author={self._author}&count={LOOK_BACK}")
+        return [(str(each["id"]), f"{each['commentary']} {each['content']}") for each in found["elements"]]
+
+
+def record_key(key: str) -> str:
+    """Return a record key in the form of Bluesky's own (a TID): 13 digits, the same for the same key."""
+    number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
+    return "".join(_DIGITS[number >> shift & 31] for shift in range(60, -5, -5))
+
+
+def _address(notice: Notice) -> str:
+    return str(notice.data["url"])
+
+
+def _card(notice: Notice) -> dict[str, str]:
+    return {"uri": _address(notice), "title": notice.title, "description": str(notice.data.get("description", ""))}
+
+
+def _moment(micros: int) -> str:
+    return datetime.fromtimestamp(micros / 1_000_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
