@@ -486,6 +486,8 @@ def test_tags_leave_no_gap_and_a_class_keeps_its_own(tmp_path: Path) -> None:
         opened((Coordinator, "v2"))
     with pytest.raises(BadApp, match="Keep its tag"):
         opened((Coordinator, "v1"), (Agent, "v2"))
+    with pytest.raises(BadApp, match="have the same tag"):
+        opened((Coordinator, "v1"), (Agent, "v1"))
     with pytest.raises(BadApp, match="tags are v1"):
         opened((Agent, "first"))
     opened((Agent, "v1"), (Coordinator, "v2"))

@@ -34,9 +34,8 @@ async def post(
     except PenstockError as error:
         status, excerpt = error.facts.get("status"), error.facts.get("excerpt") or ""
         if status is None:
-            shown = channel.shown(
-                f"{channel.name} cannot be reached: {error.facts.get('reason') or type(error).__name__}."
-            )
+            reason = error.facts.get("reason") or type(error).__name__
+            shown = channel.shown(f"{channel.name} cannot be reached: {reason}.")
             # Refused by our own rules, before the call or at a redirect, which was an answer.
             return Outcome("failed", shown, is_permanent=True) if isinstance(error, Refused) else flight.lost(shown)
         shown = channel.shown(f"{channel.name} answered {status}. {excerpt}", url, *secrets)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from penstock.model.envelope import Event
@@ -186,14 +185,12 @@ class ObjectClass(NamedTuple):
 async def introduce(engine: Engine, classes: Iterable[ObjectClass]) -> None:
     """Notes each class under its tag. A tag that comes after one that was never there is refused, as is a class that was
     introduced under another."""
-    tagged = sorted(((_number(each), each) for each in classes if each.tag is not None), key=itemgetter(0))
-    expected = {number for number, _ in tagged}
-    missing = [number for number in range(1, max(expected, default=0) + 1) if number not in expected]
-    if len(expected) < len(tagged):
-        named = ", ".join(f"{each.cls.__name__} {each.tag}" for _, each in tagged)
-        raise BadApp(f"Two classes of objects have the same tag: {named}. Give each its own.")
-    if missing:
-        raise BadApp(f"Objects are tagged up to v{max(expected)}, and v{missing[0]} is missing. Tags leave no gap.")
+    tagged = sorted(((_number(each), each) for each in classes if each.tag is not None), key=lambda pair: pair[0])
+    given = [number for number, _ in tagged]
+    if missing := sorted({*range(1, max(given, default=0) + 1)} - {*given}):
+        raise BadApp(f"Objects are tagged up to v{max(given)}, and v{missing[0]} is missing. Tags leave no gap.")
+    if len(given) > len({*given}):
+        raise BadApp(f"Two of {[each.cls.__name__ for _, each in tagged]} have the same tag. Give each its own.")
     now = engine.clock.now()
     for _, each in tagged:
         assert each.tag is not None
