@@ -10,7 +10,7 @@ import pytest
 
 from penstock.contracts.effects import OnceKey, SealedUnit
 from penstock.contracts.ledger import ClaimRequest, Committed, Ledger
-from penstock.runtime.committer import FULL_RETRY_SECONDS, RETRY_SECONDS
+from penstock.runtime.scheduler import FULL_RETRY_SECONDS, RETRY_SECONDS
 from penstock.testing import TestApp, WorkerFailed, virtual
 from tests.flow.shop import EFFECT, Listing, OnDisk, effects
 
@@ -37,8 +37,8 @@ class Watched:
 def watch(shop: TestApp) -> Watched:
     engine = shop._worker.engine
     assert engine is not None
-    watched = Watched(engine.committer._ledger)
-    engine.committer._ledger = watched
+    watched = Watched(engine.scheduler._ledger)
+    engine.scheduler._ledger = watched
     return watched
 
 

@@ -105,7 +105,7 @@ async def used(points_written: int) -> tuple[Any, ...]:
         engine = await app._opened()
         usage = await app.db.usage()
         statements = sorted((each.task, each.statement, each.rows_read, each.rows_written) for each in usage.statements)
-        return usage.total.rows_read, usage.total.rows_written, statements, engine.committer.saved
+        return usage.total.rows_read, usage.total.rows_written, statements, engine.scheduler.saved
 
 
 @pytest.mark.spec("A10-01")

@@ -45,12 +45,12 @@ async def test_a_get_commits_nothing_unless_it_wrote() -> None:
         app.db.write("insert into effects (what) values ('visit')")
 
     async with TestApp(app) as shop, shop.client() as client:
-        committer = (await app._opened()).committer
-        before = committer.saved
+        scheduler = (await app._opened()).scheduler
+        before = scheduler.saved
         await names(client)
-        assert committer.saved == before
+        assert scheduler.saved == before
         await client.get("/v1/visits")
-        assert committer.saved == before + 1
+        assert scheduler.saved == before + 1
         assert await names(client) == ["visit"]
 
 

@@ -12,9 +12,10 @@ from random import Random
 
 import pytest
 
+from penstock.contracts.ledger import Chores
 from penstock.model.errors import PenstockError, StoreCorrupt, StoreError
 from penstock.model.message import checksum
-from penstock.runtime.groups import commit_group
+from penstock.runtime.groups import Group, commit_group
 from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.inspection import SqliteInspect
 from tests.contract.material import T0, Desk, message, rules, want
@@ -67,7 +68,7 @@ def outcome_of(path: Path, original: Original) -> str:
     except PenstockError as error:
         return refused(error, path)
     try:
-        result = commit_group(desk.ledger, [], [want(limit=1_000)], now=T0, sweep=True)
+        result = commit_group(desk.ledger, Group([], [want(limit=1_000)], Chores(sweep=True), now=T0))
     finally:
         desk.close()
     if result.trouble is not None:

@@ -16,7 +16,7 @@ import pytest
 from penstock.contracts.ledger import ClaimRequest, NotCommitted
 from penstock.model.errors import PenstockError, StoreError
 from penstock.runtime.events import StoreFailed
-from penstock.runtime.groups import GroupResult, commit_group
+from penstock.runtime.groups import Group, GroupResult, commit_group
 from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.inspection import Counted, SqliteInspect, check_conservation
 from tests.contract.material import (
@@ -78,7 +78,7 @@ class Program:
     def commit(self, unit: Sheet, wants: list[ClaimRequest], number: int) -> GroupResult | None:
         """As the committer does it: again where nothing was saved; a new start where nobody can tell."""
         for _ in range(TRIES):
-            result = commit_group(self.desk.ledger, [unit], wants, now=T0, sweep=False)
+            result = commit_group(self.desk.ledger, Group([unit], wants, now=T0))
             if result.trouble is None:
                 assert not result.failed, result.failed
                 return result
@@ -273,7 +273,7 @@ def test_an_app_goes_on_after_an_error_at_a_commit(
 def test_an_app_whose_disk_stays_broken_stops_with_a_clear_error(
     disk: Disk, path: Path, inspect: SqliteInspect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.committer.RETRY_SECONDS", (0.01, 0.02))
+    monkeypatch.setattr("penstock.runtime.scheduler.RETRY_SECONDS", (0.01, 0.02))
 
     async def scenario() -> None:
         shop = Shop(path, disk)

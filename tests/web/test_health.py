@@ -87,7 +87,7 @@ def test_without_its_database_the_service_is_there_and_says_what_is_not(tmp_path
 async def test_a_store_that_broke_while_it_was_open_is_found(shop: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     async with outside(shop) as client:
         engine = await shop.app._opened()
-        monkeypatch.setattr(engine.committer, "broken", StoreUnavailable("the disk is gone"))
+        monkeypatch.setattr(engine.scheduler, "broken", StoreUnavailable("the disk is gone"))
         deep = await client.get("/health/deep")
         monkeypatch.undo()
 

@@ -130,7 +130,7 @@ class ControllerObject(Object):
         def goes_on() -> bool:
             # Somebody in another process wants something of it, this one is to stop, or a suspect waits until nothing else
             # runs: the tick lands.
-            called_away = self._residence.asked or engine.due.stopped or engine.gate.draining
+            called_away = self._residence.asked or engine.scheduler.stopped or engine.gate.draining
             return self.running and self.generation == generation and not called_away
 
         flight = self._flight = Flight(
@@ -146,7 +146,7 @@ class ControllerObject(Object):
         )
         self._woken = False
         self._residence.on_asked = flight.interrupt
-        engine.due.on_stop.add(flight.interrupt)
+        engine.scheduler.on_stop.add(flight.interrupt)
         engine.gate.on_draining.add(flight.interrupt)
         saving = asyncio.ensure_future(self._keep_saving(engine, pace, generation))
         try:
@@ -160,7 +160,7 @@ class ControllerObject(Object):
         finally:
             self._flight = None
             self._residence.on_asked = None
-            engine.due.on_stop.discard(flight.interrupt)
+            engine.scheduler.on_stop.discard(flight.interrupt)
             engine.gate.on_draining.discard(flight.interrupt)
             saving.cancel()
             await asyncio.gather(saving, return_exceptions=True)

@@ -222,7 +222,7 @@ class Flight:
             unit.effects.append(note)
         unit.closed = True
         if unit.effects:
-            self._engine.committer.put(unit)
+            self._engine.scheduler.put(unit)
             try:
                 await unit.settled()
             except LeaseLost:
@@ -315,7 +315,7 @@ class Flight:
                 current_unit.reset(before)
                 unit.closed = True
             unit.effects.append(DropItems(self._name, tuple(items)))
-            self._engine.committer.put(unit)
+            self._engine.scheduler.put(unit)
             await unit.settled()
             for key in items:
                 del self._done[key]

@@ -139,10 +139,9 @@ class Crons:
         engine = await self._opened()
         now = engine.clock.now()
         noted = audit(engine, "cron trigger", "cron", name, triggered=True)
-        if not await engine.in_writer(partial(engine.writer.timers.trigger, name, now=now), noted):
+        trigger = partial(engine.writer.timers.trigger, name, now=now)
+        if not await engine.operate(trigger, noted, {f"cron.{name}"}):
             raise await self._unknown(engine, name)
-        engine.due.look({f"cron.{name}"})
-        engine.ring({f"cron.{name}"})
 
     async def pause(self, name: str) -> None:
         """It runs no more until `resume`; what it misses is not made up for."""
@@ -160,9 +159,7 @@ class Crons:
             raise await self._unknown(engine, name)
         due = FiringRule.parse(row.rule or "{}").schedule().next_after(now)
         resume = partial(engine.writer.timers.pause, name, paused=False, since=now, due=due)
-        await engine.in_writer(resume, audit(engine, "cron resume", "cron", name))
-        engine.due.look({TIMERS})
-        engine.ring({TIMERS})
+        await engine.operate(resume, audit(engine, "cron resume", "cron", name), {TIMERS})
 
     async def _rows(self, engine: Engine) -> Sequence[TimerRow]:
         rows: Sequence[TimerRow] = await engine.in_writer(partial(engine.writer.timers.listed, CRON))

@@ -104,7 +104,7 @@ class StandardPoints:
         self._points = points
         self._service = service
         self._controllers = controllers
-        self._seen = engine.committer.saved
+        self._seen = engine.scheduler.saved
         self._telling: asyncio.TimerHandle | None = None
         self._counts: dict[tuple[str, str], list[float]] = {}
         self._last: dict[tuple[str, str], tuple[float, ...]] = {}
@@ -170,8 +170,8 @@ class StandardPoints:
     async def _look(self, every_seconds: float) -> None:
         """Look if anything was committed here since the last look, and no other process has looked meanwhile."""
         engine = self._engine
-        saved, now = engine.committer.saved, engine.clock.now()
-        if saved == self._seen or engine.committer.broken is not None:
+        saved, now = engine.scheduler.saved, engine.clock.now()
+        if saved == self._seen or engine.scheduler.broken is not None:
             return
         try:
             facts = await engine.history.ask(lambda file: look(file, self._store, now=now, every_seconds=every_seconds))

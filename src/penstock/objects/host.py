@@ -262,7 +262,7 @@ class Host:
 
     async def _commit(self, resident: Resident, unit: AwaitedUnit, saved: bytes) -> None:
         """Make memory hold what the database holds, also if the waiting caller was cancelled meanwhile."""
-        self.engine.committer.put(unit)
+        self.engine.scheduler.put(unit)
         try:
             await unit.settled()
         except LeaseLost as error:

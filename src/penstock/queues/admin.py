@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import ClaimRequest, Committed, NotCommitted
-from penstock.contracts.operations import Backlog, Lease, Tuning
+from penstock.contracts.ledger import ClaimRequest, NotCommitted
+from penstock.contracts.operations import Backlog, Lease, Operations, Tuning
 from penstock.model.envelope import CONTENT_TYPES, Encoded, Typed, content_type
 from penstock.model.errors import (
     BadLease,
@@ -125,24 +124,12 @@ class QueueAdmin:
         lapsing = engine.may_sweep_outside()
         most = min(limit, PULLED_MAX)
         asked_for = ClaimRequest(queue, most, lease_micros, pull=True, lapsing=lapsing, request=request_id)
-        now, asked = engine.clock.now(), engine.clock.monotonic()
-
-        def claim() -> Committed:
-            # The writer may come to it late: a lease counts from its claim, not from when it was asked for.
-            late = int((engine.clock.monotonic() - asked) * 1_000_000)
-            return engine.writer.ledger.commit([], [asked_for], now=now + late, sweep=False)
-
         try:
-            committed: Committed = await engine.in_writer(claim)
+            claimed = await engine.scheduler.pull(asked_for)
         except NotCommitted as error:
             raise StoreUnavailable(f"The database failed, and nothing was leased: {error}") from error
         engine.faults.at("pull.after_commit")
-        for task, measure in committed.measures:
-            engine.meter.add(task, measure)
-        for death in committed.deaths:
-            engine.tell_death(death)
-        engine.due.leased(committed.next_lapse)
-        return [_pulled(delivery) for delivery in committed.claimed]
+        return [_pulled(delivery) for delivery in claimed]
 
     async def settle(
         self, queue: str, *, acks: Sequence[str], retries: Sequence[tuple[str, float | None]]
@@ -152,7 +139,7 @@ class QueueAdmin:
         wanted: dict[str, object] = dict.fromkeys(acks)
         wanted |= {lease: RetryRequested(delay) for lease, delay in retries if lease not in wanted}
         by_lease = {text: _lease(text) for text in wanted}
-        found = await self.engine.in_writer(partial(self.engine.writer.operations.leased, list(by_lease.values())))
+        found = await self.engine.in_writer(partial(self._operations.leased, list(by_lease.values())))
         held = {Lease(delivery.seq, delivery.token): delivery for delivery in found if delivery.queue == queue}
         units: dict[str, AwaitedUnit] = {}
         for text, outcome in wanted.items():
@@ -176,13 +163,13 @@ class QueueAdmin:
         retry = queue.settings.retry
         settlement = DONE if outcome is None else settle(outcome, attempt=delivery.attempt, retry=retry)
         unit.settle(settlement)
-        self.engine.committer.put(unit)
+        self.engine.scheduler.put(unit)
         return unit
 
     async def peek(self, queue: str, *, limit: int) -> list[PeekedMessage]:
         """The next messages that wait. Nothing is claimed."""
         await self._queue(queue)
-        found = await self._operate("peek", queue, limit=min(limit, PULLED_MAX))
+        found = await self.engine.in_writer(partial(self._operations.peek, queue, limit=min(limit, PULLED_MAX)))
         return [_peeked(due, delivery) for due, delivery in found]
 
     # -- what an operator does ------------------------------------------------------------------------------
@@ -191,27 +178,31 @@ class QueueAdmin:
         """Removes everything that waits; what is under way is left to end. Says how many."""
         await self._queue(queue)
         removed, noted = 0, audit(self.engine, "queues purge", "queue", queue, purged="all that waited")
-        while portion := await self._operate(
-            "purge", queue, limit=PURGED_AT_ONCE, now=self.engine.clock.now(), audit=noted
-        ):
+        while True:
+            purge = partial(self._operations.purge, queue, limit=PURGED_AT_ONCE, now=self.engine.clock.now())
+            portion = await self.engine.in_writer(purge, noted)
+            if not portion:
+                return removed
             removed += portion
-        return removed
 
     async def purge_one(self, queue: str, id: bytes) -> bool:
         """Removes one message. False if it does not wait there: it is done, under way, or was never sent."""
         await self._queue(queue)
         noted = audit(self.engine, "queues purge", "queue", queue, purged=as_text(id))
-        return bool(await self._operate("purge", queue, limit=1, now=self.engine.clock.now(), id=id, audit=noted))
+        purge = partial(self._operations.purge, queue, limit=1, now=self.engine.clock.now(), id=id)
+        return bool(await self.engine.in_writer(purge, noted))
 
     async def pause(self, queue: str) -> None:
         await self._queue(queue)
-        await self._operate("pause", queue, paused=True, audit=audit(self.engine, "queues pause", "queue", queue))
-        self._wake(queue)
+        await self._set_paused(queue, "pause", paused=True)
 
     async def resume(self, queue: str) -> None:
         await self._queue(queue)
-        await self._operate("pause", queue, paused=False, audit=audit(self.engine, "queues resume", "queue", queue))
-        self._wake(queue)
+        await self._set_paused(queue, "resume", paused=False)
+
+    async def _set_paused(self, queue: str, verb: str, *, paused: bool) -> None:
+        noted = audit(self.engine, f"queues {verb}", "queue", queue)
+        await self.engine.operate(partial(self._operations.pause, queue, paused=paused), noted, {queue})
 
     async def tune(self, queue: str, *, parallel: int | None, rate: float | None) -> None:
         """Sets how many handlers run at once and how many may start in a second, in all workers, at once. None leaves it to
@@ -222,21 +213,16 @@ class QueueAdmin:
             raise BadMessage(f"rate is {rate}; it can be 0 (no limit) or more.")
         await self._queue(queue)
         noted = audit(self.engine, "queues tune", "queue", queue)
-        await self._operate("tune", queue, Tuning(parallel, rate), audit=noted)
-        self._wake(queue)
+        await self.engine.operate(partial(self._operations.tune, queue, Tuning(parallel, rate)), noted, {queue})
 
     async def backlog(self, queue: str) -> Backlog:
         await self._queue(queue)
-        backlog: Backlog = await self._operate("backlog", queue)
+        backlog: Backlog = await self.engine.in_writer(partial(self._operations.backlog, queue))
         return backlog
 
-    async def _operate(self, verb: str, *arguments: Any, audit: Audit | None = None, **named: Any) -> Any:
-        work = partial(getattr(self.engine.writer.operations, verb), *arguments, **named)
-        return await self.engine.in_writer(work, audit)
-
-    def _wake(self, queue: str) -> None:
-        self.engine.due.look({queue})
-        self.engine.ring({queue})
+    @property
+    def _operations(self) -> Operations:
+        return self.engine.writer.operations
 
     # -- queues by name ---------------------------------------------------------------------------------------
 
@@ -244,7 +230,7 @@ class QueueAdmin:
         if name in self._declared:
             return self._declared[name]
         if name not in self._known:
-            known = await self._operate("queues")
+            known = await self.engine.in_writer(self._operations.queues)
             if name not in known:
                 there = sorted({*self._declared, *known})
                 raise NoSuchQueue(no_such_queue(name, there), queue=name)

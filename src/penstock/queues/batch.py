@@ -149,7 +149,7 @@ class BatchRunner:
         self._runner.ended += len(messages)
         self._engine.faults.at("unit.sealed")
         if unit.fences or unit.effects:
-            self._engine.committer.put(unit)
+            self._engine.scheduler.put(unit)
 
     @asynccontextmanager
     async def own_unit(self, message: Message[Any]) -> AsyncIterator[None]:
@@ -176,7 +176,7 @@ class BatchRunner:
         _check_open(outer, message)
         self._settler.decide_unit(unit, final_outcome(message.outcome, raised, held_nothing=not unit.grows), raised)
         outer.fences = [fence for fence in outer.settles() if fence.delivery is not message.delivery]
-        self._engine.committer.put(unit)
+        self._engine.scheduler.put(unit)
         cancelled: asyncio.CancelledError | None = None
         refused: BaseException | None = None
         try:

@@ -143,7 +143,7 @@ class Consumer:
 
     def _reopened(self) -> None:
         self._go_on()
-        self._engine.due.freed(self.queue)
+        self._engine.scheduler.freed(self.queue)
 
     async def _serve(self, slot: Slot) -> None:
         self._slots.started()
@@ -173,7 +173,7 @@ class Consumer:
                         await runner.finish(slot, rest)
                 if not self._asked and len(waiting) <= self._ahead // 2:
                     self._asked = True
-                    self._engine.due.freed(self.queue)
+                    self._engine.scheduler.freed(self.queue)
                 if time() >= breathe_at:
                     await asyncio.sleep(0)
                     breathe_at = time() + YIELD_SECONDS
@@ -181,7 +181,7 @@ class Consumer:
             self._slots.give(slot)
             if task.cancelling() and not self._worker.stopping:
                 self._go_on()
-            self._engine.due.freed(self.queue)
+            self._engine.scheduler.freed(self.queue)
 
     async def _run_alone(self, delivery: Delivery, claimed_at: float) -> None:
         """Others that run may take longer than its lease: it is leased anew while it waits for its turn."""

@@ -140,7 +140,7 @@ class Runner:
             self._settler.decide_unit(unit, outcome, ended)
         self.ended += 1
         self._at("unit.sealed")
-        self._engine.committer.put(unit)
+        self._engine.scheduler.put(unit)
 
     def left(self, slot: Slot, unit: MessageUnit | BatchUnit) -> None:
         """A handler has ended: nothing joins its unit any more."""

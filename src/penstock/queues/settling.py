@@ -92,7 +92,7 @@ class Settler:
         unit.started = unit.ended = 0.0
         unit.closed = True
         unit.settle(settlement)
-        self._engine.committer.put(unit)
+        self._engine.scheduler.put(unit)
 
     def give_back(self, delivery: Delivery) -> None:
         self.put(delivery, HANDED_BACK)
@@ -102,7 +102,7 @@ class Settler:
         unit = AwaitedUnit(self._engine, delivery, self._queue, "")
         unit.closed = True
         unit.settle(Held(seconds))
-        self._engine.committer.put(unit)
+        self._engine.scheduler.put(unit)
         await unit.settled()
 
     # -- the commit is known ------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Settler:
 
     def _is_beyond_help(self, error: Exception) -> bool:
         """Nothing can be written any more; the lease or the next start returns the row."""
-        return isinstance(error, StoreError) and self._engine.committer.broken is not None
+        return isinstance(error, StoreError) and self._engine.scheduler.broken is not None
 
 
 def keeps_effects(outcome: object) -> bool:

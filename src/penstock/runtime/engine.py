@@ -1,4 +1,4 @@
-"""The engine: one open database with its committer, readers, due loop and clock. Everything else hangs on it."""
+"""The engine: one open database with its scheduler, readers and clock. Everything else hangs on it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from penstock.model.limits import Limits
 from penstock.model.sweep import SweepHold
 from penstock.runtime import lanes
 from penstock.runtime.clock import BELIEVED_MICROS, JUMP_LEAST, HostClock, Jump
-from penstock.runtime.committer import Committer
-from penstock.runtime.dueloop import DueLoop
 from penstock.runtime.events import (
     ClockJumped,
     ClockWasAhead,
@@ -36,6 +34,7 @@ from penstock.runtime.events import (
 from penstock.runtime.gate import Gate
 from penstock.runtime.history import HistoryLog
 from penstock.runtime.meterbook import MeterBook
+from penstock.runtime.scheduler import Scheduler
 from penstock.runtime.surroundings import Surroundings
 
 READERS = 4  # queries that run at the same time; SQLite gains nothing from more on a small machine
@@ -73,8 +72,7 @@ class Engine:
         self._hold_outside = SweepHold(self.limits.pull_lease_seconds_max)
         self.writer: Writer
         self.presence: Presence
-        self.committer: Committer
-        self.due: DueLoop
+        self.scheduler: Scheduler
         self.gate: Gate
         self.meter: MeterBook
         self.history: HistoryLog
@@ -111,7 +109,6 @@ class Engine:
         self.gate = Gate()
         loop = asyncio.get_running_loop()
         self.presence.when_cut_off(lambda away: loop.call_soon_threadsafe(self.gate.set_store_lost, away))
-        self.due = DueLoop(self.clock, may_sweep=self.may_sweep, start=lambda: self.committer.start(), ring=self.ring)
         self.meter = MeterBook(self)
         self.history = HistoryLog(
             self.store.open_history,
@@ -121,12 +118,13 @@ class Engine:
             *self._recorded,
             keep_seconds=self.limits.history_seconds,
         )
-        self.committer = Committer(
+        self.scheduler = Scheduler(
             self._writing,
             self.writer.ledger,
             self.clock,
             self.faults,
-            self.due,
+            may_sweep=self.may_sweep,
+            ring=self.ring,
             on_cost=self.meter.add,
             on_death=self.tell_death,
             on_trouble=self._in_trouble,
@@ -154,12 +152,12 @@ class Engine:
         if not self.is_open:
             return
         self.is_open = False
-        self.due.stop()
+        self.scheduler.stop()
         await self.meter.flush()
-        await self.committer.drained()
+        await self.scheduler.drained()
         await self.history.close()
-        sound = self.committer.broken is None
-        self.committer.close()
+        sound = self.scheduler.broken is None
+        self.scheduler.close()
         if self._bell is not None:
             self._bell.close()
         try:
@@ -181,6 +179,14 @@ class Engine:
     async def in_writer(self, work: Callable[[], Any], audit: Audit | None = None) -> Any:
         """Run work in the writer's thread, between two groups. Its transactions write the audit, if there is one."""
         return await lanes.run(self._writing, work if audit is None else partial(self.writer.audited, audit, work))
+
+    async def operate(self, work: Callable[[], Any], audit: Audit | None, queues: set[str] | None = None) -> Any:
+        """Run an operator's change in the writer's thread. Where it changed something, the queues that it returns, or these,
+        are looked at in every process."""
+        changed = await self.in_writer(work, audit)
+        if changed or changed is None:
+            self.wake(set(changed or ()) if queues is None else queues)
+        return changed
 
     def submit(self, work: Callable[[], Any], answer: lanes.Answer) -> None:
         self._writing.submit(work, answer)
@@ -217,9 +223,14 @@ class Engine:
             self.events.emit(WakeUpsFailed(str(error)))
 
     def _heard(self, queues: set[str]) -> None:
-        self.due.look(queues)
+        self.scheduler.look(queues)
         for callback in self.when_rung:
             callback()
+
+    def wake(self, queues: set[str]) -> None:
+        """There may be work in these queues: look here, and tell the other processes."""
+        self.scheduler.look(queues)
+        self.ring(queues)
 
     def ring(self, queues: Collection[str]) -> None:
         if self._bell is not None:
@@ -245,8 +256,7 @@ class Engine:
                         departed.worker, returned.released, returned.suspected, returned.charged, returned.dead
                     )
                 )
-                self.due.look()
-                self.ring(())
+                self.wake(set())
 
     def tell_death(self, death: Death) -> None:
         self.events.emit(

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from penstock.contracts.effects import SealedUnit
 from penstock.contracts.ledger import (
+    Chores,
+    ClaimRequest,
     Committed,
     Ledger,
     NotCommitted,
     RefusedUnits,
     RepeatedUnits,
-    Requests,
     StaleUnits,
-    Units,
 )
 from penstock.model.errors import LeaseLost, StoreError
+
+
+class Group(NamedTuple):
+    """One transaction: units to commit, rows to claim, timers to fire and lapsed leases to take back at a time. `pull` is
+    answered with what it brought the client outside that is among the claims."""
+
+    units: list[SealedUnit]
+    requests: Sequence[ClaimRequest] = ()
+    chores: Chores = Chores()
+    now: int = 0
+    pull: asyncio.Future[Committed] | None = None
 
 
 @dataclass(slots=True)
@@ -32,22 +46,19 @@ class GroupResult:
     now: int = 0  # the time that the rows were given
 
 
-def commit_group(
-    ledger: Ledger, units: Units, requests: Requests, *, now: int, sweep: bool, fire: bool = False
-) -> GroupResult:
-    result = GroupResult(now=now)
+def commit_group(ledger: Ledger, group: Group) -> GroupResult:
+    result = GroupResult(now=group.now)
     try:
-        _commit(ledger, list(units), requests, now, sweep, fire, result)
+        _commit(ledger, group, result)
     except Exception as error:
         told = [*result.saved, *result.repeated, *(unit for unit, _ in result.failed)]
-        result.left = without(list(units), told)
+        result.left = without(group.units, told)
         result.trouble = error
     return result
 
 
-def _commit(
-    ledger: Ledger, units: list[SealedUnit], requests: Requests, now: int, sweep: bool, fire: bool, result: GroupResult
-) -> None:
+def _commit(ledger: Ledger, group: Group, result: GroupResult) -> None:
+    units, requests, (sweep, fire), now, _ = group
     while True:
         try:
             result.commits.append(ledger.commit(units, requests, now=now, sweep=sweep, fire=fire))
@@ -67,7 +78,7 @@ def _commit(
                 raise
             if len(units) > 1:
                 middle = len(units) // 2
-                _commit(ledger, units[:middle], (), now, False, False, result)
+                _commit(ledger, Group(units[:middle], now=now), result)
                 units = units[middle:]
             else:
                 result.failed.append((units[0], error))
@@ -79,6 +90,6 @@ def _commit(
             return
 
 
-def without(units: list[SealedUnit], left_out: Units) -> list[SealedUnit]:
+def without(units: list[SealedUnit], left_out: Sequence[SealedUnit]) -> list[SealedUnit]:
     gone = {id(unit) for unit in left_out}
     return [unit for unit in units if id(unit) not in gone]

@@ -46,7 +46,7 @@ class MeterBook(BufferedLog[Costs]):
             self._due()
 
     def _submit(self, batch: Costs, answer: lanes.Answer) -> None:
-        if self._engine.committer.broken is not None:
+        if self._engine.scheduler.broken is not None:
             answer(None, None)
             return
         now = self._clock.now()

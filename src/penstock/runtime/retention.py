@@ -95,8 +95,7 @@ class Retention:
                 break
         behind = partial(engine.writer.workers.behind, now=engine.clock.now(), most=BELIEVED_MICROS)
         if await engine.in_writer(behind) > BELIEVED_MICROS:
-            engine.due.look()
-            engine.ring(())
+            engine.wake(set())
         await self._watch_size()
         return removed
 

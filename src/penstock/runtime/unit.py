@@ -208,7 +208,7 @@ class OpenUnit:
         if unit.once is not None:
             unit.fences.append(Once(unit.once, unit.once_result))
         if unit.effects or unit.fences:
-            unit.engine.committer.put(unit)
+            unit.engine.scheduler.put(unit)
             await unit.settled()
 
 

@@ -17,7 +17,7 @@ from penstock.model.message import Delivery
 from penstock.model.outcome import Again, Dead, Settlement
 from penstock.model.queue import is_internal
 from penstock.model.times import iso_z
-from penstock.runtime.dueloop import Source
+from penstock.runtime.due import Source
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import (
     LeaseWasLost,
@@ -105,13 +105,13 @@ class Worker:
             raise _first(group) from group
         finally:
             self.stopping = True  # also after a cancellation: a claim that is still under way is given back
-            engine.due.stop()
+            engine.scheduler.stop()
             if self._beat is not None:
                 self._beat.cancel()
             for consumer in consumers:
                 consumer.close()
-        if engine.committer.broken is not None:
-            raise engine.committer.broken
+        if engine.scheduler.broken is not None:
+            raise engine.scheduler.broken
         engine.events.emit(WorkerStopped(engine.writer.workers.me, handed_back))
 
     async def stops_within(self, seconds: float) -> bool:
@@ -146,7 +146,7 @@ class Worker:
 
     def suspect_ended(self) -> None:
         """List what has ended and may not be saved as under way: one of those handlers may have broken this process."""
-        for unit in self._engine.committer.unknown():
+        for unit in self._engine.scheduler.unknown():
             for fence in unit.settles():
                 self.slots.note(fence.delivery.seq, running_handlers.KIND_MESSAGE)
 
@@ -154,12 +154,12 @@ class Worker:
         engine, queues = self._engine, [each.queue for each in self._consumers if not is_internal(each.queue)]
         engine.events.emit(WorkerStarted(engine.writer.workers.me, engine.store.location, queues))
         self._give_sign()
-        engine.due.begin(self._consumers)
+        engine.scheduler.begin(self._consumers)
 
     async def _drain(self) -> int:
         self.stopping = True
         engine = self._engine
-        engine.due.stop()
+        engine.scheduler.stop()
         engine.faults.at("drain.begun")
         handed_back = sum(consumer.give_back_waiting() for consumer in self._consumers)
         await self._until_quiet(self._grace_seconds)
@@ -168,7 +168,7 @@ class Worker:
             for consumer in self._consumers:
                 consumer.cancel_running()
             await self._until_quiet(CANCELLED_SECONDS)
-        await engine.committer.drained()
+        await engine.scheduler.drained()
         return handed_back
 
     async def _until_quiet(self, seconds: float) -> None:
@@ -184,9 +184,14 @@ class Worker:
         """Stops once nothing runs and nothing is due; what is due later stays for another time."""
         engine, gate = self._engine, self._engine.gate
         # The gate is closed from the moment that a suspect is claimed: until its turn it is in no slot.
-        while gate.running or gate.closed or engine.due.expects_now() or any(each.holds() for each in self._consumers):
+        while (
+            gate.running
+            or gate.closed
+            or engine.scheduler.expects_now()
+            or any(each.holds() for each in self._consumers)
+        ):
             await asyncio.sleep(IDLE_LOOK_SECONDS)
-            await engine.committer.drained()
+            await engine.scheduler.drained()
         self.stop()
 
     def spawn(self, work: Coroutine[Any, Any, None], slot: Slot | None = None) -> None:
@@ -214,16 +219,16 @@ class Worker:
                 return
             if tick % FOLLOW_EVERY == 0:
                 await engine.follow_server()
-            if engine.committer.broken is not None:
+            if engine.scheduler.broken is not None:
                 self.stop()
                 return
             await engine.return_departed()
             changed, log_bytes = await engine.in_writer(lambda: (upkeep.look_around(), upkeep.log_bytes()))
             self._watch_log(log_bytes)
             if changed:
-                engine.due.look()
+                engine.scheduler.look()
             else:
-                engine.due.arm()
+                engine.scheduler.arm()
 
     def _watch_log(self, log_bytes: int) -> None:
         """Somebody who reads for very long keeps the log from being used again; said once each time it gets large."""

@@ -202,8 +202,8 @@ class TestApp:
         engine = await process.start(self.app._open(surroundings))
         process.owns(engine)
         if self._shuffled or self._duplicated:
-            engine.committer._ledger = Unruly(
-                engine.committer._ledger,
+            engine.scheduler._ledger = Unruly(
+                engine.scheduler._ledger,
                 self._host.chance(f"deliveries of {process.name}"),
                 shuffled=self._shuffled,
                 duplicated=self._duplicated,
@@ -340,7 +340,7 @@ class TestApp:
         self._time.jump(seconds)
         for process in self._host.processes:
             if process.engine is not None and process.engine.is_open:
-                process.context.run(process.engine.due.arm)
+                process.context.run(process.engine.scheduler.arm)
 
     # -- life and death -----------------------------------------------------------------------------------
 

@@ -55,8 +55,8 @@ class Health:
         engine = await app._opened()
         async with asyncio.timeout(CHECK_SECONDS_MAX):
             size_bytes = await engine.in_writer(engine.writer.upkeep.size_bytes)
-            if engine.committer.broken is not None:
-                raise engine.committer.broken
+            if engine.scheduler.broken is not None:
+                raise engine.scheduler.broken
             (queues,) = await app.db.rows(SQL["queues"])
             checks["database"] = {"status": "ok", "bytes": size_bytes}
             (counted,) = await app.db.rows(SQL["messages"])

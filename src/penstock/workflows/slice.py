@@ -225,11 +225,11 @@ class Slice:
                 noting = Unit(self.engine, self.delivery, self._task, None)
                 noting.fences.append(Settle(self.delivery))
                 noting.effects += notes
-                self.engine.committer.put(noting)
+                self.engine.scheduler.put(noting)
             unit.effects.append(record)
             if self._suspect:
                 unit.effects.append(Progress(self.delivery.seq))
-        self.engine.committer.put(unit)
+        self.engine.scheduler.put(unit)
         try:
             await unit.outcome
         except (LeaseLost, StoreError) as error:

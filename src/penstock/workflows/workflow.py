@@ -253,12 +253,9 @@ class Handle(Generic[P, R]):
         return audit(engine, f"workflows {verb}", "run", name, self.key, **details)
 
     async def _operate(self, engine: Engine, work: Callable[[], set[str]], verb: str, done: str) -> None:
-        changed = await engine.in_writer(work, self._audit(engine, verb))
-        if not changed:
+        if not await engine.operate(work, self._audit(engine, verb)):
             row, _ = await _found(engine, self)
             raise BadMessage(f"Run {self.id!r} of {self._workflow.name!r} is {row.state} and was not {done}.")
-        engine.due.look(changed)
-        engine.ring(changed)
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self._workflow.name}>"
