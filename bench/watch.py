@@ -74,6 +74,7 @@ class WatchedWriter:
         self.upkeep = writer.upkeep
         self.calls = writer.calls
         self.audited = writer.audited
+        self.without_waiting = writer.without_waiting
         self.close = writer.close
 
 

@@ -38,19 +38,28 @@ def test_a_new_id_is_a_uuid_of_version_7_that_begins_with_the_time(clock: Clock)
     assert milliseconds(id.bytes) == NOON // MILLISECOND
 
 
-def test_ids_of_one_millisecond_count_up_and_borrow_the_next_one_when_there_are_too_many(clock: Clock) -> None:
+def test_ids_of_one_millisecond_count_on_from_the_first_and_keep_time_version_and_variant(clock: Clock) -> None:
     source = IdSource(clock, Random(1))
 
-    ids = [source.new() for _ in range(4_096 + 2)]
+    ids = [source.new() for _ in range(100_000)]
 
     assert ids == sorted(set(ids))
-    assert [milliseconds(id) - NOON // MILLISECOND for id in (ids[0], ids[4_095], ids[4_096], ids[-1])] == [0, 0, 1, 1]
-    assert [int.from_bytes(id[6:8], "big") & 0xFFF for id in (ids[0], ids[1], ids[4_095], ids[4_096])] == [
-        0,
-        1,
-        4_095,
-        0,
-    ]
+    assert {milliseconds(id) for id in ids} == {NOON // MILLISECOND}
+    assert {(uuid.UUID(bytes=id).version, uuid.UUID(bytes=id).variant) for id in (ids[0], ids[-1])} == {
+        (7, uuid.RFC_4122)
+    }
+
+
+@pytest.mark.parametrize("drawn", [0, (1 << 73) - 1])
+def test_even_the_highest_id_that_can_be_drawn_leaves_room_for_the_next_ones(clock: Clock, drawn: int) -> None:
+    class Drawn(Random):
+        def getrandbits(self, k: int, /) -> int:
+            return drawn & ((1 << k) - 1)
+
+    source = IdSource(clock, Drawn())
+    first = int.from_bytes(source.new(), "big")
+
+    assert (first + (1 << 60)) >> 62 == first >> 62, "counting on would change the variant"
 
 
 def test_ids_go_on_upwards_when_the_clock_is_set_back_and_begin_anew_when_it_goes_on(clock: Clock) -> None:
@@ -63,7 +72,7 @@ def test_ids_go_on_upwards_when_the_clock_is_set_back_and_begin_anew_when_it_goe
 
     assert first < later < last
     assert milliseconds(later) == milliseconds(first)
-    assert int.from_bytes(last[6:8], "big") & 0xFFF == 0
+    assert milliseconds(last) == milliseconds(first) + 1
 
 
 def test_two_processes_in_one_millisecond_have_different_ids(clock: Clock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from penstock.contracts.audit import Audit
@@ -129,6 +130,10 @@ class Writer(Protocol):
     def calls(self) -> Calls: ...
     @property
     def upkeep(self) -> Upkeep: ...
+    def without_waiting(self) -> AbstractContextManager[bool]:
+        """Return whether a small commit inside the block waits for nothing but its sync, so that the event loop may do it."""
+        ...
+
     def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
         """Run work of this writer whose transactions write the audit of their effect."""
         ...

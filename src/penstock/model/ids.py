@@ -7,9 +7,9 @@ from collections.abc import Callable
 from hashlib import blake2b
 from random import Random
 
-_COUNTER_MAX = 0xFFF  # the 12 bits after the version; a 4,096th id in one millisecond borrows the next one
 _VERSION_7 = 0x7 << 76
 _VARIANT = 0x2 << 62
+_DRAWN = (1 << 61) - 1  # one bit less than there is room for
 _VERSION_8 = 0x8 << 76 | _VARIANT
 NO_PARENT = bytes(16)  # ids from a caller's key are derived from nothing but the key
 _MARKS = 0xF << 76 | 0x3 << 62  # the bits that tell version and variant
@@ -22,20 +22,22 @@ class IdSource:
         self._now = now
         self._bits = random.getrandbits
         self._millisecond = 0
-        self._counter = 0
+        self._last = 0
 
     def new(self) -> bytes:
-        millisecond = self._now() // 1000
+        return self.new_at(self._now())
+
+    def new_at(self, now: int) -> bytes:
+        """The first id of a millisecond is drawn, the next ones count on from it: half the range is left for them."""
+        millisecond = now // 1000
         if millisecond > self._millisecond:
             self._millisecond = millisecond
-            self._counter = 0
-        elif self._counter < _COUNTER_MAX:
-            self._counter += 1
+            drawn = self._bits(73)
+            high = (millisecond & 0xFFFFFFFFFFFF) << 80 | (drawn >> 61) << 64
+            self._last = high | _VERSION_7 | _VARIANT | drawn & _DRAWN
         else:
-            self._millisecond += 1
-            self._counter = 0
-        high = (self._millisecond & 0xFFFFFFFFFFFF) << 80 | self._counter << 64
-        return (high | _VERSION_7 | _VARIANT | self._bits(62)).to_bytes(16, "big")
+            self._last += 1
+        return self._last.to_bytes(16, "big")
 
 
 def derived(parent: bytes, *parts: str) -> bytes:

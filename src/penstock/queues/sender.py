@@ -97,11 +97,12 @@ class Sender(Generic[T]):
         if len(body) > self._looked_at_bytes:
             self._check_size(unit, name, body)
         seconds = 0.0 if delay == 0.0 and priority == PRIORITY_NORMAL else self._checked(delay, priority)
+        now = unit.engine.clock.now()
         if id is None and unique is None:
-            message = self._message(unit, unit.next_id(name), payload, name, body, seconds, priority, 0, correlation)
+            key, flags = unit.next_id(name, now), 0
         else:
-            key = self._key(id, unique)
-            message = self._message(unit, key, payload, name, body, seconds, priority, KEYED, correlation)
+            key, flags = self._key(id, unique), KEYED
+        message = self._message(unit, key, payload, name, body, seconds, priority, flags, correlation, now)
         order_key = None if self.order is None else self.order.key(payload)
         if group is not None:
             group.put(unit, message, self._home, order_key)
@@ -117,7 +118,7 @@ class Sender(Generic[T]):
         body = encode(payload)
         self._check_size(unit, name, body)
         self._checked(0.0, priority)
-        return self._message(unit, id, payload, name, body, 0.0, priority, 0)
+        return self._message(unit, id, payload, name, body, 0.0, priority, 0, None, unit.engine.clock.now())
 
     def send_batch(
         self, items: Iterable[T | Outgoing[T]], *, delay: float | timedelta = 0.0, correlation: str | None = None
@@ -270,9 +271,9 @@ class Sender(Generic[T]):
         delay: float,
         priority: int,
         flags: int,
-        correlation: str | None = None,
+        correlation: str | None,
+        now: int,
     ) -> NewMessage:
-        now = unit.engine.clock.now()
         consumed = unit.origin
         correlation_id = None if correlation is None else self._named_chain(correlation)
         causation_id, hops, depth = None if consumed is None else consumed.id, 0, 0

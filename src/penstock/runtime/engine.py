@@ -123,6 +123,8 @@ class Engine:
             self.writer.ledger,
             self.clock,
             self.faults,
+            gate=self.gate,
+            at_once=self.writer.without_waiting,
             may_sweep=self.may_sweep,
             ring=self.ring,
             on_cost=self.meter.add,

@@ -44,6 +44,7 @@ class GroupResult:
     left: list[SealedUnit] = field(default_factory=list)
     trouble: Exception | None = None
     now: int = 0  # the time that the rows were given
+    seconds: float = 0.0  # that it took
 
 
 def commit_group(ledger: Ledger, group: Group) -> GroupResult:

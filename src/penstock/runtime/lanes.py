@@ -17,6 +17,11 @@ P = ParamSpec("P")
 class Lane(Protocol):
     """Does work in the order it was submitted and answers on the event loop."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether its thread waits for work, so that the event loop may use what belongs to it."""
+        ...
+
     def submit(self, work: Callable[[], Any], answer: Answer) -> None: ...
     def close(self) -> None: ...
 
@@ -42,12 +47,22 @@ class ThreadLane:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.get_running_loop()
+        self._under_way = 0  # submitted and not answered
         self._work: SimpleQueue[tuple[Callable[[], Any], Answer] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"penstock-{name}", daemon=True)
         self._thread.start()
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._under_way
+
     def submit(self, work: Callable[[], Any], answer: Answer) -> None:
+        self._under_way += 1
         self._work.put((work, answer))
+
+    def _answer(self, answer: Answer, result: Any, error: BaseException | None) -> None:
+        self._under_way -= 1
+        answer(result, error)
 
     def _serve(self) -> None:
         while (item := self._work.get()) is not None:
@@ -57,7 +72,7 @@ class ThreadLane:
             except BaseException as raised:
                 result, error = None, raised
             try:
-                self._loop.call_soon_threadsafe(answer, result, error)
+                self._loop.call_soon_threadsafe(self._answer, answer, result, error)
             except RuntimeError:
                 return  # the loop is closed: nobody is left to answer
 

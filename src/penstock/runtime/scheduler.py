@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
 from functools import partial
 
 from penstock.contracts.clock import Clock
-from penstock.contracts.effects import SealedUnit
+from penstock.contracts.effects import Joined, SealedUnit
 from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Chores, ClaimRequest, Committed, Death, Ledger, NotCommitted
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
 from penstock.model.message import Delivery
 from penstock.model.usage import Measure
 from penstock.runtime.due import NOW, DueTable, Source
+from penstock.runtime.gate import Gate
 from penstock.runtime.groups import Group, GroupResult, commit_group
 from penstock.runtime.lanes import Lane
 
@@ -24,6 +26,14 @@ GROUP_UNITS_MAX = 2_000  # bounds the time of one transaction, and what a single
 GROUP_UNITS_WAITED = 200  # so many begin their commit at once; fewer let others join for a turn of the loop
 RETRY_SECONDS = (0.05, 0.5, 2.0, 3.0)  # after an I/O error whose truth is known: nothing was saved
 FULL_RETRY_SECONDS = 1.0
+# A commit on the event loop's own thread: up to this size, while small commits take less than this, and for a while not
+# after one that took longer than the most.
+HERE_EFFECTS_MAX = 20
+HERE_CLAIMED_MAX = 100
+HERE_SECONDS = 0.0015
+HERE_SECONDS_MAX = 0.005
+HERE_PAUSE_SECONDS = 0.1
+HERE_SHARE = 0.2  # of the last one in the usual time
 STRAY_SECONDS = 0.01  # a timer this far from its row's due time is set anew
 
 Pull = tuple[ClaimRequest, "asyncio.Future[Committed]"]
@@ -37,6 +47,8 @@ class Scheduler:
         clock: Clock,
         faults: Faults,
         *,
+        gate: Gate,
+        at_once: Callable[[], AbstractContextManager[bool]],
         may_sweep: Callable[[], bool],
         ring: Callable[[Collection[str]], None],
         on_cost: Callable[[str, Measure], None],
@@ -48,6 +60,8 @@ class Scheduler:
         self._ledger = ledger
         self._clock = clock
         self._faults = faults
+        self._gate = gate
+        self._at_once = at_once
         self._may_sweep = may_sweep
         self._ring = ring
         self._on_cost = on_cost
@@ -65,6 +79,9 @@ class Scheduler:
         self._pausing = False  # until then nothing is tried, whoever asks
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
+        self._is_small = False  # the group under way
+        self._usual_seconds = 2 * HERE_SECONDS  # of a small commit; it has to be seen to be quick first
+        self._here_from = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
         self.stopped = True  # nothing is claimed, fired or taken back; units and pulls commit all the same
@@ -165,8 +182,31 @@ class Scheduler:
         self._busy = True
         self._group = group
         self._idle.clear()
-        self._lane.submit(partial(self._commit, group, self._clock.monotonic()), self._answered)
+        formed = self._clock.monotonic()
+        if self._fits_here(group, formed) and (result := self._commit_here(group, formed)) is not None:
+            self._answered(result, None)
+        else:
+            self._lane.submit(partial(self._commit, group, formed), self._answered)
         return True
+
+    def _fits_here(self, group: Group, now: float) -> bool:
+        """Whether a thread would cost more than it saves: one small unit of the engine's own statements, nothing else under
+        way, and a disk that has been quick."""
+        if len(group.units) != 1 or self._gate.running or not self._lane.is_idle:
+            return False
+        (unit,) = group.units
+        if (
+            len(unit.effects) > HERE_EFFECTS_MAX
+            or any(group.chores)
+            or any(isinstance(each, Joined) for each in unit.effects)
+        ):
+            return False
+        self._is_small = sum(request.limit for request in group.requests) <= HERE_CLAIMED_MAX
+        return self._is_small and self._usual_seconds < HERE_SECONDS and now >= self._here_from
+
+    def _commit_here(self, group: Group, formed: float) -> GroupResult | None:
+        with self._at_once() as free:
+            return self._commit(group, formed) if free else None
 
     def _next_group(self, now: int) -> Group:
         units = self._pending[:GROUP_UNITS_MAX]
@@ -184,8 +224,10 @@ class Scheduler:
 
     def _commit(self, group: Group, formed: float) -> GroupResult:
         """Runs in the lane, which may come to it late: a lease counts from its claim, not from when it was asked for."""
-        late = int((self._clock.monotonic() - formed) * 1_000_000)
-        return commit_group(self._ledger, group._replace(now=group.now + late))
+        began = self._clock.monotonic()
+        result = commit_group(self._ledger, group._replace(now=group.now + int((began - formed) * 1_000_000)))
+        result.seconds = self._clock.monotonic() - began
+        return result
 
     def _answered(self, result: GroupResult | None, error: BaseException | None) -> None:
         self._busy = False
@@ -193,6 +235,7 @@ class Scheduler:
             raise error  # our own mistake: let the worker fall over
         assert result is not None
         self._faults.at("commit.known")
+        self._note_seconds(result)
         self._apply(self._group, result)
         if result.trouble is not None:
             self._cope(result.left, result.trouble)
@@ -206,6 +249,14 @@ class Scheduler:
             self._soon()
         elif not self._busy:
             self._idle.set()
+
+    def _note_seconds(self, result: GroupResult) -> None:
+        """How long a small commit takes of late. After a slow or failed one the lane does the next ones."""
+        if self._is_small:
+            self._usual_seconds += (result.seconds - self._usual_seconds) * HERE_SHARE
+            self._is_small = False
+        if result.seconds > HERE_SECONDS_MAX or result.trouble is not None:
+            self._here_from = self._clock.monotonic() + HERE_PAUSE_SECONDS
 
     def _apply(self, group: Group, result: GroupResult) -> None:
         """Pass on what a group brought: to its units, the client that pulls, the meter, other processes and the sources."""

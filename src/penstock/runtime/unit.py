@@ -127,11 +127,11 @@ class Unit(SealedUnit):
                 bytes=self._bytes,
             )
 
-    def next_id(self, type_name: str) -> bytes:
+    def next_id(self, type_name: str, now: int | None = None) -> bytes:
         """A re-run of the same delivery gives the same ids in the same order; elsewhere ids are fresh."""
         self.sent += 1
         if self.delivery is None or self.key is None:
-            return self.engine.ids.new()
+            return self.engine.ids.new() if now is None else self.engine.ids.new_at(now)
         consumed = self.delivery
         return derived(consumed.id, consumed.handler, self.key, str(consumed.rounds), type_name, str(self.sent))
 

@@ -115,6 +115,10 @@ class InlineLane:
         self._closed = False
         process.when_resumed.append(self._go_on)
 
+    @property
+    def is_idle(self) -> bool:
+        return False  # it has no thread whose hand-over could be saved
+
     def submit(self, work: Callable[[], Any], answer: Answer) -> None:
         assert not self._closed, "a closed lane executes nothing"
         if not self._process.dead:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -48,14 +48,19 @@ class Checkpointer:
         self._log = f"{database}-wal"
         self._reserve = reserve
         self._pages = 0
+        self.waits = False  # until a commit that may take its time
         connection.set_wal_hook(self._committed)
 
     def _committed(self, connection: apsw.Connection, name: str, pages: int) -> int:
         self._pages = pages
         return apsw.SQLITE_OK
 
+    @property
+    def is_due(self) -> bool:
+        return self._pages >= min(PAGES_BEFORE_CHECKPOINT, self._reserve.log_bytes_max // PAGE_BYTES)
+
     def after_commit(self) -> None:
-        if self._pages >= min(PAGES_BEFORE_CHECKPOINT, self._reserve.log_bytes_max // PAGE_BYTES):
+        if self.is_due and not self.waits:
             self.run()
 
     def run(self) -> bool:
@@ -281,6 +286,23 @@ class SqliteSession:
             if isinstance(error, apsw.SQLError):
                 raise damaged(self.settings.path, error) from error
             raise
+
+    @contextmanager
+    def without_waiting(self) -> Iterator[bool]:
+        """Whether a small commit inside waits for nothing but its sync: no other process has its turn or the file, and no
+        checkpoint is due. One that comes due is left to a later commit."""
+        checkpointer = self.checkpointer
+        if checkpointer.is_due or self.reserve.released or not self.turn.try_take():
+            yield False
+            return
+        checkpointer.waits = True
+        self.connection.set_busy_timeout(0)
+        try:
+            yield True
+        finally:
+            checkpointer.waits = False
+            self.connection.set_busy_timeout(BUSY_MILLISECONDS)
+            self.turn.give()
 
     def make_room(self) -> None:
         """The disk is full: gives the reserve away, and copies the log back so that its space can be used again."""

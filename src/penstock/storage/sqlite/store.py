@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,9 @@ class SqliteWriter:
         except BaseException:
             self._session.close()
             raise
+
+    def without_waiting(self) -> AbstractContextManager[bool]:
+        return self._session.without_waiting()
 
     def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
         return carry(self._session, audit, work)

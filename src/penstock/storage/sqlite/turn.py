@@ -19,7 +19,18 @@ class Turn:
     def __enter__(self) -> None:
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
+    def try_take(self) -> bool:
+        """Take the turn if no other process has it; taking it once more does nothing."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
     def __exit__(self, *_: object) -> None:
+        self.give()
+
+    def give(self) -> None:
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
