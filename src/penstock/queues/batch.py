@@ -16,8 +16,7 @@ from penstock.model.outcome import Dead, describe
 from penstock.model.times import Span, in_seconds
 from penstock.queues.message import Message, final_outcome
 from penstock.queues.queue import Queue
-from penstock.queues.runner import Runner, leave_to_others, refuse_damaged
-from penstock.queues.settling import BatchUnit, Settler, keeps_effects
+from penstock.queues.runner import BatchUnit, Runner, Settler, keeps_effects, leave_to_others, refuse_damaged
 from penstock.runtime.slots import NOT_BEGUN, BlameTracked, CpuLimited, Slot, SlotPool, contain
 from penstock.runtime.unit import AwaitedUnit, current_unit
 

@@ -12,8 +12,7 @@ from penstock.model.message import Delivery
 from penstock.model.queue import PARALLEL_AUTOMATIC
 from penstock.queues.batch import BatchRunner
 from penstock.queues.queue import Queue
-from penstock.queues.runner import Runner
-from penstock.queues.settling import Settler
+from penstock.queues.runner import Runner, Settler
 from penstock.runtime.slots import Slot, SlotPool
 
 if TYPE_CHECKING:
