@@ -137,7 +137,7 @@ FOLDER_LINES_MAX = {
     "data": 1_050,
     "outbound": 1_950,
     "metrics": 1_070,
-    "model": 3_870,
+    "model": 3_875,
     "moving": 1_210,
     "objects": 780,
     "queues": 2_300,

@@ -11,7 +11,7 @@ import pytest
 from penstock.contracts.effects import Transaction
 from penstock.model.errors import BadMigration, PenstockError, StatementFailed
 from penstock.model.migration import Migration, read
-from penstock.runtime.groups import Group, commit_group
+from penstock.runtime.groups import CommitGroup, commit_group
 from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.conftest import at_a_desk
 from tests.contract.inspection import SqliteInspect, check_conservation
@@ -211,7 +211,7 @@ def test_a_conflict_that_rolls_back_takes_only_its_own_unit_with_it(
     clash.write(f"insert {clause} into shop (id, name) values (1, 'second')")
     beside.write(NEW_ITEM, id=2, name="beside")
 
-    result = commit_group(desk.ledger, Group([clash, beside], [], now=desk.now))
+    result = commit_group(desk.ledger, CommitGroup([clash, beside], [], now=desk.now))
 
     assert (result.saved, [unit for unit, _ in result.failed], result.trouble) == ([beside], [clash], None)
     assert read_rows(desk.store, ITEMS) == [(1, "first"), (2, "beside")]
@@ -242,7 +242,7 @@ def test_a_function_that_swallows_a_rollback_saves_nothing(
     unit, beside = sheet(message(b"never")), sheet(message(b"beside"))
     unit.atomically(function)
 
-    result = commit_group(desk.ledger, Group([unit, beside], [], now=desk.now))
+    result = commit_group(desk.ledger, CommitGroup([unit, beside], [], now=desk.now))
 
     assert (result.saved, result.trouble) == ([beside], None)
     ((failed, error),) = result.failed
@@ -265,7 +265,7 @@ def test_a_constraint_checked_at_the_commit_fails_its_unit_alone(desk: Desk, ins
     orphan, beside = sheet(message(b"orphan")), sheet(message(b"beside"))
     orphan.write("insert into sale (item) values (404)")
 
-    result = commit_group(desk.ledger, Group([orphan, beside], [], now=desk.now))
+    result = commit_group(desk.ledger, CommitGroup([orphan, beside], [], now=desk.now))
 
     assert (result.saved, result.trouble) == ([beside], None)
     ((failed, error),) = result.failed

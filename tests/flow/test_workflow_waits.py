@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.testing import TestApp, virtual
-from penstock.workflows.slice import SignalRefused
+from penstock.workflows.execution import SignalRefused
 from tests.extent import sampled
 from tests.flow.research import Lab
 

@@ -15,7 +15,7 @@ import pytest
 from penstock.contracts.ledger import Chores
 from penstock.model.errors import PenstockError, StoreCorrupt, StoreError
 from penstock.model.message import checksum
-from penstock.runtime.groups import Group, commit_group
+from penstock.runtime.groups import CommitGroup, commit_group
 from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.inspection import SqliteInspect
 from tests.contract.material import T0, Desk, message, rules, want
@@ -68,7 +68,7 @@ def outcome_of(path: Path, original: Original) -> str:
     except PenstockError as error:
         return refused(error, path)
     try:
-        result = commit_group(desk.ledger, Group([], [want(limit=1_000)], Chores(sweep=True), now=T0))
+        result = commit_group(desk.ledger, CommitGroup([], [want(limit=1_000)], Chores(sweep=True), now=T0))
     finally:
         desk.close()
     if result.trouble is not None:

@@ -16,7 +16,7 @@ import pytest
 from penstock.contracts.ledger import ClaimRequest, NotCommitted
 from penstock.model.errors import PenstockError, StoreError
 from penstock.runtime.events import StoreFailed
-from penstock.runtime.groups import Group, GroupResult, commit_group
+from penstock.runtime.groups import CommitGroup, GroupResult, commit_group
 from penstock.storage.sqlite.store import SqliteStore
 from tests.contract.inspection import Counted, SqliteInspect, check_conservation
 from tests.contract.material import (
@@ -78,7 +78,7 @@ class Program:
     def commit(self, unit: Sheet, wants: list[ClaimRequest], number: int) -> GroupResult | None:
         """As the committer does it: again where nothing was saved; a new start where nobody can tell."""
         for _ in range(TRIES):
-            result = commit_group(self.desk.ledger, Group([unit], wants, now=T0))
+            result = commit_group(self.desk.ledger, CommitGroup([unit], wants, now=T0))
             if result.trouble is None:
                 assert not result.failed, result.failed
                 return result

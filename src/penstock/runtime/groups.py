@@ -21,7 +21,7 @@ from penstock.contracts.ledger import (
 from penstock.model.errors import LeaseLost, StoreError
 
 
-class Group(NamedTuple):
+class CommitGroup(NamedTuple):
     """One transaction: units to commit, rows to claim, timers to fire and lapsed leases to take back at a time. `pull` is
     answered with what it brought the client outside that is among the claims."""
 
@@ -47,7 +47,7 @@ class GroupResult:
     seconds: float = 0.0  # that it took
 
 
-def commit_group(ledger: Ledger, group: Group) -> GroupResult:
+def commit_group(ledger: Ledger, group: CommitGroup) -> GroupResult:
     result = GroupResult(now=group.now)
     try:
         _commit(ledger, group, result)
@@ -58,7 +58,7 @@ def commit_group(ledger: Ledger, group: Group) -> GroupResult:
     return result
 
 
-def _commit(ledger: Ledger, group: Group, result: GroupResult) -> None:
+def _commit(ledger: Ledger, group: CommitGroup, result: GroupResult) -> None:
     units, requests, (sweep, fire), now, _ = group
     while True:
         try:
@@ -79,7 +79,7 @@ def _commit(ledger: Ledger, group: Group, result: GroupResult) -> None:
                 raise
             if len(units) > 1:
                 middle = len(units) // 2
-                _commit(ledger, Group(units[:middle], now=now), result)
+                _commit(ledger, CommitGroup(units[:middle], now=now), result)
                 units = units[middle:]
             else:
                 result.failed.append((units[0], error))

@@ -19,7 +19,7 @@ from penstock.model.message import Delivery
 from penstock.model.usage import Measure
 from penstock.runtime.due import NOW, DueTable, Source
 from penstock.runtime.gate import Gate
-from penstock.runtime.groups import Group, GroupResult, commit_group
+from penstock.runtime.groups import CommitGroup, GroupResult, commit_group
 from penstock.runtime.lanes import Lane
 
 GROUP_UNITS_MAX = 2_000  # bounds the time of one transaction, and what a single bad unit makes us repeat
@@ -71,7 +71,7 @@ class Scheduler:
         self._sources: dict[str, Source] = {}
         self._pending: list[SealedUnit] = []
         self._pulls: list[Pull] = []
-        self._group = Group([])  # under way, or the last that was
+        self._group = CommitGroup([])  # under way, or the last that was
         self._busy = False
         self._scheduled = False
         self._failures = 0
@@ -189,7 +189,7 @@ class Scheduler:
             self._lane.submit(partial(self._commit, group, formed), self._answered)
         return True
 
-    def _fits_here(self, group: Group, now: float) -> bool:
+    def _fits_here(self, group: CommitGroup, now: float) -> bool:
         """Whether a thread would cost more than it saves: one small unit of the engine's own statements, nothing else under
         way, and a disk that has been quick."""
         if len(group.units) != 1 or self._gate.running or not self._lane.is_idle:
@@ -204,11 +204,11 @@ class Scheduler:
         self._is_small = sum(request.limit for request in group.requests) <= HERE_CLAIMED_MAX
         return self._is_small and self._usual_seconds < HERE_SECONDS and now >= self._here_from
 
-    def _commit_here(self, group: Group, formed: float) -> GroupResult | None:
+    def _commit_here(self, group: CommitGroup, formed: float) -> GroupResult | None:
         with self._at_once() as free:
             return self._commit(group, formed) if free else None
 
-    def _next_group(self, now: int) -> Group:
+    def _next_group(self, now: int) -> CommitGroup:
         units = self._pending[:GROUP_UNITS_MAX]
         del self._pending[:GROUP_UNITS_MAX]
         requests: list[ClaimRequest] = []
@@ -216,13 +216,13 @@ class Scheduler:
         if not self.stopped:
             requests, chores = self._due.decide(now, units, self._sources, may_sweep=self._may_sweep())
         if not self._pulls:
-            return Group(units, requests, chores, now)
+            return CommitGroup(units, requests, chores, now)
         # What is claimed of its queue is the client's.
         pull, answer = self._pulls.pop(0)
         requests = [request for request in requests if request.queue != pull.queue]
-        return Group(units, [*requests, pull], chores, now, answer)
+        return CommitGroup(units, [*requests, pull], chores, now, answer)
 
-    def _commit(self, group: Group, formed: float) -> GroupResult:
+    def _commit(self, group: CommitGroup, formed: float) -> GroupResult:
         """Runs in the lane, which may come to it late: a lease counts from its claim, not from when it was asked for."""
         began = self._clock.monotonic()
         result = commit_group(self._ledger, group._replace(now=group.now + int((began - formed) * 1_000_000)))
@@ -258,7 +258,7 @@ class Scheduler:
         if result.seconds > HERE_SECONDS_MAX or result.trouble is not None:
             self._here_from = self._clock.monotonic() + HERE_PAUSE_SECONDS
 
-    def _apply(self, group: Group, result: GroupResult) -> None:
+    def _apply(self, group: CommitGroup, result: GroupResult) -> None:
         """Pass on what a group brought: to its units, the client that pulls, the meter, other processes and the sources."""
         now = self._clock.now()
         self.saved += len(result.saved)
@@ -296,7 +296,7 @@ class Scheduler:
             else:
                 group.pull.set_exception(result.trouble or NotCommitted("The claim rode in a group that failed."))
 
-    def _deal(self, group: Group, committed: Committed, at: int) -> None:
+    def _deal(self, group: CommitGroup, committed: Committed, at: int) -> None:
         """Give the sources what was claimed for them."""
         by_queue: dict[str, list[Delivery]] = {}
         for delivery in committed.claimed:

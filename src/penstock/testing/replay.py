@@ -94,7 +94,7 @@ class Replayed(Run):
         if record is None or record.state in (PENDING, RETRYING):
             self._ended += 1
             await self._over.wait()
-            self._stop()
+            self.suspend()
         return record
 
     async def through(self, workflow: Workflow[..., Any], given: dict[str, Any]) -> Exception | None:

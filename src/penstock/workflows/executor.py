@@ -17,15 +17,15 @@ from penstock.model.run import ACTIVE, COMPLETE, ERRORED, NEVER_SECONDS, PAUSED,
 from penstock.model.stack import located, place_of
 from penstock.runtime.events import EngineEvent, StepsEnded
 from penstock.runtime.unit import Unit, current_unit
+from penstock.workflows.execution import Execution
 from penstock.workflows.inputs import Inputs, WorkflowFunction, stored
 from penstock.workflows.run import Run
-from penstock.workflows.slice import Slice
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
 
 NONDETERMINISM = "nondeterminism"
-SLICE_SHARE = 0.5  # of the wall limit, after which no step begins in this slice: each has the other half
+EXECUTION_SHARE = 0.5  # of the wall limit, after which no step begins in this execution: each has the other half
 
 
 class Begun(Event, type="workflow.run"):
@@ -140,28 +140,28 @@ class Executor:
                 return self._wait(unit, Suspend(key, delivery.queue, (), pausing=True), None)
             history = found
         loop = asyncio.get_running_loop()
-        here = Slice(
+        execution = Execution(
             engine,
             delivery,
             self._name,
             retry=self._retry,
             generation=begun.generation,
-            ends_at=loop.time() + self._wall_seconds * SLICE_SHARE,
+            ends_at=loop.time() + self._wall_seconds * EXECUTION_SHARE,
         )
-        run = Run(self._name, begun.run, key, delivery.sent_at, Script(history.steps), history.signals, here)
+        run = Run(self._name, begun.run, key, delivery.sent_at, Script(history.steps), history.signals, execution)
         try:
             given = self._inputs.decoded(bytes(begun.input))
         except msgspec.MsgspecError as error:
             return self._parked(unit, run, key, "input", f"The run's input no longer matches the workflow: {error}")
-        ending = await self._called(run, here, begun, given)
-        if here.done or here.failed:
-            engine.events.emit(StepsEnded(self._name, here.done, here.failed))
+        ending = await self._called(run, execution, begun, given)
+        if execution.done or execution.failed:
+            engine.events.emit(StepsEnded(self._name, execution.done, execution.failed))
         if ending is None:
-            return self._stopped(unit, run, here, key)
-        unit.effects += [*here.notes, ending]
+            return self._stopped(unit, run, execution, key)
+        unit.effects += [*execution.notes, ending]
         return None
 
-    async def _called(self, run: Run, here: Slice, begun: Begun, given: dict[str, Any]) -> EndRun | None:
+    async def _called(self, run: Run, execution: Execution, begun: Begun, given: dict[str, Any]) -> EndRun | None:
         """Calls the workflow. None: it has not ended."""
         outside = current_unit.set(self._between)
         try:
@@ -175,7 +175,7 @@ class Executor:
             if run.difference is None and isinstance(run.stopped, Exception):
                 failure = describe(error)
                 text = f"{failure.error_class}: {failure.message}"
-                here.engine.events.emit(RunFailed(self._name, run.id, text, failure.traceback))
+                execution.engine.events.emit(RunFailed(self._name, run.id, text, failure.traceback))
                 ended = EndRun(run.key, ERRORED, None, text, self._kept_seconds, begun.child)
                 return ended._replace(traceback=failure.traceback)
         except BaseException:
@@ -183,27 +183,27 @@ class Executor:
                 raise  # the worker stops, or the wall limit is reached
         finally:
             current_unit.reset(outside)
-            if here.branches:
-                await here.close()
+            if execution.branches:
+                await execution.close()
         return None
 
-    def _stopped(self, unit: Unit, run: Run, here: Slice, key: bytes) -> Later:
+    def _stopped(self, unit: Unit, run: Run, execution: Execution, key: bytes) -> Later:
         assert unit.delivery is not None
-        if here.failure is not None:
+        if execution.failure is not None:
             return Later(0.0)  # the row is not ours any more, or the store cannot be written: nothing of this is saved
         if run.difference is not None:
             return self._parked(unit, run, key, NONDETERMINISM, str(run.difference))
-        suspend = Suspend(key, unit.delivery.queue, here.signals, here.pausing)
-        return self._wait(unit, suspend, None if here.pausing else here.wake_at, here)
+        suspend = Suspend(key, unit.delivery.queue, execution.signals, execution.pausing)
+        return self._wait(unit, suspend, None if execution.pausing else execution.wake_at, execution)
 
     def _parked(self, unit: Unit, run: Run, key: bytes, reason: str, text: str) -> Later:
-        """Nothing of this slice is kept but why it ended."""
+        """Nothing of this execution is kept but why it ended."""
         unit.engine.events.emit(RunParked(self._name, run.id, text))
         unit.effects += [ParkRun(key, reason, text)]
         return Later(NEVER_SECONDS)
 
-    def _wait(self, unit: Unit, suspend: Suspend, wake_at: int | None, here: Slice | None = None) -> Later:
-        changes: list[RunChange] = [] if here is None else here.notes
+    def _wait(self, unit: Unit, suspend: Suspend, wake_at: int | None, execution: Execution | None = None) -> Later:
+        changes: list[RunChange] = [] if execution is None else execution.notes
         if suspend.signals or suspend.pausing:
             changes = [*changes, suspend]
         unit.effects += changes

@@ -37,7 +37,7 @@ from penstock.workflows.inputs import restored
 from penstock.workflows.steps import TimedOut, child_failed, current_step, failed
 
 if TYPE_CHECKING:
-    from penstock.workflows.slice import Slice
+    from penstock.workflows.execution import Execution
     from penstock.workflows.workflow import Workflow
 
 P = ParamSpec("P")
@@ -59,9 +59,16 @@ class Run:
     """Given to a workflow first. Between its steps nothing is saved: what writes, sends or calls out belongs in a step."""
 
     def __init__(
-        self, workflow: str, id: str, key: bytes, began: int, script: Script, signals: list[Signal], here: Slice | None
+        self,
+        workflow: str,
+        id: str,
+        key: bytes,
+        began: int,
+        script: Script,
+        signals: list[Signal],
+        execution: Execution | None,
     ) -> None:
-        """Without a slice nothing is done: what is recorded is replayed, and there it ends."""
+        """Without an execution nothing is done: what is recorded is replayed, and there it ends."""
         self.workflow = workflow
         self.id = id
         self._began = began
@@ -69,7 +76,7 @@ class Run:
         self._script = script
         self._signals = signals
         self._heard: set[int] = set()  # those of them that somebody here has got
-        self._slice = here
+        self._execution = execution
         self._sleeps = 0
         self.stopped: BaseException | None = None  # why it goes on no further here
         self.difference: Nondeterminism | None = None
@@ -103,9 +110,9 @@ class Run:
             return result
         if record is not None and record.state == FAILED:
             raise failed(name, record.error, record.result)
-        here = self._slice or self._stop()
+        execution = self._execution or self.suspend()
         position = self._next_position() if record is None else record.position
-        done: T = await here.attempt(
+        done: T = await execution.attempt(
             self, name, position, record, function, arguments, retries=retries, timeout=_seconds(timeout)
         )
         return done
@@ -145,14 +152,14 @@ class Run:
         record = await self._recorded(name, SLEEP) if self._asks_for(name) else None
         if record is not None and record.state == DONE:
             return
-        here = self._slice or self._stop()
+        execution = self._execution or self.suspend()
         if record is None:
-            record = self._new(name, SLEEP, PENDING, due=due_at(here.now()))
-            here.note(record)
+            record = self._new(name, SLEEP, PENDING, due=due_at(execution.now()))
+            execution.note(record)
         assert record.due is not None
-        while here.now() < record.due:
-            await here.blocked(self, record.due, None)
-        here.note(record._replace(state=DONE, ended_at=here.now(), due=None))
+        while execution.now() < record.due:
+            await execution.blocked(self, record.due, None)
+        execution.note(record._replace(state=DONE, ended_at=execution.now(), due=None))
 
     # -- what others say ----------------------------------------------------------------------------------
 
@@ -181,11 +188,11 @@ class Run:
         """Runs another workflow and waits for its result. A child ends with its parent; one that fails raises here."""
         record = await self._recorded(name, CHILD) if self._asks_for(name) else None
         if record is None:
-            here = self._slice or self._stop()
-            here.begin_child(self.id, (self.key, name), workflow, arguments, named)
+            execution = self._execution or self.suspend()
+            execution.begin_child(self.id, (self.key, name), workflow, arguments, named)
             record = self._new(name, CHILD, PENDING)
-            here.note(record)
-            await here.save(self)
+            execution.note(record)
+            await execution.save(self)
         ending = await self._signalled(name, CHILD, child_signal(name), None, _ending, record)
         if ending.state != COMPLETE:
             raise child_failed(name, ending.state, ending.error)
@@ -208,55 +215,55 @@ class Run:
             return read(record.result or b"null")
         if record is not None and record.state == TIMED_OUT:
             raise TimedOut(f"No signal {signal!r} came in time.")
-        here = self._slice or self._stop()
+        execution = self._execution or self.suspend()
         if record is None:
-            due = None if timeout is None else here.now() + int(max(0.0, timeout) * 1_000_000)
+            due = None if timeout is None else execution.now() + int(max(0.0, timeout) * 1_000_000)
             record = self._new(name, kind, PENDING, due=due)._replace(result=expected)
-            here.note(record)
+            execution.note(record)
         while True:
             found = next((each for each in self._signals if each.name == signal), None)
             if found is not None:
                 self._signals.remove(found)
                 self._heard.add(found.seq)
-                here.note(TakeSignal(found.seq))
+                execution.note(TakeSignal(found.seq))
                 try:
                     said = read(found.payload)
                 except msgspec.ValidationError as error:
-                    here.refused(self, signal, str(error))
+                    execution.refused(self, signal, str(error))
                     continue
-                here.note(record._replace(state=DONE, ended_at=here.now(), due=None, result=found.payload))
-                await here.save(self)  # what was decided stays so, whatever is signalled from now on
+                execution.note(record._replace(state=DONE, ended_at=execution.now(), due=None, result=found.payload))
+                await execution.save(self)  # what was decided stays so, whatever is signalled from now on
                 return said
-            if record.due is not None and here.now() >= record.due:
-                here.note(record._replace(state=TIMED_OUT, ended_at=here.now(), due=None, result=None))
-                await here.save(self)
+            if record.due is not None and execution.now() >= record.due:
+                execution.note(record._replace(state=TIMED_OUT, ended_at=execution.now(), due=None, result=None))
+                await execution.save(self)
                 raise TimedOut(f"No signal {signal!r} came in time.")
-            await here.blocked(self, record.due, signal)
+            await execution.blocked(self, record.due, signal)
 
     # -- changed code ---------------------------------------------------------------------------------------
 
     def patched(self, name: str) -> bool:
         """Whether this run does the new way of a change: true for runs that come here from now on, false for those that
         were past it. `if run.patched("better-prompt"): ... else: ...` keeps both ways until the old runs are done."""
-        self._check_here()
+        self.check_runs()
         decided = self._script.patched(check_name(name, "a patch"))
         if decided is None:
             self._script.patches.add(name)
-            if self._slice is not None:
-                now = self._slice.now()
-                self._slice.note(StepRecord(self.key, self._next_position(), name, PATCH, DONE, 0, now, now))
+            if self._execution is not None:
+                now = self._execution.now()
+                self._execution.note(StepRecord(self.key, self._next_position(), name, PATCH, DONE, 0, now, now))
         return decided is not False
 
     # -- what was recorded -----------------------------------------------------------------------------------
 
     def _asks_for(self, name: str) -> bool:
         """Whether something is recorded of which this may be part."""
-        self._check_here()
+        self.check_runs()
         try:
             self._script.ask(check_name(name, "a step"))
         except Nondeterminism as difference:
             self.difference = difference
-            self._stop()
+            self.suspend()
         return self._script.is_replaying
 
     async def _recorded(self, name: str, kind: str) -> StepRecord | None:
@@ -267,22 +274,22 @@ class Run:
                 if script.is_next(name):
                     return script.found(name, kind)
                 await asyncio.sleep(0 if turn < TURNS else TURN_SECONDS)
-                self._check_here()
+                self.check_runs()
             raise script.differs(name)
         except Nondeterminism as difference:
             self.difference = difference
-            self._stop()
+            self.suspend()
 
     def _new(self, name: str, kind: str, state: str, *, due: int | None = None) -> StepRecord:
-        assert self._slice is not None
-        return StepRecord(self.key, self._next_position(), name, kind, state, 0, self._slice.now(), None, due)
+        assert self._execution is not None
+        return StepRecord(self.key, self._next_position(), name, kind, state, 0, self._execution.now(), None, due)
 
     def _next_position(self) -> int:
         position = self._script.next_position
         self._script.next_position += 1
         return position
 
-    def _check_here(self) -> None:
+    def check_runs(self) -> None:
         if self.stopped is not None:
             if isinstance(self.stopped, Suspended):
                 raise self.stopped
@@ -290,9 +297,10 @@ class Run:
         if current_step.get() is not None:
             raise BadMessage("A step was called inside another step. Call steps from the workflow function.")
 
-    def _stop(self) -> NoReturn:
-        """The workflow goes on no further here."""
-        self.stopped = Suspended()
+    def suspend(self) -> NoReturn:
+        """Unwind the workflow: it goes on in another execution."""
+        if self.stopped is None:
+            self.stopped = Suspended()
         raise self.stopped
 
     def ended(self) -> None:

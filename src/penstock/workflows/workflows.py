@@ -29,7 +29,7 @@ R = TypeVar("R")
 Code = Callable[Concatenate[Run, P], Awaitable[R]]
 
 KEPT_DAYS = 30.0
-TIMEOUT_SECONDS = 1_800.0  # of one slice: half of it is for the step that begins last
+TIMEOUT_SECONDS = 1_800.0  # of one execution: half of it is for the step that begins last
 
 
 class Handling(Making, Protocol):

@@ -147,7 +147,7 @@ class RunsLaw:
     # -- slices and steps ---------------------------------------------------------------------------------
 
     def slice_begins(self, crew: Worker, run: ps.Run, version: int) -> Slice:
-        tracked, inside = self.runs[run.key], run._slice
+        tracked, inside = self.runs[run.key], run._execution
         assert inside is not None
         generation = int(inside._again[1:] or 0)
         here = Slice(tracked, generation, inside.delivery.token, crew, self.now(), version)

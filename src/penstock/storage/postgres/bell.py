@@ -33,7 +33,6 @@ class NotifyBell:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heard: Callable[[set[str]], None] | None = None
         self._closed = False
-        self._notify_from = 0.0
         self._thread: threading.Thread | None = None
 
     def ring(self, queues: Collection[str]) -> None:
@@ -88,30 +87,21 @@ class NotifyBell:
 
     def _turn(self, connection: psycopg.Connection[Any]) -> None:
         """Hear at once, and notify at most every few milliseconds: many sends in a row cost one notice."""
-        pause = self._notify_from - time.monotonic()
-        if pause > 0:
-            select.select([connection.fileno()], [], [], pause)
-            rung: set[str] = set()
-        else:
-            select.select([connection.fileno(), self._wake], [], [])
-            try:
-                os.read(self._wake, 4_096)
-            except BlockingIOError:
-                pass
-            with self._lock:
-                rung, self._rung = self._rung, set()
+        select.select([connection.fileno(), self._wake], [], [])
+        try:
+            os.read(self._wake, 4_096)
+        except BlockingIOError:
+            pass
+        with self._lock:
+            rung, self._rung = self._rung, set()
         if rung:
             names = "\n".join(sorted(rung)) if "" not in rung else ""
             if len(names.encode()) > NAMES_BYTES_MAX:
                 names = ""
             connection.execute(RING, [self._own + names])
-            self._notify_from = time.monotonic() + NOTIFY_EVERY_SECONDS
-        heard: set[str] = set()
-        for notice in connection.notifies(timeout=0):
+        for notice in connection.notifies(timeout=NOTIFY_EVERY_SECONDS if rung else 0):
             if not notice.payload.startswith(self._own):
-                heard.update(notice.payload.partition("\n")[2].split("\n"))
-        if heard:
-            self._tell(heard)
+                self._tell(set(notice.payload.partition("\n")[2].split("\n")))
 
     def _tell(self, queues: set[str]) -> None:
         if self._loop is not None and self._heard is not None:

@@ -1,4 +1,4 @@
-"""One slice of a run: from when its message was claimed until it ends, waits, or is stopped. Steps are done here, each in a
+"""One execution of a run: from when its message was claimed until it ends, waits, or is stopped. Steps run here, each in a
 unit of its own that is saved with its record, under the fence of the message."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.runtime.events import EngineEvent
 from penstock.runtime.slots import contained
 from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
 from penstock.workflows.inputs import PLAIN, restored, stored
-from penstock.workflows.run import Run, Suspended
+from penstock.workflows.run import Run
 from penstock.workflows.steps import Step, current_step, failed, judged
 
 if TYPE_CHECKING:
@@ -58,17 +58,17 @@ class StepFailedOnce(EngineEvent, name="step.failed", level="warning"):
 
 
 class StepUnit(AwaitedUnit):
-    """Whoever waits for it and is stopped need not learn what became of it: the next slice reads it."""
+    """Whoever waits for it and is stopped need not learn what became of it: the next execution reads it."""
 
     __slots__ = ()
 
-    def __init__(self, here: Slice, task: str, key: str | None) -> None:
-        Unit.__init__(self, here.engine, here.delivery, task, key)
-        self.fences.append(Settle(here.delivery))
-        self.outcome = here.loop.create_future()
+    def __init__(self, execution: Execution, task: str, key: str | None) -> None:
+        Unit.__init__(self, execution.engine, execution.delivery, task, key)
+        self.fences.append(Settle(execution.delivery))
+        self.outcome = execution.loop.create_future()
 
 
-class Slice:
+class Execution:
     def __init__(
         self, engine: Engine, delivery: Delivery, workflow: str, *, retry: Retry, generation: int, ends_at: float
     ) -> None:
@@ -90,7 +90,7 @@ class Slice:
         self.now = engine.clock.now
         self.notes: list[RunChange] = []  # saved with the next commit, whichever that is
         self.pausing = False
-        self.wake_at: int | None = None  # of a slice that was suspended, unless only a signal wakes it
+        self.wake_at: int | None = None  # of an execution that was suspended, unless only a signal wakes it
         self.signals: tuple[str, ...] = ()
         self.failure: Exception | None = None  # the store's, or that the run is not ours any more
         self.branches: set[asyncio.Task[Any]] = set()
@@ -216,7 +216,7 @@ class Slice:
             self._end()
 
     async def _commit(self, run: Run, unit: StepUnit, record: StepRecord | None) -> None:
-        """An error of the step's own goes to the step; one of the store's ends the slice."""
+        """An error of the step's own goes to the step; one of the store's ends the execution."""
         notes, self.notes = self.notes, []
         if record is None:
             unit.effects += notes
@@ -260,7 +260,7 @@ class Slice:
             turns, asked = 0, run.asked
             while turns < TURNS:
                 await asyncio.sleep(0)
-                run._check_here()
+                run.check_runs()
                 if self._working:
                     break
                 # A branch on its way through what is recorded asks again and again, and may come to a step.
@@ -283,11 +283,11 @@ class Slice:
             self._waits.remove(waits)
 
     async def _yield(self, run: Run) -> None:
-        """The slice is old, or somebody wants the run to pause, or to be alone: no step begins. Those under way end first."""
+        """The execution is old, or the run is to pause or to be alone: no step begins. Those under way end first."""
         while self._working:
             self._changed.clear()
             await self._changed.wait()
-            run._check_here()
+            run.check_runs()
         self._waits.append((self.now(), None))
         self._suspend(run)
 
@@ -295,9 +295,7 @@ class Slice:
         dues = [due for due, _ in self._waits if due is not None]
         self.wake_at = min(dues, default=None)
         self.signals = tuple({signal for _, signal in self._waits if signal is not None})
-        if run.stopped is None:
-            run.stopped = Suspended()
-        raise run.stopped
+        run.suspend()
 
     async def close(self) -> None:
         """Ends what the workflow has left behind it."""
