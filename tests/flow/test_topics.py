@@ -12,7 +12,6 @@ import pytest
 import penstock as ps
 from penstock.testing import TestApp, TestServices, virtual
 
-
 KILLS = 10_000  # more than a test has: no kill makes a message a suspect for good
 
 
