@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import penstock as ps
 from penstock.config import Config, DashboardConfig
 from penstock.runtime.audit import operated_by
 from penstock.testing import TestApp
+
+LIMIT_PER_SECOND = 2.5  # of the service that `prices` asks, which it does not say
 
 
 class PageFound(ps.Event, type="page.found"):
@@ -73,6 +76,21 @@ def market_app(name: str = "market", **config: object) -> ps.App:
     async def rates() -> None:
         if (await app.db.now())[14:16] == "30":
             raise ConnectionError("the exchange answered 502")
+
+    starts: list[float] = []
+
+    @app.controller("prices", parallel=4, rate=(0.1, 20.0))
+    class Prices(ps.Controller[str]):
+        async def pick(self, limit: int) -> list[str]:
+            return [f"hat {number}" for number in range(limit)]
+
+        async def work(self, item: str) -> None:
+            now = asyncio.get_running_loop().time()
+            starts[:] = [at for at in starts if at > now - 10]
+            if len(starts) >= LIMIT_PER_SECOND * 10:
+                raise ps.Throttled(retry_after=10)
+            starts.append(now)
+            await asyncio.sleep(0.1)
 
     @app.workflow(retries=2)
     async def research(run: ps.Run, topic: str) -> dict[str, object]:

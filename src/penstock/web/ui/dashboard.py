@@ -243,7 +243,7 @@ class Dashboard:
         )
         facts, spent = await self.source.read(lambda reading: page.read(look(reading, dashboard_rows=rows)))
         if "track" in facts and "pace" in facts:
-            facts["track"] = self._tracks.add(facts["pace"], request.state.now)
+            facts["track"] = self._tracks.add(facts["pace"], request.state.now, facts["track"])
         return facts, spent
 
     async def _live(self, request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from penstock.views.view import Row
 
@@ -32,16 +33,19 @@ class Tracks:
     def __init__(self) -> None:
         self._samples: dict[str, deque[tuple[float, float | None, float | None]]] = {}
 
-    def add(self, pace: Row, now: int) -> dict[str, list[float | None]]:
-        """Note a pace as it is now; return what was noted of it."""
+    def add(self, pace: Row, now: int, earlier: Sequence[tuple[float, float]]) -> dict[str, list[float | None]]:
+        """Note a pace as it is now; return what was noted of it, after what workers have noted earlier. Beside earlier rates
+        stands the limit that is known now."""
         samples = self._samples.setdefault(pace["name"], deque(maxlen=SAMPLES_MAX))
         at = now / 1_000_000
         if not samples or at - samples[-1][0] >= 1:
             samples.append((at, pace["rate_per_second"], pace["limit_per_second"]))
         if len(self._samples) > TRACKS_MAX:
             self._samples.pop(next(iter(self._samples)))
+        limit = pace["limit_per_second"]
+        whole = [*((at, rate, limit) for at, rate in earlier if at < samples[0][0]), *samples]
         return {
-            "at": [each[0] for each in samples],
-            "rate": [each[1] for each in samples],
-            "limit": [each[2] for each in samples],
+            "at": [each[0] for each in whole],
+            "rate": [each[1] for each in whole],
+            "limit": [each[2] for each in whole],
         }

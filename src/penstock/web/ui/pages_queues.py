@@ -17,7 +17,7 @@ from penstock.web.ui.page import SQL, Facts, NoSuchThing, Page, PageLook, per_mi
 from penstock.web.ui.reasons import reasons
 
 SPLIT_MAX = 1_001
-MESSAGES = 25  # of each kind on the page of a queue
+MESSAGES = 15  # of each kind on the page of a queue
 SCANNED = 1_000  # leased rows of all queues
 NAMES = 500
 

@@ -10,17 +10,28 @@ import msgspec
 from penstock.control.pace import PilotPace
 from penstock.control.status import status as controller_status
 from penstock.control.zoning import ZonesPace
-from penstock.model.errors import PenstockError
+from penstock.metrics.asking import PLATFORM, named, question
+from penstock.model.errors import PenstockError, StoreError
 from penstock.model.sql_files import load
 from penstock.model.times import iso_z
 from penstock.views import paces as view
-from penstock.views.view import Column, Row, View
+from penstock.views.view import Column, Row, View, micros_of
 from penstock.web.ui.page import LISTED, SQL, Facts, NoSuchThing, Page, PageLook
 
 NOUNS = load("penstock.views", "nouns.sql")
 CONDITIONS = 100
 DAY = 86_400_000_000
 TICKS_SHOWN = 50
+
+RATES_MAX = 300
+RATES = """
+select at, double3
+from points
+where blob2 = 'controller'
+and blob3 = :name
+order by at desc
+limit 300
+"""
 
 OBJECTS = View(
     "objects",
@@ -104,7 +115,7 @@ async def pace(look: PageLook) -> Facts:
     ]
     state = msgspec.json.decode(bytes(saved[0].state))
     facts: Facts = {"pace": row, "controller": None, "ticks": [], "bounds": None}
-    facts["track"] = {"at": [], "rate": [], "limit": []}
+    facts["track"] = await _rates(look, name) if row["used_by"] == "controller" else []
     pace_state = state.get("pace", {})
     if row["mode"] == "pilot" and pace_state:
         facts["bounds"] = {"rate": [pace_state["rate_min"], pace_state["rate_max"]], "parallel": pace_state["parallel"]}
@@ -113,6 +124,16 @@ async def pace(look: PageLook) -> Facts:
             facts["controller"] = _controller(row, state, look.now)
     facts["ticks"] = (facts["controller"] or {}).get("ticks", [])[-TICKS_SHOWN:][::-1]
     return facts
+
+
+async def _rates(look: PageLook, name: str) -> list[tuple[float, float]]:
+    """Return the rates that workers have noted as data points, oldest first, as seconds and starts a second."""
+    text, bound = question(named(PLATFORM, None), RATES, {"name": name})
+    try:
+        _, rows = await look.reading.ask(lambda file: file.points(text, bound, rows_max=RATES_MAX, seconds_max=1.0))
+    except StoreError:
+        return []
+    return [(micros_of(f"{at}Z") / 1_000_000, rate) for at, rate in reversed(rows) if rate is not None]
 
 
 def _controller(row: Row, state: dict[str, Any], now: int) -> Row:

@@ -109,7 +109,7 @@
     box.plot = new uPlot({
       width: box.clientWidth, height: box.clientHeight || 180, legend: { show: false }, cursor: { y: false, points: { size: 6 } },
       scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.1)] } },
-      axes: [{ ...axis, space: 70, values: (u, at) => at.map((each) => new Date(each * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false })) }, { ...axis, size: 44 }], series: [{}, ...given.series.map(line)],
+      axes: [{ ...axis, size: 28, space: 70, values: (u, at) => at.map((each) => new Date(each * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false })) }, { ...axis, size: 44 }], series: [{}, ...given.series.map(line)],
     }, given.data, box);
   }
   function charts() {
