@@ -71,6 +71,7 @@ UNAUDITED = {
     "GET /openapi.json",
     "GET /",
     "GET /ui",
+    "GET /metrics",
 }
 QUEUES = "/client/v4/accounts/{account}/queues/{queue}"
 

@@ -27,7 +27,7 @@ PLACES = {"account": "local", "queue": "jobs", "database": "shop", "name": "enri
 TRICKS = ("/x/..{path}", "{path}/", "//{path}", "{path}%2f", "{path};x", "/%2e{path}")
 
 
-TO_DASHBOARD = {"/", "/ui"}  # addresses that lead there
+TO_DASHBOARD = {"/", "/ui", "/metrics"}  # addresses that lead there
 
 
 def whole_app() -> ps.App:

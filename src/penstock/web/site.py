@@ -39,7 +39,7 @@ from penstock.web.tokens import (
     require,
 )
 from penstock.web.ui import make_dashboard
-from penstock.web.ui.access import Access
+from penstock.web.ui.access import Access, Role
 
 ACCOUNT = "/client/v4/accounts/{account}"  # any account will do: there is one, and it is called `local`
 
@@ -89,6 +89,9 @@ def make_site(
         routes.append(Route(path, _by_method(by_method), methods=list(by_method)))
     dashboard = make_dashboard(app, tokens=known, access=access)
     pages: list[BaseRoute] = [Mount("/ui", dashboard), Route("/ui", _to_dashboard)]
+    if all(route.path != "/metrics" for route in own):
+        made = dashboard.state.dashboard
+        pages.append(Route("/metrics", made.guarded(made.metrics, Role.VIEWER), methods=["GET"]))
     if all(route.path != "/" for route in own):
         pages.append(Route("/", _to_dashboard))
     site = Starlette(routes=[*routes, *pages], exception_handlers={HTTPException: _no_route}, lifespan=lifespan)

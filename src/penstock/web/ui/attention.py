@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from penstock.contracts.calls import NANOS
 from penstock.contracts.workers import WorkerRow
 from penstock.data.usage import size
+from penstock.model.times import day_of, month_of
 from penstock.views import paces as pace_views
 from penstock.views import queues as queue_views
 from penstock.views import runs as run_views
-from penstock.views.view import Row, bytes_text, counted, rate_text, span_text, usd_text
+from penstock.views.view import Row, bytes_text, counted, rate_text, small_usd_text, span_text, usd_text
 from penstock.web.ui.page import SQL, PageLook
 from penstock.web.ui.pages_dead import causes_of
 from penstock.web.ui.pages_operation import disk_free
@@ -19,6 +21,7 @@ from penstock.web.ui.pages_state import conditions
 UNSERVED_SECONDS = 10.0  # a worker that starts takes a moment
 LIMITED_SECONDS = 60.0  # of waiting before a rate limit is worth a mention
 CEILING_WARNED = 0.8
+SPENT = 0.995  # a share: the next call has no room
 DISK_FREE_LEAST = 1_000_000_000
 PARKED = 5
 WAITING_RUNS = 25  # of each priority and workflow
@@ -42,6 +45,7 @@ async def attention(
         *await _runs(look, rows),
         *await _paces(look),
         *_ceilings(ceilings),
+        *await _budgets(look),
         *await _workers(look),
         *await _space(look),
         *[
@@ -143,6 +147,25 @@ def _ceilings(ceilings: Sequence[Row]) -> Iterator[Row]:
         text += " Its cron tasks do not run until next month." if each["reached"] else ""
         title = f"{whose} has {'reached its ceiling' if each['reached'] else f'used {share:.0%} of its ceiling'}"
         yield item("ceiling", "bad" if each["reached"] else "warn", title, text, ["cost"], "See what uses it")
+
+
+async def _budgets(look: PageLook) -> list[Row]:
+    """Return budgets of paid calls that are spent, or nearly: they are declared by the app."""
+    month = month_of(look.now)
+    gateways = look.reading.app.gateways if look.reading.app is not None else []
+    found = []
+    for service, budgets in {each.service: each.budgets for each in gateways}.items():
+        for scope, period, most in (("day", day_of(look.now), budgets.day), ("month", month, budgets.month)):
+            rows = await look.reading.rows(SQL["spent"], service=service, scope=scope, period=period) if most else []
+            used = (rows[0].reserved + rows[0].settled) / NANOS if rows else 0.0
+            if most and used / most >= CEILING_WARNED:
+                is_spent = used >= most * SPENT
+                title = (
+                    f"The budget of the {scope} for {service} is {'spent' if is_spent else f'{used / most:.0%} spent'}"
+                )
+                text = f"{small_usd_text(used)} of {small_usd_text(most)}. Calls wait until the next {scope}."
+                found.append(item("budget", "bad" if is_spent else "warn", title, text, ["cost"], "See the budget"))
+    return found
 
 
 async def _workers(look: PageLook) -> list[Row]:

@@ -61,6 +61,7 @@ from penstock.web.ui.bulk import Jobs, begin_replay
 from penstock.web.ui.drawing import address, environment
 from penstock.web.ui.entrance import THEMES, Entrance, set_session
 from penstock.web.ui.export import as_csv
+from penstock.web.ui.exposition import CONTENT_TYPE, exposition, measured
 from penstock.web.ui.form import Form, read_form
 from penstock.web.ui.headers import HEADERS
 from penstock.web.ui.live import Live
@@ -115,6 +116,7 @@ class Dashboard:
             Route("/login", self.guarded(self._entrance.login, None), methods=["POST"]),
             Route("/logout", self.guarded(self._entrance.logout, Role.VIEWER), methods=["POST"]),
             Route("/theme", self.guarded(self._entrance.theme, None), methods=["POST"]),
+            Route("/metrics", self.guarded(self.metrics, Role.VIEWER), methods=["GET"]),
             Route("/live", self.guarded(self._live, Role.VIEWER), methods=["GET"]),
             Route("/static/{digest}/{name}", self._static, methods=["GET"]),
         ]
@@ -361,6 +363,12 @@ class Dashboard:
         if said is not None:
             response.delete_cookie(SAID, path=cookie_path(request))
         return response
+
+    async def metrics(self, request: Request) -> Response:
+        """Answer Prometheus. Its token needs the scope ui:view."""
+        read = partial(self.source.read, lambda reading: measured(PageLook(reading, Role.VIEWER)))
+        facts, _ = await self.live.recent("/metrics", read)
+        return Response(exposition(facts), media_type=CONTENT_TYPE)
 
     async def _static(self, request: Request) -> Response:
         response = self.static.answer(request.path_params["digest"], request.path_params["name"])

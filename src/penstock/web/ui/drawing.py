@@ -36,6 +36,7 @@ from penstock.views.view import (
 
 PROSE_SHOWN = 240  # characters of an error in a table
 PAYLOAD_SHOWN = 65_536  # characters; the whole is in the JSON of the page
+NOT_KEPT = ("part", "body", "payload", "typed", "reason_given")  # of the parameters of a page in the links on it
 TIMES = ("time", "due", "exact_time")
 
 

@@ -40,6 +40,7 @@ class Watched:
     every: float
     due: float = 0.0
     digest: str = ""
+    version: object = None  # of the database when it was last read
     watchers: set[asyncio.Event] = field(default_factory=set)
 
 
@@ -122,15 +123,11 @@ class Live:
     async def _poll(self) -> None:
         """Read what is watched while there are watchers."""
         reader: Reader | None = None
-        seen: object = None
         try:
             reader = await self._open()
             while self._watched and not self.is_over:
                 await asyncio.sleep(TICK_SECONDS)
-                version = await self._version(reader)
-                if version is None or version != seen:
-                    await self._look()
-                seen = version
+                await self._look(await self._version(reader))
         except PenstockError as error:
             _log.warning("open pages are not kept current: %s", error)
         finally:
@@ -148,12 +145,12 @@ class Live:
         found = await asyncio.to_thread(lambda: reader.read(VERSION, {}, rows_max=1))
         return found.values[0][0]
 
-    async def _look(self) -> None:
+    async def _look(self, version: object) -> None:
         now = asyncio.get_running_loop().time()
         for address, watched in [*self._watched.items()]:
-            if now < watched.due:
+            if now < watched.due or (version is not None and version == watched.version):
                 continue
-            watched.due = now + watched.every - TICK_SECONDS / 2
+            watched.due, watched.version = now + watched.every - TICK_SECONDS / 2, version
             try:
                 facts, spent = await watched.read()
             except PenstockError as error:

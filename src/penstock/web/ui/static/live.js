@@ -76,17 +76,23 @@
       show("on");
     } catch { show("lost"); } finally { busy = false; }
   }
+  // A field that was typed into, ticked or chosen stays as it is.
+  function changed(field) {
+    if (field.tagName === "TEXTAREA") return field.value !== field.defaultValue;
+    if (field.tagName === "SELECT") return field.selectedIndex > 0 && !field.options[field.selectedIndex].defaultSelected;
+    if (field.tagName !== "INPUT" || field.type === "hidden") return false;
+    return field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
+  }
   function morph(text) {
     const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("page");
     if (!fresh) return;
     Idiomorph.morph(page(), fresh, {
       morphStyle: "outerHTML",
-      ignoreActiveValue: true,
       callbacks: {
         beforeNodeMorphed: (old, made) => {
           if (old.nodeType !== 1) return true;
           if (old.tagName === "DETAILS" && old.open) made.setAttribute("open", "");
-          if (old.type === "checkbox" && old.checked) made.setAttribute("checked", "");
+          if (changed(old)) return false;
           if (old.classList.contains("chart")) { draw(old, made.dataset.chart); return false; }
           return true;
         },
