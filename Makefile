@@ -146,6 +146,14 @@ bench-appstore: $(READY) ## The pipeline at full scale: rows of an idle cycle, p
 bench-reminders: $(READY) ## A million reminders, 10,000 of them due in one minute, and a receiver that answers in 50 ms
 	@$(RUN) bench/reminders.py
 
+.PHONY: bench-dashboard
+bench-dashboard: $(READY) ## Rows and milliseconds of every page over 5 million messages on both stores (ONLY=--brief: a 25th)
+	@$(RUN) bench/dashboard.py $(ONLY)
+
+.PHONY: screenshots
+screenshots: $(READY) ## Every page of the dashboard in both themes, on a desktop and a phone, into build/screenshots; needs Chromium
+	@$(RUN) -m tools.screenshots
+
 .PHONY: bench-pace
 bench-pace: $(READY) ## Controllers against services whose limits are drawn from SEEDS=20 seeds
 	@$(RUN) bench/pace.py --seeds $(if $(filter command% environment%,$(origin SEEDS)),$(SEEDS),20)

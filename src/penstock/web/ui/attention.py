@@ -23,6 +23,7 @@ LIMITED_SECONDS = 60.0  # of waiting before a rate limit is worth a mention
 CEILING_WARNED = 0.8
 SPENT = 0.995  # a share: the next call has no room
 DISK_FREE_LEAST = 1_000_000_000
+NEWEST = 200  # dead letters from which causes are counted
 PARKED = 5
 WAITING_RUNS = 25  # of each priority and workflow
 ORDER = ("bad", "warn", "note")
@@ -84,12 +85,13 @@ def _unserved(rows: Sequence[Row]) -> Row:
 
 
 async def _dead(look: PageLook) -> Iterator[Row]:
-    causes, _ = await causes_of(look)
-    return iter([_cause(each) for each in causes[:5]])
+    causes, read = await causes_of(look, most=NEWEST)
+    return iter([_cause(each, read == NEWEST) for each in causes[:5]])
 
 
-def _cause(cause: Row) -> Row:
+def _cause(cause: Row, is_part: bool) -> Row:
     grows, letters = cause["last_hour"], counted(cause["letters"], "dead letter")
+    letters = f"{cause['letters']:,} of the newest {NEWEST:,} dead letters" if is_part else letters
     title = f"{letters} in queue {cause['queue']}" + (f", {grows:,} in the last hour" if grows else "")
     is_budget = cause["error_class"] == "BudgetSpent"
     text = cause["error"] or f"Reason: {cause['reason']}."

@@ -49,6 +49,7 @@ class Live:
         self._source = source
         self._watched: dict[str, Watched] = {}
         self._recent: dict[str, tuple[float, Facts, PageCost]] = {}
+        self._reading: dict[str, asyncio.Future[tuple[Facts, PageCost]]] = {}  # under way
         self._sessions: Counter[str] = Counter()
         self._poller: asyncio.Task[None] | None = None
         self.is_over = False
@@ -76,9 +77,17 @@ class Live:
         found = self._recent.get(address)
         if found is not None and now - found[0] < TICK_SECONDS:
             return found[1], found[2]
-        facts, spent = await read()
-        self._keep(address, facts, spent)
-        return facts, spent
+        if address not in self._reading:
+            self._reading[address] = asyncio.ensure_future(self._read(address, read))
+        return await asyncio.shield(self._reading[address])
+
+    async def _read(self, address: str, read: Read) -> tuple[Facts, PageCost]:
+        try:
+            facts, spent = await read()
+            self._keep(address, facts, spent)
+            return facts, spent
+        finally:
+            self._reading.pop(address, None)
 
     def forget(self) -> None:
         """Drop what was read: an operator has changed something."""

@@ -47,12 +47,12 @@ CAUSES = View(
 )
 
 
-async def causes_of(look: PageLook, queue: str | None = None) -> tuple[list[Row], int]:
+async def causes_of(look: PageLook, queue: str | None = None, *, most: int = NEWEST) -> tuple[list[Row], int]:
     """Return the causes of the newest letters, the most frequent first, and how many letters were read. Errors that differ
     only in numbers and quoted values are one cause."""
     name = "dead_newest" if queue is None else "dead_newest_of_queue"
     bound = {} if queue is None else {"queue": queue}
-    rows = await look.reading.rows(SQL[name], most=NEWEST, **bound)
+    rows = await look.reading.rows(SQL[name], most=most, **bound)
     found: dict[tuple[Any, ...], list[Any]] = {}
     for row in rows:
         cause = row.queue, row.type, row.reason, row.error_class, row.error_message and normalised(row.error_message)
