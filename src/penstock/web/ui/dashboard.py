@@ -58,7 +58,7 @@ from penstock.web.ui.addresses import (
     shown_address,
 )
 from penstock.web.ui.bulk import Jobs, begin_replay
-from penstock.web.ui.drawing import address, environment
+from penstock.web.ui.drawing import address, environment, shared
 from penstock.web.ui.entrance import THEMES, Entrance, set_session
 from penstock.web.ui.export import as_csv
 from penstock.web.ui.exposition import CONTENT_TYPE, exposition, measured
@@ -225,7 +225,9 @@ class Dashboard:
         facts, spent = await (self.live.recent(shown_address(request), read) if is_part else read())
         kind = format_of(request)
         if kind == "json":
-            return Response(msgspec.json.encode(facts, enc_hook=str), media_type="application/json")
+            config, role = self.app.config.dashboard, request.state.visitor.role
+            given = shared(facts, config.hide, shows_payloads=self._shows_payloads(role))
+            return Response(msgspec.json.encode(given, enc_hook=str), media_type="application/json")
         if kind == "csv" and page.listing is not None:
             content = as_csv(page.listing.columns, facts[page.listing.name])
             name = f'attachment; filename="{page.listing.name}.csv"'
@@ -319,6 +321,9 @@ class Dashboard:
 
     # -- drawing --------------------------------------------------------------------------------------------
 
+    def _shows_payloads(self, role: Role | None) -> bool:
+        return self.app.config.dashboard.payloads == "viewer" or (role is not None and role >= Role.OPERATOR)
+
     def draw(
         self,
         request: Request,
@@ -336,7 +341,7 @@ class Dashboard:
         tone, _, words = unquote(request.cookies.get(SAID, "")).partition(" ")
         said = {"tone": tone, "text": words} if words and request.method == "GET" else None
         hidden = self.app.config.dashboard
-        shows_payloads = hidden.payloads == "viewer" or (role is not None and role >= Role.OPERATOR)
+        shows_payloads = self._shows_payloads(role)
         context: dict[str, Any] = {
             "prefix": prefix_of(request),
             "path": inner_path(request),

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from penstock.model.redaction import redacted
+from penstock.model.redaction import redacted, without_secrets
 from penstock.model.times import iso_z
 from penstock.views.view import (
     KINDS,
@@ -154,7 +154,25 @@ def payload_text(value: Any, hidden: Sequence[str] = ()) -> str:
             value = json.loads(value)
         except ValueError:
             return clipped(redacted(value))
-    return clipped(redacted(json.dumps(_without(value, frozenset(hidden)), indent=2, ensure_ascii=False)))
+    plain = without_secrets(_without(value, frozenset(hidden)))
+    return clipped(redacted(json.dumps(plain, indent=2, ensure_ascii=False)))
+
+
+def shared(value: Any, hidden: Sequence[str], *, shows_payloads: bool, name: str = "") -> Any:
+    """Return facts as a visitor may have them as JSON: payloads as pages show them, or not at all."""
+    if isinstance(value, msgspec.Raw) or (name == "payload" and isinstance(value, str)):
+        if not shows_payloads:
+            return None
+        text = payload_text(value, hidden)
+        try:
+            return json.loads(text) if name != "payload" else text
+        except ValueError:
+            return text
+    if isinstance(value, Mapping):
+        return {key: shared(each, hidden, shows_payloads=shows_payloads, name=str(key)) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [shared(each, hidden, shows_payloads=shows_payloads, name=name) for each in value]
+    return value
 
 
 def clipped(text: str) -> str:

@@ -36,6 +36,9 @@ RUNS = View(
 )
 
 
+FACTS = tuple(column for column in view.RUN if column.name not in ("input", "result"))
+
+
 async def runs(look: PageLook) -> Facts:
     workflow, state = look.text("workflow"), look.text("state")
     before = look.number("before", look.now + 1)
@@ -241,6 +244,6 @@ PAGES = (
         run,
         "run.html",
         every=2.0,
-        views={"steps": view.STEPS, "columns": view.RUN},
+        views={"steps": view.STEPS, "columns": FACTS},
     ),
 )
