@@ -89,8 +89,10 @@ def visiting(
         yield page
     finally:
         context.close()
-    found = seen if problems is None else problems.extend(seen) or []
-    assert not found, "\n".join(found)
+    if problems is None:
+        assert not seen, "\n".join(seen)
+    else:
+        problems.extend(seen)
 
 
 def open_page(context: BrowserContext, served: Served, seen: list[str]) -> Page:

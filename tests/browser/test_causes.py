@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -34,7 +35,7 @@ CAUSES = {
 pytestmark = pytest.mark.slow
 
 
-def troubled_app(**given: object) -> ps.App:
+def troubled_app(**given: Any) -> ps.App:
     app = market_app(**given)
     gateway = app.gateway(budgets=ps.Budgets(day=1.0))
 

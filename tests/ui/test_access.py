@@ -14,7 +14,7 @@ from penstock.web.tokens import KnownToken, hashed
 from penstock.web.ui import make_dashboard
 from penstock.web.ui.access import Access, own_path
 from penstock.web.ui.actions import ACTIONS
-from penstock.web.ui.dashboard import PAGES
+from penstock.web.ui.pages import PAGES
 from tests.ui.visiting import TOKENS, visiting
 
 FORM = {"name": "orders", "id": "1", "back": "/ui/"}

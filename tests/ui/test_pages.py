@@ -7,7 +7,7 @@ import re
 import pytest
 
 from penstock.testing import TestApp
-from penstock.web.ui.dashboard import PAGES
+from penstock.web.ui.pages import PAGES
 from tests.ui.planted import live
 from tests.ui.visiting import visiting
 

@@ -22,17 +22,6 @@ from penstock.app import App
 from penstock.model.errors import BadParameter, PenstockError, StoreError
 from penstock.runtime.audit import operated_by
 from penstock.web.tokens import Token
-from penstock.web.ui import (
-    pages_confirm,
-    pages_crons,
-    pages_dead,
-    pages_messages,
-    pages_operation,
-    pages_overview,
-    pages_queues,
-    pages_runs,
-    pages_state,
-)
 from penstock.web.ui.access import (
     Access,
     Forged,
@@ -67,21 +56,11 @@ from penstock.web.ui.headers import HEADERS
 from penstock.web.ui.live import Live
 from penstock.web.ui.memory import Keys, Tracks
 from penstock.web.ui.page import Facts, NoSuchThing, Page, PageLook
+from penstock.web.ui.pages import PAGES
 from penstock.web.ui.reading import PageCost, PageSource
 from penstock.web.ui.refusals import Refusals
 from penstock.web.ui.static import Static
 
-PAGES: tuple[Page, ...] = (
-    *pages_overview.PAGES,
-    *pages_queues.PAGES,
-    *pages_messages.PAGES,
-    *pages_dead.PAGES,
-    *pages_crons.PAGES,
-    *pages_runs.PAGES,
-    *pages_state.PAGES,
-    *pages_operation.PAGES,
-    *pages_confirm.PAGES,
-)
 KEPT = (
     "body",
     "payload",
