@@ -24,14 +24,7 @@ DAY = 86_400_000_000
 TICKS_SHOWN = 50
 
 RATES_MAX = 300
-RATES = """
-select at, double3
-from points
-where blob2 = 'controller'
-and blob3 = :name
-order by at desc
-limit 300
-"""
+RATES = load("penstock.web.ui", "points.sql")["rates"]
 
 OBJECTS = View(
     "objects",
