@@ -108,7 +108,7 @@ def evaluated(facts: MarketFacts) -> str:
     against = case.against
     lines.append(f"- {against.part} {against.weight:.2f}: {against.text} {', '.join(against.rows)} {against.final}")
     lines += [f"beat {each.name}: {each.why}" for each in case.beat]
-    lines.append(reason(facts, case))
+    lines.append(reason(case))
     lines += [f"{each.method_id} {each.score}: {each.reason}" for each in methods]
     lines += [f"{each.app.name} is {each.role}" for each in references(facts)]
     lines += [f"tip: {tip}" for tip in tips(facts)]

@@ -176,7 +176,7 @@ def test_a_market_of_which_nothing_is_known_has_an_objection_and_no_praise() -> 
     assert case.against.text == "Demand is its weakest side, with 0 of 100."
     early = case_of(market(coverage=0.3))
     assert (early.early, early.verdict) == (True, "watch")
-    assert early.against.text == "It is early: 30 % of the keywords of its apps were searched."
+    assert early.against.text == "It is early: 30 % of what its score rests on is known."
 
 
 @pytest.mark.slow("postgres")
@@ -192,11 +192,11 @@ def test_a_good_score_that_rests_on_little_is_believed_less_and_a_bad_one_gains_
 @pytest.mark.slow("postgres")
 def test_the_reason_is_the_strongest_fact_on_each_side() -> None:
     facts = market()
-    assert reason(facts, case_of(facts)) == (
-        "Build (74 of 100). Its apps beside the leader gain 31 ratings a day, 80 % of the average over their lives. "
+    assert reason(case_of(facts)) == (
+        "Build. Its apps beside the leader gain 31 ratings a day, 80 % of the average over their lives. "
         "Against it: Its strongest app, App 1, has 950 ratings to catch up with."
     )
-    assert reason(UNKNOWN, case_of(UNKNOWN)).startswith("Avoid (0 of 100). No figure speaks for it.")
+    assert reason(case_of(UNKNOWN)).startswith("Avoid. No figure speaks for it.")
 
 
 @pytest.mark.slow("postgres")

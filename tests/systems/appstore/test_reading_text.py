@@ -8,7 +8,6 @@ import re
 
 import pytest
 
-from penstock_systems.appstore.reading.markup import apart, joined, tag
 from penstock_systems.appstore.reading.shown import TURNS, calm, cut, moment_shown, number, signed
 from penstock_systems.appstore.reading.spreadsheet import cell, csv_text
 from tests.systems.appstore.market_rows import HOSTILE
@@ -71,21 +70,6 @@ def test_what_is_written_is_read_back_by_the_rules_of_csv() -> None:
 
 def test_a_table_without_rows_still_has_its_header() -> None:
     assert csv_text([], ["a", "b"]) == "a,b\r\n"
-
-
-# -- markup ---------------------------------------------------------------------------------------------------------
-
-
-def test_whatever_is_not_markup_already_is_escaped() -> None:
-    hostile = "\"><script>'&\x00"
-
-    escaped = "&quot;&gt;&lt;script&gt;&#x27;&amp; "
-    assert tag("p", hostile, class_=hostile) == f'<p class="{escaped}">{escaped}</p>'
-    assert joined("a < b", tag("b", "c"), None, 1) == "a &lt; b<b>c</b>1"
-
-
-def test_what_a_stranger_wrote_stands_apart() -> None:
-    assert apart("a\u202eb\n") == '<bdi dir="auto">ab</bdi>'
 
 
 @pytest.mark.parametrize(

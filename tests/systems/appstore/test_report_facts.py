@@ -11,7 +11,7 @@ from penstock_systems.appstore import app as shared
 from penstock_systems.appstore.reading import report
 from penstock_systems.appstore.reading.facts import PacePoint, Report
 from penstock_systems.appstore.reading.page import html
-from penstock_systems.appstore.reading.plots_pace import in_words, pace_plot
+from penstock_systems.appstore.reading.plots import in_words, pace_plots
 from tests.systems.appstore import market_rows
 from tests.systems.appstore.conftest import Opened
 
@@ -44,7 +44,6 @@ async def test_a_report_says_what_the_database_holds(pipeline: Opened) -> None:
     assert [market.id for market in found.markets] == [101, 102, 106, 104, 103, 107, 108, 105, 190]
     assert found.markets[1].history[0] == 52.05
     assert found.markets[1].history[-1] == found.markets[1].score == 72.05
-    assert {(each.a, each.b) for each in found.relations} == {(a, b) for a, b, _ in market_rows.NEIGHBOURS}
     assert [each.verdict for each in found.opportunities] == ["build", "build", "explore", "avoid"]
     assert found.opportunities[0].playbooks == ["Week 1: one page.\nWeek 2: ten users."]
     assert [each["rank"] for each in found.trends["climbers"]][:3] == [1, 2, 3]
@@ -139,12 +138,24 @@ def test_a_long_pace_is_thinned_and_no_refusal_is_lost(minutes: int) -> None:
 
 
 @pytest.mark.only_on("sqlite")
-def test_the_pace_is_told_in_words_and_drawn_without_a_limit_too() -> None:
-    assert in_words(POINTS) == "3.0 pages a minute on average, 37% of what the store allowed; it refused 24 times."
-    unknown = [msgspec.structs.replace(point, limit=None, refused=0) for point in POINTS]
-    assert in_words(unknown) == "3.0 pages a minute on average; it never refused."
-    assert pace_plot(POINTS).count('class="limit"') == 2  # one for wide screens, one for phones
-    in_an_outage = [*POINTS[:50], *unknown[50:60], *POINTS[60:]]
-    assert pace_plot(in_an_outage).count('class="limit"') == 4  # with a gap
-    assert 'class="limit"' not in pace_plot(unknown)
-    assert "<svg" in pace_plot(POINTS[:1])
+def test_the_pace_is_that_of_the_time_in_which_work_waited_and_the_outage_is_shown() -> None:
+    steady = [msgspec.structs.replace(point, pace=4.0, limit=5.0, refused=0) for point in POINTS]
+    idle = [msgspec.structs.replace(point, pace=0.0, busy=False) for point in steady[60:]]
+
+    assert in_words([*steady[:60], *idle]) == (
+        "While work waited, it read 4.0 pages a minute, 80% of what the store would have borne; 0.0 % of the requests were "
+        "refused. Then all was read, for 60 hours."
+    )
+    (wide, narrow) = pace_plots([*steady[:60], *idle])
+    assert (wide["class"], narrow["class"], wide["unit"]) == ("wide", "narrow", "a minute")
+    assert wide["line"].count(",") == 60  # the axis ends with the work
+    out = [*steady[:50], *(msgspec.structs.replace(point, pace=0.0, out=True) for point in steady[50:60]), *steady[60:]]
+    assert "80% of what" in in_words(out)  # nothing can be read while the store is out of order
+    assert "stopped for the outage" in in_words(out)
+    assert len(pace_plots(out)[0]["outages"]) == 1
+    slow = [msgspec.structs.replace(point, pace=0.5, limit=None) for point in steady]
+    assert in_words(slow).startswith("While work waited, it read 30 pages an hour; ")
+    assert pace_plots(slow)[0]["unit"] == "an hour"
+    assert pace_plots(idle) == []
+    assert in_words(idle) == "No work waited."
+    assert pace_plots(POINTS[:1])

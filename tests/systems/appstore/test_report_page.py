@@ -12,21 +12,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock_systems.appstore.reading import facts, labels, layout
-from penstock_systems.appstore.reading.facts import Market, Relation, Report
+from penstock_systems.appstore.reading import cards, plots
+from penstock_systems.appstore.reading.facts import Market, PacePoint, Report
 from penstock_systems.appstore.reading.page import STYLE, html
-from penstock_systems.appstore.reading.plots_map import market_map
 from tests.systems.appstore.market_rows import HOSTILE
 
 pytestmark = pytest.mark.only_on("sqlite")
 
 TAGS = {
-    *"html head meta title style body header main section nav h1 h2 h3 p a b i bdi br span div ul li dl dt dd".split(),
-    *"table thead tbody tr th td details summary svg g circle line rect polyline text".split(),
+    *"html head meta title style body header main section article nav h1 h2 h3 h4 p a b i bdi br span div".split(),
+    *"ul li dl dt dd figure figcaption blockquote table thead tbody tr th td details summary".split(),
+    *"svg g circle line rect polyline polygon text".split(),
 }
 ATTRIBUTES = {
     *"charset http-equiv content name lang dir id class href rel aria-label scope colspan role viewbox".split(),
-    *"x y x1 y1 x2 y2 cx cy r rx width height points stroke-width".split(),
+    *"x y x1 y1 x2 y2 cx cy r width height points preserveaspectratio".split(),
 }
 ALONE = {"meta", "br"}
 
@@ -66,6 +66,8 @@ def hostile(kind: Any, text: str) -> Any:
         return text
     if kind in (int, float):
         return kind(7)
+    if kind is bool:
+        return False
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         fields = msgspec.structs.fields(kind)
         return kind(**{field.name: _told(field.name, hostile(field.type, text)) for field in fields})
@@ -108,7 +110,11 @@ def full(text: str) -> Report:
     made: Report = hostile(Report, text)
     apps = [msgspec.structs.replace(app, url=None) for app in made.opportunities[0].reference_apps]
     one = msgspec.structs.replace(made.opportunities[0], reference_apps=apps)
-    return msgspec.structs.replace(made, opportunities=[one], relations=[Relation(a=7, b=7, weight=0.5)])
+    return msgspec.structs.replace(made, opportunities=[one], pace=_pace(made))
+
+
+def _pace(made: Report) -> list[PacePoint]:
+    return [msgspec.structs.replace(each, busy=True, out=False) for each in made.pace]
 
 
 @pytest.mark.fault("F44")
@@ -154,11 +160,11 @@ def test_links_between_sections_lead_somewhere() -> None:
 
     ids = {each["id"] for tag, each in page.tags if "id" in each}
     assert {each["href"][1:] for tag, each in page.tags if each.get("href", "").startswith("#")} == ids
-    assert {"opportunities", "map", "moved", "pace", "funnel", "cost", "reading"} == ids
+    assert {"opportunities", "markets", "moved", "pace", "data"} == ids
 
 
 def test_a_section_without_facts_is_left_out() -> None:
-    bare = msgspec.structs.replace(full("habit"), pace=[], markets=[], relations=[], opportunities=[])
+    bare = msgspec.structs.replace(full("habit"), pace=[], markets=[], franchises=[], opportunities=[])
 
     text = html(bare)
 
@@ -167,84 +173,112 @@ def test_a_section_without_facts_is_left_out() -> None:
     assert "No market is known yet." in text
 
 
-# -- the map --------------------------------------------------------------------------------------------------------
+# -- the plane ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("many", [1, 2, 9, 40])
-@pytest.mark.parametrize("width, high, more", [(960, 320, 9), (400, 300, 15)])
-def test_no_bubble_covers_another_and_no_name_covers_anything(
-    many: int, width: int, high: int, more: int, seed: int
-) -> None:
+def test_no_name_covers_another_or_a_point_and_the_best_have_one(seed: int) -> None:
     chance = random.Random(seed)
-    height = high + more * many
-    sizes = [chance.uniform(0, 100) for _ in range(many)]
-    ties = {(a, b): chance.random() for a in range(many) for b in range(a + 1, many) if chance.random() < 2 / many}
-    words = "a planner for everything you do,birds,中国菜谱,عادات,intermittent fasting".split(",")
-    names = [chance.choice(words) for _ in range(many)]
+    markets = [market(number, 90.0 - number, chance.uniform(20, 95), chance.uniform(5, 95)) for number in range(1, 41)]
 
-    bubbles = layout.placed(sizes, ties, width=width, height=height)
-    found = labels.placed(names, bubbles, width=width, height=height)
-
-    for place, bubble in enumerate(bubbles):
-        assert bubble.radius <= bubble.x <= width - bubble.radius
-        assert bubble.radius <= bubble.y <= height - bubble.radius
-        for other in bubbles[place + 1 :]:
-            far = ((bubble.x - other.x) ** 2 + (bubble.y - other.y) ** 2) ** 0.5
-            assert far > bubble.radius + other.radius
-    boxes = [(label, box) for label, box in ((label, box_of(label)) for label in found if label) if not label.inside]
-    for place, (label, box) in enumerate(boxes):
-        assert box.left > 0 and box.right < width and box.top > 0 and box.bottom < height  # noqa: PT018
-        assert not [other for _, other in boxes[place + 1 :] if box.meets(other)]
-        own = bubbles[found.index(label)]
-        assert not [bubble for bubble in bubbles if bubble is not own and box.meets_bubble(bubble)]
+    for plot in plots.plane(markets, [market(0, 60.0, 70.0, 40.0, franchise="blokoria")]):
+        boxes = [label["box"] for label in plot["labels"]]
+        assert len(boxes) >= 8
+        assert len(plot["points"]) == 41
+        for place, box in enumerate(boxes):
+            assert box.left > 0 and box.right < plot["width"] and box.top > 0  # noqa: PT018
+            assert not any(box.meets(other) for other in boxes[place + 1 :])
+        for point in plot["points"]:
+            middle = plots.Box(point["x"] - 1, point["y"] - 1, point["x"] + 1, point["y"] + 1)
+            assert not any(box.meets(middle) for box in boxes)
 
 
-def test_names_have_a_place_where_there_is_room() -> None:
-    names = [
-        "habit tracker",
-        "plant care",
-        "budget planner",
-        "sleep sounds",
-        "birdsong identification",
-        "a very long name",
+def test_demand_goes_to_the_right_and_ease_upwards_and_a_franchise_is_set_apart() -> None:
+    wanted, easy = market(1, 80.0, 90.0, 80.0), market(2, 70.0, 10.0, 5.0)
+
+    wide, narrow = plots.plane([wanted, easy], [market(0, 60.0, 50.0, 50.0, franchise="blokoria")])
+
+    at = {point["market"].number: point for point in wide["points"]}
+    assert at[1]["x"] > at[0]["x"] > at[2]["x"]
+    assert at[1]["y"] > at[0]["y"] > at[2]["y"]
+    assert [at[number]["class"] for number in (0, 1, 2)] == ["owned", "s4", "s3"]
+    assert (wide["class"], narrow["class"]) == ("wide", "narrow")
+
+
+# -- the cards ------------------------------------------------------------------------------------------------------
+
+FACTS = {
+    "demand": 72.0,
+    "competitiveness": 38.0,
+    "dissatisfaction": 61.0,
+    "room": None,
+    "figures": {"stars": 3.4, "leaders_abandoned": 2, "leaders_known": 5},
+    "keywords": [
+        {"keyword": "rain", "typed": None},
+        {"keyword": "white noise", "typed": 4},
+        {"keyword": "sleep", "typed": 3},
+    ],
+    "strongest": [
+        {
+            "track_id": 1,
+            "name": "Calm Rain",
+            "ratings": 900,
+            "stars": 3.2,
+            "idle_days": 730,
+            "url": "https://apps.example/1",
+        },
+        {"track_id": 2, "name": "Noisy", "ratings": 30, "stars": None, "idle_days": None, "url": "javascript:alert(1)"},
+    ],
+    "apps": [{"price": 0.0, "languages": 1}, {"price": 0.0, "languages": 1}, {"price": 1.99, "languages": 4}],
+    "complaints": [
+        {"term": "ads", "reviews": 9, "quote": "Ads everywhere.", "app": "Calm Rain", "at": "2026-01-01"},
+    ],
+    "favour": [{"text": "2 of 5 had no update.", "rows": ["app:1", "app:9", "market:3"]}],
+    "against": {"text": "It is small.", "rows": ["market:3"]},
+    "beat": [{"track_id": 1, "why": "3.2 stars; no update for 2.0 years"}],
+}
+
+
+def test_a_card_says_the_need_the_gap_the_price_and_whom_to_beat() -> None:
+    told = cards.told(FACTS, links=True)
+
+    assert told.need == "Users look for “sleep” and “white noise”, and of what they find they complain about “ads”."
+    assert told.gap == (
+        "The ten most rated apps have 3.4 stars; 2 of the 5 strongest had no update for a year; 2 of 3 speak one language."
+    )
+    assert told.price == "2 of 3 visible apps are free to get: earn inside the app."
+    assert [(part.title, part.score) for part in told.parts] == [("demand", 72.0), ("ease", 62.0), ("unhappy", 61.0)]
+    assert [(rival.name, rival.share, rival.why) for rival in told.rivals] == [
+        ("Calm Rain", 1.0, "no update for 2.0 years"),
+        ("Noisy", 0.505, None),
     ]
-    bubbles = layout.placed([90, 70, 80, 60, 30, 10], {(0, 2): 0.4}, width=960, height=400)
-
-    found = labels.placed(names, bubbles, width=960, height=400)
-
-    assert None not in found
-    assert [len(label.lines) for label in found if label] == [1, 1, 1, 1, 2, 1]
+    assert [app.url for app in told.favour[0].apps] == ["https://apps.example/1"]
+    assert told.rivals[1].url is None
 
 
-def box_of(label: labels.Label) -> labels.Box:
-    half = max(map(labels.width_of, label.lines)) / 2
-    top = label.y - 0.78 * labels.HIGH
-    return labels.Box(label.x - half, top, label.x + half, top + labels.HIGH * len(label.lines))
+def test_apps_that_are_made_up_have_no_link() -> None:
+    told = cards.told(FACTS, links=False)
+
+    assert {app.url for app in told.favour[0].apps} | {rival.url for rival in told.rivals} == {None}
 
 
-def test_the_map_is_the_same_each_time_and_says_in_words_what_it_shows() -> None:
-    markets = [market(number, 90.0 - 10 * number) for number in range(1, 9)]
-    ties = [facts.Relation(a=1, b=2, weight=0.4)]
+def test_of_an_evaluation_of_an_earlier_version_a_card_shows_what_there_is() -> None:
+    told = cards.told({"demand": 60.0, "apps": 5, "figures": 3, "against": "text"}, links=True)
 
-    drawn = market_map(markets, ties)
-
-    assert drawn == market_map(list(markets), list(ties))
-    assert drawn.count("<circle") == 16  # on a wide screen and on a phone
-    assert "3. market 3: score 60.0, demand 50.0, strength of its apps 40.0, 5 apps" in drawn
-    assert [shade in drawn for shade in ("bubble s4", "bubble s3", "bubble s0")] == [True, True, True]
+    assert (told.need, told.gap, told.price, told.rivals, told.against) == ("", "", "", [], None)
+    assert [part.title for part in told.parts] == ["demand"]
 
 
-def market(number: int, score: float) -> Market:
+def market(number: int, score: float, demand: float, difficulty: float, **more: Any) -> Market:
     return Market(
         number=number,
         id=number,
         name=f"market {number}",
         score=score,
         change=None,
-        demand=50.0,
-        competitiveness=40.0,
-        fragmentation=60.0,
+        demand=demand,
+        competitiveness=difficulty,
         apps=5,
         keywords=3,
         history=[score],
+        **more,
     )

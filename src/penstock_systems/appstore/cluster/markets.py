@@ -100,6 +100,7 @@ def _described(given: Arranged, layout: Layout, tied: Floats, scores: ScoredBy, 
         else:
             strengths = list(zip(given.strengths(inside), apps.values(), strict=True))
             scored = score(demands, strengths, given.ratings[inside].tolist())
+        titles = [given.titles[at] for at in inside[:TITLES_MAX].tolist()]
         found.append(
             {
                 "score": scored,
@@ -107,7 +108,7 @@ def _described(given: Arranged, layout: Layout, tied: Floats, scores: ScoredBy, 
                 "apps": apps,
                 "typical": tuple(word for word in typical if word not in given.facts.typed),
                 "names": frequent_names(given, inside[:RIVALS_MAX]),
-                "coverage": coverage([given.titles[at] for at in inside[:TITLES_MAX].tolist()], given.facts, searched),
+                "coverage": scored.known * coverage(titles, given.facts, searched),
             }
         )
         # A name is made of what people search for: what is wanted counts up to three times what is not.

@@ -121,7 +121,8 @@ def _market(who: Identity, market: Market, origin: Relation | None, before: Stan
     keywords = _changes(PUT_KEYWORD, DROP_KEYWORD, who.id, before.keywords.get(who.id, {}), market.keywords)
     apps = _changes(PUT_APP, DROP_APP, who.id, before.apps.of(who.id), market.apps)
     sizes = {"id": who.id, "apps": len(market.apps), "keywords": len(market.keywords), "run_at": run_at}
-    figures = sizes | asdict(market.score) | {"coverage": market.coverage}
+    figures = sizes | asdict(market.score) | {"coverage": round(market.coverage, 4)}
+    del figures["known"]
     snapshot = {name: value for name, value in figures.items() if name not in ("dissatisfaction", "room")}
     lineage = {"id": who.id, "lineage_id": who.lineage_id, "run_at": run_at, "overlap": who.overlap}
     # Where it comes from stands first: once its members are written, nobody could find that out again.

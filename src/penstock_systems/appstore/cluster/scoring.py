@@ -21,6 +21,7 @@ class Score:
     dissatisfaction: float | None = None
     room: float | None = None
     scores: str = "article 1"
+    known: float = 1.0  # how much of the score rests on something
 
 
 def score(demands: Iterable[float], strengths: Sequence[tuple[float, float]], ratings: Sequence[int]) -> Score:
@@ -46,6 +47,7 @@ def founders_score(rivals: Sequence[founder.Rival], typed: Sequence[tuple[str, i
         _rounded(found.dissatisfaction),
         _rounded(found.room),
         founder.VERSION,
+        found.known,
     )
 
 

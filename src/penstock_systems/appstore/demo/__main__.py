@@ -30,16 +30,16 @@ from penstock_systems.standins.appstore import Fault, Limit, Manners, Truth, mak
 
 BUILD = Path(os.environ.get("OUT") or "build/demo")
 HOSTS = ("https://itunes.apple.com", "https://search.itunes.apple.com", "https://apps.apple.com")
-STEP = timedelta(minutes=20)
+STEP = timedelta(hours=1)
 GARBAGE_THRESHOLD = 200_000
-# The store does not say what it takes: 20 searches and look-ups a minute; 4 pages a minute at night and 2 by day. On the
-# second day it is out of order for ten minutes.
-OUTAGE = (START + timedelta(days=1, hours=3, minutes=30), START + timedelta(days=1, hours=3, minutes=40))
+# The store does not say what it takes: 20 searches and look-ups a minute; 30 pages an hour at night and 18 by day, so that
+# its pages last for six days. On the second day it is out of order for three hours.
+OUTAGE = (START + timedelta(days=1, hours=10), START + timedelta(days=1, hours=13))
 MANNERS = Manners(
     limits={
         "search+lookup": Limit(20),
         "chart": Limit(120),
-        "page": Limit(4, burst=4, hours=((0, 4), (7, 2), (22, 4))),
+        "page": Limit(30, 3_600, burst=4, hours=((0, 30), (7, 18), (22, 30))),
         "ratings": Limit(240),
     },
     faults=(
@@ -47,7 +47,10 @@ MANNERS = Manners(
         Fault("error", endpoint="page", seconds=(OUTAGE[0].timestamp(), OUTAGE[1].timestamp())),
     ),
 )
-STOOD_IN = "The store was a fake server: its apps, markets and limits are generated from a seed."
+STOOD_IN = (
+    "The store was a fake server: its apps, markets and limits are generated from a seed, and no app here is real."
+)
+UNENRICHED = "select 1 from app_registry where enriched_at is null limit 1"
 
 assert _staged is app
 
@@ -66,13 +69,13 @@ async def demonstrate(console: Console, course: Course, *, live: bool) -> Report
             while course.until < course.ends:
                 course.until = min(course.until + STEP, course.ends)
                 save(Path("run.json"), course)
-                before = _answered(truth), _answered(truth, "page")
+                before = _answered(truth), _answered(truth, "page"), _answered(truth, "search")
                 await running.advance(seconds=(course.until - running.now).total_seconds())
-                _note(course, truth, *before)
+                _note(course, truth, *before, busy=await db.value(UNENRICHED) is not None)
                 if live:
                     screen.update(await view.drawn(running.now, course), refresh=True)
         console.print(await view.drawn(running.now, course))
-        return await report.gather(db, pace=course.points, notes=[STOOD_IN])
+        return await report.gather(db, pace=course.points, notes=[STOOD_IN], made_up=True)
 
 
 def _answered(truth: Truth, *endpoints: str) -> tuple[int, int]:
@@ -81,19 +84,30 @@ def _answered(truth: Truth, *endpoints: str) -> tuple[int, int]:
     return sum(book.answered for book in books), sum(book.refused for book in books)
 
 
-def _note(course: Course, truth: Truth, before: tuple[int, int], pages_before: tuple[int, int]) -> None:
+def _note(
+    course: Course,
+    truth: Truth,
+    before: tuple[int, int],
+    pages_before: tuple[int, int],
+    searches_before: tuple[int, int],
+    *,
+    busy: bool,
+) -> None:
     answered, refused = _answered(truth)
     course.answered += answered - before[0]
     course.refused += refused - before[1]
     pages, refused_pages = _answered(truth, "page")
     at = course.until
-    out = OUTAGE[0] < at <= OUTAGE[1] + STEP
+    minutes = STEP.total_seconds() / 60
     course.points.append(
         PacePoint(
             at=f"{at:%Y-%m-%d %H:%M:%S}",
-            pace=round((pages - pages_before[0]) / (STEP.total_seconds() / 60), 3),
-            limit=None if out else round(truth.limit("page", at.timestamp() - 1) * 60, 3),
+            pace=round((pages - pages_before[0]) / minutes, 3),
+            limit=round(truth.limit("page", at.timestamp() - 1) * 60, 3),
             refused=refused_pages - pages_before[1],
+            busy=busy,
+            out=OUTAGE[0] < at <= OUTAGE[1],
+            searches=round((_answered(truth, "search")[0] - searches_before[0]) / minutes, 2),
         )
     )
 

@@ -9,7 +9,7 @@ import penstock as ps
 from penstock_systems.appstore.demo.course import Settings
 from penstock_systems.standins.appstore import Catalogue
 
-MARKETS = 20
+MARKETS = 40
 
 
 def chosen() -> Settings:

@@ -113,7 +113,7 @@ async def hear(agent: str, facts: MarketFacts, *, run: str) -> Heard | None:
 
 async def judge(facts: MarketFacts, case: Case, claims: Sequence[Claim], *, run: str) -> Ruling:
     """The ruling of the model if it holds against the evidence, else that of the figures. A final objection stands."""
-    offline = Ruling(case.verdict, reason(facts, case), OFFLINE)
+    offline = Ruling(case.verdict, reason(case), OFFLINE)
     rows = evidence(facts)
     told = {"claims": msgspec.to_builtins(claims), "evidence": {id: rows[id] for each in claims for id in each.rows}}
     form = '{"verdict": "build", "watch" or "avoid", "reason": one sentence, "rows": [ids]}'

@@ -17,7 +17,7 @@ Part = Literal["demand", "rivals", "users", "room"]
 
 FAVOUR, BEATEN = 3, 3  # facts for it, and apps to beat, that are told
 BUILD_SCORE, WATCH_SCORE = 70.0, 50.0
-EARLY = 0.5  # below this share of its keywords searched a market is judged early
+EARLY = 0.5  # below this coverage a market is judged early
 TYPED_EARLY = 4  # letters: a keyword that is completed after so few is often typed
 GIANT, WEAK_LEADER = 50_000, 10_000  # ratings
 LEAVING = 0.2  # of the usual pace at which ratings come
@@ -78,10 +78,10 @@ def decided(score: float, *, final: bool, early: bool) -> Verdict:
     return "build" if score >= BUILD_SCORE and not early else "watch"
 
 
-def reason(facts: MarketFacts, case: Case) -> str:
+def reason(case: Case) -> str:
     """One sentence on each side."""
     first = case.favour[0].text if case.favour else "No figure speaks for it."
-    return f"{case.verdict.capitalize()} ({facts.score:.0f} of 100). {first} Against it: {case.against.text}"
+    return f"{case.verdict.capitalize()}. {first} Against it: {case.against.text}"
 
 
 def _favour(facts: MarketFacts) -> Iterator[Fact]:
@@ -110,7 +110,11 @@ def _favour(facts: MarketFacts) -> Iterator[Fact]:
         yield Fact("users", 100 * (founder.STARS_CONTENT - figures.stars), text, (market,))
     if figures.leaders_abandoned >= ABANDONED_MANY:
         text = f"{figures.leaders_abandoned} of its {figures.leaders_known} most rated apps had no update for a year."
-        rows = tuple(f"app:{app.track_id}" for app in facts.strongest if (app.idle_days or 0) > founder.ABANDONED_DAYS)
+        rows = tuple(
+            f"app:{app.track_id}"
+            for app in facts.strongest[: founder.LEADERS]
+            if (app.idle_days or 0) > founder.ABANDONED_DAYS
+        )
         yield Fact("rivals", 40 + 10 * figures.leaders_abandoned, text, rows)
     leader = facts.leader
     if leader is not None and figures.leader_ratings < WEAK_LEADER:
@@ -139,7 +143,7 @@ def _against(facts: MarketFacts) -> Iterator[Fact]:
         text = f"Newcomers hardly gain ratings: {figures.young_gain or 0:.1f} a day each."
         yield Fact("room", 65, text, (market,))
     if facts.coverage < EARLY:
-        text = f"It is early: {100 * facts.coverage:.0f} % of the keywords of its apps were searched."
+        text = f"It is early: {100 * facts.coverage:.0f} % of what its score rests on is known."
         yield Fact("demand", 60, text, (market,))
     if figures.stars is not None and figures.stars >= LOVED_STARS:
         text = f"Its users are content: {figures.stars:.1f} stars on average."

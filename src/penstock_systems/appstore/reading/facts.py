@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+EARLY = 0.5  # below this coverage a market is judged early
+
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """What there is."""
@@ -29,7 +31,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Market(msgspec.Struct, frozen=True, kw_only=True):
-    """A market; `number` is its place by score, and what it is called by on the map."""
+    """A market; `number` is its place by score. One of a franchise has none: it is set apart."""
 
     number: int
     id: int
@@ -38,18 +40,59 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     change: float | None
     demand: float | None
     competitiveness: float | None
-    fragmentation: float | None
+    dissatisfaction: float | None = None
+    room: float | None = None
+    coverage: float = 1.0
+    franchise: str | None = None
+    verdict: str | None = None
     apps: int
     keywords: int
     history: list[float]
 
+    @property
+    def early(self) -> bool:
+        return self.coverage < EARLY
 
-class Relation(msgspec.Struct, frozen=True, kw_only=True):
-    """Two markets that have apps or keywords in common, by their ids."""
 
-    a: int
-    b: int
-    weight: float
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    url: str | None = None
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact for or against a market, and the apps and keywords that it names."""
+
+    text: str
+    apps: list[Named] = []
+
+
+class Rival(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the strongest apps of a market. `share` is its ratings beside those of the strongest, on a logarithmic scale."""
+
+    name: str
+    ratings: int
+    stars: float | None
+    updated_years: float | None  # since its last update
+    share: float
+    url: str | None = None
+    why: str | None = None  # it can be beaten
+
+
+class Quote(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user wrote of an app, and how many complain about the same."""
+
+    term: str
+    reviews: int
+    text: str
+    app: str
+    at: str
+
+
+class Typed(msgspec.Struct, frozen=True, kw_only=True):
+    """A keyword, and after how many letters the store completes it: 0 for never, None where it was not asked."""
+
+    keyword: str
+    letters: int | None
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,15 +116,27 @@ class Titled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
-    """An evaluation of a market with all that belongs to it; `rank` is its place among them."""
+    """An evaluation of a market with all that belongs to it; `rank` is its place among them. Name and score are those of the
+    market today; `judged` is the score that the evaluation was made at."""
 
     rank: int
     id: str
     market: int
     name: str
     score: float
+    judged: float = 0.0
+    early: bool = False
     verdict: str
     reason: str
+    need: str = ""
+    gap: str = ""
+    price: str = ""
+    parts: list[Titled] = []
+    favour: list[Point] = []
+    against: Point | None = None
+    rivals: list[Rival] = []
+    quotes: list[Quote] = []
+    keywords: list[Typed] = []
     made_by: str
     at: str
     reference_apps: list[Reference]
@@ -94,12 +149,16 @@ class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PacePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One stretch of time: what was answered a minute, what the store would have borne, how often it refused."""
+    """One stretch of time: what was answered a minute, what the store would have borne, how often it refused. `busy` says
+    whether work waited; `out` whether the store was out of order."""
 
     at: str
     pace: float
     limit: float | None = None
     refused: int = 0
+    busy: bool = True
+    out: bool = False
+    searches: float = 0.0
 
 
 class CostLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,10 +197,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     figures: Figures
     funnel: list[Stage]
     markets: list[Market]
-    relations: list[Relation]
+    franchises: list[Market] = []
     opportunities: list[Opportunity]
     trends: dict[str, Any]
     pace: list[PacePoint]
     cost: Cost
     notes: list[str]
-    version: int = 1
+    version: int = 2

@@ -86,15 +86,19 @@ order by place.day desc, place.rank, place.track_id
 limit :most;
 
 -- name: clusters
--- Markets by their score, and how far it moved since the first snapshot in the window. Indexes: reading_markets_best, the
+-- Markets by their score, and how far it moved since the first snapshot in the window in which as much was known: what rises
+-- only because the crawl grew does not rise. Indexes: reading_markets_best, the
 -- key of cluster_snapshots.
-select id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation, apps, keywords, first_seen_at,
-  computed_at,
+select id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation, dissatisfaction, room, coverage,
+  franchise, scores, apps, keywords, first_seen_at, computed_at,
   opportunity_score - (
     select earlier.opportunity_score
     from cluster_snapshots as earlier
     where earlier.cluster_id = market_clusters.id
     and earlier.snapshot_at >= :since
+    and earlier.scores = market_clusters.scores
+    and earlier.coverage >= market_clusters.coverage - 0.1
+    and earlier.keywords * 10 >= market_clusters.keywords * 8
     order by earlier.snapshot_at
     limit 1
   ) as change
@@ -105,8 +109,8 @@ limit :most;
 
 -- name: cluster
 -- One market, also one that has ended.
-select id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation, apps, keywords, first_seen_at,
-  computed_at, ended_at
+select id, lineage_id, name, opportunity_score, demand, competitiveness, fragmentation, dissatisfaction, room, coverage,
+  franchise, scores, apps, keywords, first_seen_at, computed_at, ended_at
 from market_clusters
 where id = :id
 limit 1;
@@ -186,7 +190,7 @@ order by moved.was - moved.rank desc, moved.rank, moved.track_id, moved.collecti
 limit :most;
 
 -- name: rising_clusters
--- Markets whose score rose in the window, the most first. It goes through the markets there are, some hundreds. Index: the
+-- Markets whose score rose in the window while as much was known, the most first. It goes through the markets there are, some hundreds. Index: the
 -- key of cluster_snapshots.
 select moved.id, moved.name, moved.opportunity_score, moved.was, moved.opportunity_score - moved.was as change,
   moved.apps, moved.keywords
@@ -196,6 +200,9 @@ from (
     from cluster_snapshots as earlier
     where earlier.cluster_id = market_clusters.id
     and earlier.snapshot_at >= :since
+    and earlier.scores = market_clusters.scores
+    and earlier.coverage >= market_clusters.coverage - 0.1
+    and earlier.keywords * 10 >= market_clusters.keywords * 8
     order by earlier.snapshot_at
     limit 1
   ) as was

@@ -1,25 +1,23 @@
 -- What was made of the markets: the newest evaluation of each, and all that belongs to one.
 
 -- name: opportunities
--- The newest evaluation of each market that is still there, the best first. A market is one for as long as its lineage lasts.
--- Indexes: opportunity_evaluations_score, opportunity_evaluations_lineage, market_clusters_lineage.
-select seen.id, seen.cluster_id, seen.lineage_id, seen.name, seen.score, seen.verdict, seen.reason, seen.made_by,
-  seen.created_at
-from opportunity_evaluations as seen
-where not exists (
+-- The newest evaluation of each market that is still there, the best first, under the market's name and score of today.
+-- Indexes: reading_markets_best, opportunity_evaluations_cluster, opportunity_evaluations_lineage.
+select seen.id, seen.cluster_id, seen.lineage_id, market.name, market.opportunity_score as score, seen.score as judged,
+  market.coverage, seen.verdict, seen.reason, seen.made_by, seen.created_at
+from market_clusters as market
+join opportunity_evaluations as seen
+on seen.cluster_id = market.id
+where market.ended_at is null
+and market.franchise is null
+and not exists (
   select 1
   from opportunity_evaluations as newer
   where newer.lineage_id = seen.lineage_id
   and newer.created_at >= seen.created_at
   and (newer.created_at > seen.created_at or newer.id > seen.id)
 )
-and (
-  select min(market_clusters.lineage_id)
-  from market_clusters
-  where market_clusters.lineage_id = seen.lineage_id
-  and market_clusters.ended_at is null
-) is not null
-order by seen.score desc, seen.id
+order by coalesce(market.opportunity_score, -1) desc, market.id
 limit :most;
 
 -- name: opportunity

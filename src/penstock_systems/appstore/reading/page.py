@@ -3,67 +3,157 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
-from penstock_systems.appstore.reading import page_parts, page_tables
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from penstock_systems.appstore.reading import plots
 from penstock_systems.appstore.reading.facts import Report
-from penstock_systems.appstore.reading.markup import Markup, apart, joined, tag
-from penstock_systems.appstore.reading.shown import moment_shown
+from penstock_systems.appstore.reading.shown import calm, chart_shown, harmless, moment_shown, number, signed
 
 STYLE = (files(__package__) / "page.css").read_text("utf-8")
 _HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 # Nothing may be loaded and nothing may run; only this very style may be applied.
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
+SHADES = ((4, "80 and more"), (3, "70 to 80"), (2, "55 to 70"), (1, "40 to 55"), (0, "below 40"))
+GOOD = 70.0
+FIGURES = ("apps", "enriched", "developers", "keywords", "rankings", "reviews", "markets", "opportunities")
+USED = {
+    "requests": "requests served",
+    "rows_read": "rows read (estimated, never too low)",
+    "rows_written": "rows written",
+    "queue_operations": "queue operations",
+    "blob_reads": "pages read from the cache",
+    "blob_bytes": "bytes stored as files",
+    "object_requests": "calls of objects",
+    "object_seconds": "execution seconds of objects",
+    "metric_writes": "data points",
+}
+Row = dict[str, Any]
 
 
 def html(report: Report) -> str:
     """The whole page."""
-    sections = [
-        ("opportunities", "Opportunities", page_tables.opportunities(report)),
-        ("map", "Market map", page_parts.market_map(report)),
-        ("moved", "What moved", page_tables.moved(report)),
-        ("pace", "Pace", page_parts.pace(report)),
-        ("funnel", "Apps by stage reached", page_parts.funnel(report)),
-        ("cost", "Resources used", page_parts.cost(report)),
-        ("reading", "How to read this", page_parts.how_to_read(report)),
-    ]
-    shown = [(id, title, inside) for id, title, inside in sections if inside is not None]
-    page = tag(
-        "html",
-        _head(report),
-        tag(
-            "body",
-            tag(
-                "header",
-                tag("h1", apart(report.title)),
-                _when(report),
-                tag("nav", *(tag("a", title, href=f"#{id}") for id, title, _ in shown), aria_label="Sections"),
-                page_parts.figures(report),
-            ),
-            tag("main", *(tag("section", tag("h2", title), inside, id=id) for id, title, inside in shown)),
-        ),
-        lang="en",
-        dir="ltr",
+    moved = list(_moved(report))
+    pace = plots.pace_figures(report.pace)
+    sections = [("opportunities", "Opportunities"), ("markets", "Demand against ease")]
+    sections += [("pace", "Pace")] if pace else []
+    sections += [("moved", "What changed")] if moved else []
+    page: str = _TEMPLATE.render(
+        report=report,
+        style=Markup(STYLE),
+        policy=POLICY,
+        sections=[*sections, ("data", "What this rests on")],
+        planes=plots.plane(report.markets, report.franchises),
+        shades=SHADES,
+        pace=pace,
+        pace_plots=plots.pace_plots(report.pace) if pace else [],
+        pace_words=plots.in_words(report.pace),
+        moved=moved,
+        since=max(report.trends["since"] or "", report.begins or "") or None,
+        figures=[(name, getattr(report.figures, name)) for name in FIGURES],
+        calls=sum(each.calls for each in report.cost.paid),
     )
-    return f"<!doctype html>\n{page}\n"
+    return page
 
 
-def _head(report: Report) -> Markup:
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", report.title),
-        Markup(f"<style>{STYLE}</style>"),
-    )
+def _headline(report: Report) -> str:
+    figures = report.figures
+    good = sum(each.verdict == "build" for each in report.opportunities)
+    told = f"{number(figures.apps)} apps, {number(figures.keywords)} keywords and {number(figures.markets)} markets"
+    if not report.opportunities:
+        return f"{told}. No market has been evaluated yet."
+    return f"{told}. Of the {number(len(report.opportunities))} best, {number(good)} are worth building for."
 
 
-def _when(report: Report) -> Markup:
-    if report.ends is None:
-        return tag("p", "The pipeline has no data yet.", class_="when")
-    told = joined("Data from ", moment_shown(report.begins), " to ", moment_shown(report.ends), " UTC.")
-    return tag("p", told, class_="when")
+def _list_note(report: Report) -> str:
+    """Which they are: those from 70 up, or where fewer than ten are, the best ten."""
+    good = sum(each.score >= GOOD for each in report.opportunities)
+    if good >= len(report.opportunities):
+        return f"The {good} best markets, each with a score of {GOOD:.0f} or more."
+    return f"The best markets that were looked into; {good} of them score {GOOD:.0f} or more."
+
+
+def _market_note(report: Report) -> str:
+    shown, known = len(report.markets) + len(report.franchises), report.figures.markets
+    return f"The {shown} best of {known} markets." if shown < known else f"All {known} markets."
+
+
+def _moved(report: Report) -> Iterator[tuple[str, str, list[Row]]]:
+    found = report.trends
+    if rows := found["rising_clusters"]:
+        told = [(each, f"{number(each['was'], 0)} → {number(each['opportunity_score'], 0)}") for each in rows]
+        yield (
+            "Markets that rise",
+            "score",
+            [{"name": row["name"], "what": None, "figure": shown} for row, shown in told],
+        )
+    if rows := found["rising_apps"]:
+        yield (
+            "Apps that gain ratings",
+            "ratings a day",
+            [
+                {
+                    "name": row["track_name"],
+                    "what": row["primary_genre"],
+                    "figure": number(row["rating_velocity_7d"], 1),
+                }
+                for row in rows
+            ],
+        )
+    if rows := found["climbers"]:
+        yield "Apps that climb the charts", "places", [_climber(row) for row in rows]
+
+
+def _climber(row: Row) -> Row:
+    chart = f"{chart_shown(row['collection'])}, {row['category_name'] or row['category']}"
+    return {"name": row["track_name"], "what": chart, "figure": f"{row['was']} → {row['rank']}"}
+
+
+def _money(usd: float) -> str:
+    return f"${usd:,.2f}" if usd >= 0.005 or usd == 0 else f"${usd:.4f}"
+
+
+def _way(change: float | None) -> str:
+    rounded = 0.0 if change is None else round(change, 1)
+    return "up" if rounded > 0 else "down" if rounded < 0 else ""
+
+
+def _verdict_class(verdict: str) -> str:
+    return verdict if verdict in ("build", "watch", "avoid") else "other"
+
+
+def _part_class(score: float) -> str:
+    return "high" if score >= 66 else "low" if score < 33 else ""
+
+
+def _finalized(value: object) -> object:
+    """No control character of a stranger comes through, wherever it stands."""
+    return value if not isinstance(value, str) or isinstance(value, Markup) else harmless(value)
+
+
+_ENVIRONMENT = Environment(
+    autoescape=True, undefined=StrictUndefined, finalize=_finalized, trim_blocks=True, lstrip_blocks=True,
+    loader=FunctionLoader(lambda name: (files(__package__) / name).read_text("utf-8")),
+)  # fmt: skip
+_ENVIRONMENT.filters |= {
+    "calm": calm,
+    "number": number,
+    "signed": signed,
+    "moment": moment_shown,
+    "shade": plots.shade,
+    "score_line": plots.score_line,
+    "money": _money,
+    "way": _way,
+    "headline": _headline,
+    "list_note": _list_note,
+    "market_note": _market_note,
+    "verdict_class": _verdict_class,
+    "part_class": _part_class,
+    "used": lambda name: USED.get(name, name.replace("_", " ")),
+}
+_TEMPLATE = _ENVIRONMENT.get_template("page.html.j2")

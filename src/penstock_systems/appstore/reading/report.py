@@ -18,7 +18,10 @@ MOVED_MOST = 10  # apps and markets in each list of what moved
 POINTS_MOST = 480  # of the pace: two to a column of a wide screen's plot
 OFFLINE = "offline "  # how those that ask no model begin their names
 
-DEMAND = "Demand is estimated from the ranking apps and their ratings, not from search volumes."
+DEMAND = (
+    "Demand is estimated from what the store completes while a user types, from ratings gained a day and from new apps. "
+    "It is not a search volume."
+)
 BY_RULES = (
     "The evaluations were written by {}: fixed rules over the figures shown here. No language model was used, so a reason "
     "states only what the figures show."
@@ -27,14 +30,20 @@ BY_MODEL = "Evaluations were written by {}. A model can be wrong; the figures ne
 
 
 async def gather(
-    reading: Reading, *, title: str = TITLE, pace: Sequence[PacePoint] = (), notes: Sequence[str] = ()
+    reading: Reading,
+    *,
+    title: str = TITLE,
+    pace: Sequence[PacePoint] = (),
+    notes: Sequence[str] = (),
+    made_up: bool = False,
 ) -> Report:
-    """Reads a report out of the database. `notes` are sentences that belong into it: that the store was a stand-in."""
+    """Reads a report out of the database. `notes` are sentences that belong into it. Apps that are `made_up` get no link."""
     begins = await ask_one(reading, "oldest")
     ends = await answers.newest(reading)
     funnel = await report_parts.funnel(reading)
-    markets = await report_parts.markets(reading)
-    opportunities = await report_parts.opportunities(reading)
+    opportunities = await report_parts.opportunities(reading, links=not made_up)
+    verdicts = {each.market: each.verdict for each in opportunities}
+    markets, franchises = await report_parts.markets(reading, verdicts)
     counted = {stage.name: stage.apps for stage in funnel}
     return Report(
         title=calm(title, NAME_MOST) or TITLE,
@@ -52,7 +61,7 @@ async def gather(
         ),
         funnel=funnel,
         markets=markets,
-        relations=await report_parts.relations(reading, markets),
+        franchises=franchises,
         opportunities=opportunities,
         trends=await _trends(reading),
         pace=thinned(pace),
@@ -80,9 +89,12 @@ def _mean(points: Sequence[PacePoint]) -> PacePoint:
     limits = [point.limit for point in points if point.limit is not None]
     return PacePoint(
         at=points[0].at,
-        pace=round(sum(point.pace for point in points) / len(points), 2),
-        limit=round(sum(limits) / len(limits), 2) if limits else None,
+        pace=round(sum(point.pace for point in points) / len(points), 3),
+        limit=round(sum(limits) / len(limits), 3) if limits else None,
         refused=sum(point.refused for point in points),
+        busy=any(point.busy for point in points),
+        out=any(point.out for point in points),
+        searches=round(sum(point.searches for point in points) / len(points), 2),
     )
 
 

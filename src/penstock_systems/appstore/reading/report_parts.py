@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from penstock.commands import month_usage
-from penstock_systems.appstore.reading import answers
+from penstock_systems.appstore.reading import answers, cards
 from penstock_systems.appstore.reading.facts import (
+    EARLY,
     Cost,
     CostLine,
     Market,
     Opportunity,
     PaidCalls,
     Reference,
-    Relation,
     Stage,
     Titled,
 )
@@ -23,13 +23,12 @@ from penstock_systems.appstore.reading.queries import Reading, ask
 from penstock_systems.appstore.reading.shown import calm, cut
 from penstock_systems.appstore.reading.stage_map import STAGES
 
-MARKETS_MOST = 40  # more bubbles are no map any more
+MARKETS_MOST = 60  # more points are no plane any more
 HISTORY_MOST = 40  # scores of a market: ten days
-RELATIONS_MOST = 200
-OPPORTUNITIES_MOST = 20
+OPPORTUNITIES_MOST, OPPORTUNITIES_LEAST = 20, 10
+GOOD = 70.0  # a market that no longer scores so much is watched, whatever it was judged before
 PROVIDERS_MOST = 100
 NAME_MOST, LINE_MOST, BODY_MOST = 120, 600, 4_000  # characters
-SAFE_URL = "https://"
 
 
 async def total(reading: Reading, name: str) -> int:
@@ -45,40 +44,43 @@ async def funnel(reading: Reading) -> list[Stage]:
     return [Stage(name=stage.reached, apps=found[stage.reached], meaning=stage.meaning) for stage in STAGES]
 
 
-async def markets(reading: Reading) -> list[Market]:
+async def markets(reading: Reading, verdicts: Mapping[int, str]) -> tuple[list[Market], list[Market]]:
+    """The best markets, and apart from them those of franchises."""
     found = await answers.clusters(reading, most=MARKETS_MOST)
-    return [
-        Market(
-            number=number,
-            id=each["id"],
-            name=calm(each["name"], NAME_MOST),
-            score=rounded(each["opportunity_score"]),
-            change=rounded(each["change"]),
-            demand=rounded(each["demand"]),
-            competitiveness=rounded(each["competitiveness"]),
-            fragmentation=rounded(each["fragmentation"]),
-            apps=each["apps"],
-            keywords=each["keywords"],
-            history=await _history(reading, each["id"]),
-        )
-        for number, each in enumerate(found, start=1)
-    ]
+    free = [each for each in found if each["franchise"] is None]
+    owned = [each for each in found if each["franchise"] is not None]
+    return (
+        [await _market(reading, number, each, verdicts) for number, each in enumerate(free, start=1)],
+        [await _market(reading, 0, each, verdicts) for each in owned],
+    )
 
 
-async def relations(reading: Reading, shown: Sequence[Market]) -> list[Relation]:
-    """Between the markets that are shown."""
-    ids = {market.id for market in shown}
-    found = await ask(reading, "relations", most=RELATIONS_MOST)
-    return [
-        Relation(a=each["a"], b=each["b"], weight=round(each["weight"], 4))
-        for each in found
-        if each["a"] in ids and each["b"] in ids
-    ]
+async def _market(reading: Reading, number: int, each: dict[str, Any], verdicts: Mapping[int, str]) -> Market:
+    return Market(
+        number=number,
+        id=each["id"],
+        name=calm(each["name"], NAME_MOST),
+        score=rounded(each["opportunity_score"]),
+        change=rounded(each["change"]),
+        demand=rounded(each["demand"]),
+        competitiveness=rounded(each["competitiveness"]),
+        dissatisfaction=rounded(each["dissatisfaction"]),
+        room=rounded(each["room"]),
+        coverage=rounded(each["coverage"]) or 0.0,
+        franchise=None if each["franchise"] is None else calm(each["franchise"], NAME_MOST),
+        verdict=verdicts.get(each["id"]),
+        apps=each["apps"],
+        keywords=each["keywords"],
+        history=await _history(reading, each["id"]),
+    )
 
 
-async def opportunities(reading: Reading) -> list[Opportunity]:
+async def opportunities(reading: Reading, *, links: bool) -> list[Opportunity]:
+    """Those that score 70 or more today, or the best ten."""
     found = await ask(reading, "opportunities", most=OPPORTUNITIES_MOST)
-    return [await _opportunity(reading, rank, each) for rank, each in enumerate(found, start=1)]
+    good = sum((each["score"] or 0.0) >= GOOD for each in found)
+    shown = found[: max(OPPORTUNITIES_LEAST, good)]
+    return [await _opportunity(reading, rank, each, links) for rank, each in enumerate(shown, start=1)]
 
 
 async def cost(reading: Reading, ends: str | None) -> Cost:
@@ -116,20 +118,33 @@ async def _history(reading: Reading, id: int) -> list[float]:
     return [round(row["opportunity_score"], 2) for row in reversed(rows) if row["opportunity_score"] is not None]
 
 
-async def _opportunity(reading: Reading, rank: int, row: dict[str, Any]) -> Opportunity:
+async def _opportunity(reading: Reading, rank: int, row: dict[str, Any], links: bool) -> Opportunity:
     found = await answers.opportunity(reading, row["id"])
     assert found is not None
+    known: Mapping[str, Any] = found["facts"] if isinstance(found["facts"], dict) else {}
+    told = cards.told(known, links=links)
     return Opportunity(
         rank=rank,
         id=found["id"],
         market=found["cluster_id"],
-        name=calm(found["name"], NAME_MOST),
-        score=round(found["score"], 2),
-        verdict=calm(found["verdict"], NAME_MOST),
+        name=calm(row["name"], NAME_MOST),
+        score=round(row["score"] or 0.0, 2),
+        judged=round(found["score"], 2),
+        early=(row["coverage"] or 0.0) < EARLY,
+        verdict=_today(calm(found["verdict"], NAME_MOST), row["score"] or 0.0),
         reason=calm(found["reason"], LINE_MOST),
+        need=told.need,
+        gap=told.gap,
+        price=told.price,
+        parts=told.parts,
+        favour=told.favour,
+        against=told.against,
+        rivals=told.rivals,
+        quotes=told.quotes,
+        keywords=told.keywords,
         made_by=calm(found["made_by"], NAME_MOST),
         at=found["created_at"],
-        reference_apps=[_reference(each) for each in found["reference_apps"]],
+        reference_apps=[_reference(each, links) for each in found["reference_apps"]],
         tips=[calm(each["text"], LINE_MOST) for each in found["tips"]],
         methods=[
             Titled(
@@ -153,8 +168,11 @@ async def _opportunity(reading: Reading, rank: int, row: dict[str, Any]) -> Oppo
     )
 
 
-def _reference(row: dict[str, Any]) -> Reference:
-    url = calm(row["track_view_url"] or "")
+def _today(verdict: str, score: float) -> str:
+    return "watch" if verdict == "build" and score < GOOD else verdict
+
+
+def _reference(row: dict[str, Any], links: bool) -> Reference:
     return Reference(
         id=row["track_id"],
         name=calm(row["track_name"] or f"app {row['track_id']}", NAME_MOST),
@@ -162,7 +180,7 @@ def _reference(row: dict[str, Any]) -> Reference:
         ratings=row["rating_count"],
         stars=rounded(row["average_rating"]),
         price=None if row["formatted_price"] is None else calm(row["formatted_price"], NAME_MOST),
-        url=url if url.startswith(SAFE_URL) and len(url) <= LINE_MOST else None,
+        url=cards.safe_url(row["track_view_url"], links),
     )
 
 
