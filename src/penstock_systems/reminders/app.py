@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 import penstock as ps
 from penstock.channels import Channel, Discord, Resend, Slack, Smtp, Telegram, make_channel
@@ -12,7 +11,7 @@ from penstock_systems.reminders.settings import CHANNEL_SECONDS, Settings
 RESEND_KEY = "NOTIFICATIONS_RESEND_KEY"
 WEBHOOK = "webhook"  # the channel of endpoints: each has its own address and secret
 
-app = ps.App("reminders")
+app = ps.App("reminders", require_trial=True)
 db = app.db
 settings = Settings.of(app.config.systems)
 web = app.http(rules=ps.Rules(allow=settings.allow))
@@ -42,7 +41,7 @@ def make_channels() -> dict[str, Channel]:
     return made
 
 
-channels: Mapping[str, Channel] = make_channels()
+channels: dict[str, Channel] = make_channels()
 mail_channels = frozenset(name for name, each in channels.items() if isinstance(each, Resend | Smtp))
 spaced_channels = frozenset(name for name, each in channels.items() if isinstance(each, Resend))  # so many a second
 

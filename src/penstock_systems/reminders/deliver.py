@@ -8,12 +8,14 @@ import os
 from functools import cache
 from typing import Any
 
+import penstock as ps
 from penstock_systems.reminders.app import app, db, now_ms, settings, spaced_channels, web
 from penstock_systems.reminders.fires import run_fire
 from penstock_systems.reminders.keys import master_key
 from penstock_systems.reminders.settings import CLAIM_ROWS
 from penstock_systems.reminders.spacing import Spacing
 
+DAY_MS = 86_400_000
 BUDGET_SECONDS = 50.0  # of each minute; rows that are not started by then stay due
 LEASE_MS = 75_000  # a mail waits up to the budget for its place, and two commits and ten seconds for its answer
 CONDITION = "reminders.given-up"
@@ -50,7 +52,18 @@ set claimed_until = :until, claim_token = null
 where id = :id
 and claim_token = :token
 """
-PRUNE = {"done_at": "notifications", "cancelled_at": "notifications", "intent_at": "notification_deliveries"}
+PRUNED = (
+    ("notifications", "done_at"),
+    ("notifications", "cancelled_at"),
+    ("notification_deliveries", "intent_at"),
+    ("notification_dead_letters", "dead_at"),
+    ("digest_items", "kept_at"),
+)
+IS_OLD = (
+    db.hot("select 1 from notification_deliveries where intent_at < :before limit 1"),
+    db.hot("select 1 from notifications where cancelled_at < :before limit 1"),
+)
+CEILING = ps.Ceiling(rows_read=10_000_000_000)  # far above what sending takes: a ceiling stops the reminders of a month
 
 _log = logging.getLogger("penstock.reminders")
 
@@ -60,7 +73,9 @@ async def is_something_due() -> bool:
     return await db.exists(IS_DUE, now=now_ms())
 
 
-@app.cron(settings.cron, reason="a reminder is sent in the minute in which it is due", when=is_something_due)
+@app.cron(
+    settings.cron, reason="a reminder is sent in the minute in which it is due", when=is_something_due, ceiling=CEILING
+)
 async def deliver() -> None:
     """Send everything that is due, until nothing is left or the budget of this minute is used up."""
     tick = _Tick(await master_key())
@@ -136,10 +151,15 @@ async def defer(ids: list[str], token: str, until: int) -> None:
         db.write_many(DEFER, [{"id": id, "token": token, "until": until} for id in ids])
 
 
-@app.cron("17 3 * * *", reason="old rows are deleted once a day")
+async def is_something_old() -> bool:
+    before = now_ms() - settings.keep_days * DAY_MS
+    return any([await db.exists(sql, before=before) for sql in IS_OLD])
+
+
+@app.cron("17 3 * * *", reason="old rows are deleted once a day", when=is_something_old, ceiling=CEILING)
 async def prune() -> None:
     """Delete what ended long ago: reminders, and what became of their fires."""
-    for column, table in PRUNE.items():
+    for table, column in PRUNED:
         await db.prune(table, column=column, older_than=f"{settings.keep_days}d", unit="ms")
 
 

@@ -13,6 +13,7 @@ import penstock as ps
 from penstock.data import parse_span
 from penstock.recurrence import Occurrence, Recurrence
 
+MINUTE_MS = 60_000
 SECONDS_MAX = 10 * 366 * 86_400  # how far ahead "in ..." reaches
 _IN = re.compile(r"in +(.+)", re.IGNORECASE)
 
@@ -55,7 +56,7 @@ def read_schedule(
     ends = Ends(rule=rule, until=until, count=count, except_dates=tuple(except_dates))
     recurrence = make_recurrence(ends, starts, zone)
     first: Occurrence | None = recurrence.first()
-    if first is not None and first.at // 1000 < now:
+    if first is not None and first.at // 1000 < now - now % MINUTE_MS:
         first = recurrence.next_after(now * 1000)
     if first is None:
         _refuse("rule", rule, "All its occurrences are in the past: change `until`, `count` or `at`")

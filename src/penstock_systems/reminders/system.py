@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock_systems.reminders import deliver, links, routes, standing_in
+from penstock_systems.reminders import deliver, links, routes, standing_in, trial
 from penstock_systems.reminders.app import app
 
-__all__ = ["app", "deliver", "links", "routes", "standing_in"]
+__all__ = ["app", "deliver", "links", "routes", "standing_in", "trial"]

@@ -218,3 +218,11 @@ async def test_hostile_or_wrong_input_is_refused_with_the_field(
         error = await it.call("POST", "", json=body, expect=422)
         assert told in str(error)
         assert not await it.sql("select id from notifications")
+
+
+async def test_a_rule_without_a_time_begins_now(office: Opened) -> None:
+    async with office() as it:
+        made = await it.add(user="ann", webhook=GOOD, rule={"every": "1 day"})
+        assert made["upcoming"][0]["utc"] == "2026-03-02T08:00Z"
+        await it.running.advance(minutes=1)
+        assert len(it.hooks) == 1

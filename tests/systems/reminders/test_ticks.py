@@ -181,3 +181,43 @@ def test_what_the_source_leaves_out_is_there() -> None:
     ):
         assert (method, f"/v1/reminders{path}") in routes
     assert app.crons.tasks["deliver"].when is not None
+
+
+async def test_what_ended_long_ago_is_deleted_and_the_rest_stays(office: Opened) -> None:
+    async with office() as it:
+        await insert(it, ["ended"], endpoint=await endpoint(it))
+        await it.running.advance(minutes=1)
+        await it.add("Later", at="in 200d", email="ann@example.org")
+        assert not await deliver.is_something_old()
+        it.running.jump(91 * 86_400.0)
+        assert await deliver.is_something_old()
+        await deliver.prune()
+        assert [row.title for row in await it.sql("select title from notifications")] == ["Later"]
+        assert not await it.sql("select status from notification_deliveries")
+        assert not await deliver.is_something_old()
+
+
+async def test_a_full_minute_of_mail_holds_up_no_webhook(office: Opened) -> None:
+    async with office() as it:
+        await it.call("PUT", "/people/ann", json={"email": "ann@example.org"})
+        await insert(it, [f"mail{number:03}" for number in range(150)], channels='["email"]')
+        await insert(it, ["hook"], endpoint=await endpoint(it))
+        await it.running.advance(seconds=35)
+        assert [each["about"] for each in it.hooks] == ["hook 1"]
+        await it.running.advance(minutes=3)
+        assert len(it.mails) == 150
+        assert it.arrivals.doubled() == []
+        assert not await it.sql("select id from notifications where error_count > 0"), (
+            "none was throttled into a failure"
+        )
+
+
+async def test_the_trial_follows_ten_reminders_through_every_stage(office: Opened) -> None:
+    async with office() as it:
+        for stage in app.trial.stages:
+            if stage.push is not None:
+                await stage.push([])
+            await it.running.advance(minutes=1)
+            rows = await it.sql("select id from notifications order by id")
+            found = await stage.question([row.id for row in rows])
+            assert len(found) == 10, stage.name

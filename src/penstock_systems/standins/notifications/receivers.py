@@ -40,7 +40,7 @@ class Receivers:
         arrivals: Arrivals,
         now: Callable[[], float],
         *,
-        begins: float,
+        begins: float | None = None,
         times: Times | None = None,
         verify: Verify | None = None,
     ) -> None:
@@ -53,6 +53,8 @@ class Receivers:
     async def _take(self, request: Request) -> Response:
         character, name = request.path_params["character"], request.path_params["name"]
         body, headers = await request.body(), request.headers
+        if self._begins is None:
+            self._begins = self._now()
         passed, self.answers = self._now() - self._begins, self.answers + 1
         await asyncio.sleep(self.times.slow if character == "slow" else self.times.seconds)
         match character:

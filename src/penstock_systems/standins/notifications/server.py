@@ -35,7 +35,7 @@ def make_servers(
     """Return the app. Its `state` has the `arrivals`, `resend` and `receivers`."""
     arrivals = Arrivals(count)
     resend = Resend(arrivals, now, seed=seed, faults=faults)
-    receivers = Receivers(arrivals, now, begins=now() if begins is None else begins, times=times, verify=verify)
+    receivers = Receivers(arrivals, now, begins=begins, times=times, verify=verify)
     app = Starlette(
         routes=[*resend.routes, *receivers.routes, *Chats(arrivals, now, lost=chats_lost, seed=seed).routes]
     )
