@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,18 +17,16 @@ from penstock.connect.page import Tally
 from penstock.connect.running import SQL, Running
 from penstock.connect.source import RunResult, Source, SourceError
 from penstock.connect.standing import ERROR_MAX, Memory, settle, verdict_of
-from penstock.data.database import Database
 from penstock.model.errors import BadApp, PenstockError, Unavailable
 from penstock.model.limits import near
 from penstock.model.times import MICROS, text_of_micros
 from penstock.runtime.audit import audit, record
-from penstock.runtime.unit import OpenUnit, current_unit
+from penstock.runtime.unit import current_unit
 
 if TYPE_CHECKING:
-    from penstock.contracts.clock import Clock
+    from penstock.app import App
     from penstock.cron.task import Tick
     from penstock.outbound.client import Client
-    from penstock.runtime.engine import Engine
 
 CRON = "*/30 * * * *"
 TASK = "collect"
@@ -46,25 +44,10 @@ class NoSuchSource(PenstockError):
     """There is no source of this name."""
 
 
-class Home(Protocol):
-    """The app that the sources belong to."""
-
-    db: Database
-    crons: Any
-    metrics: Any
-
-    @property
-    def _clock(self) -> Clock: ...
-    def unit(self, key: str | None = None) -> OpenUnit: ...
-    async def alert(self, condition: str, title: str, text: str, *, key: str | None = None) -> bool: ...
-    async def recovered(self, condition: str, title: str | None = None, text: str = "") -> bool: ...
-    async def _opened(self) -> Engine: ...
-
-
 class Collector:
     """The sources of an app by name, and the task that runs them."""
 
-    def __init__(self, home: Home, make_client: Callable[[], Client], make_pace: Callable[..., Any]) -> None:
+    def __init__(self, home: App, make_client: Callable[[], Client], make_pace: Callable[..., Any]) -> None:
         self._home = home
         self._make_client = make_client
         self._make_pace = make_pace

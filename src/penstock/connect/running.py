@@ -19,7 +19,7 @@ from penstock.model.sql_files import load
 from penstock.model.times import day_of, text_of_micros
 
 if TYPE_CHECKING:
-    from penstock.connect.collector import Home
+    from penstock.app import App
     from penstock.connect.source import Source
 
 SQL = load("penstock.connect", "sources.sql")
@@ -45,7 +45,7 @@ class Known(NamedTuple):
 class Running:
     """Reads a source from its cursor on. What it counted is in `tally`, also after a failure."""
 
-    def __init__(self, home: Home, source: Source, source_id: int, cursor: str | None, memory: Memory) -> None:
+    def __init__(self, home: App, source: Source, source_id: int, cursor: str | None, memory: Memory) -> None:
         self._home = home
         self._db: Database = home.db
         self._source = source
