@@ -143,7 +143,7 @@ FOLDER_LINES_MAX = {
     "queues": 2_300,
     "readiness": 460,
     "recurrence": 480,
-    "runtime": 3_270,
+    "runtime": 3_275,
     "services": 900,
     "topics": 330,
     "topics/migrations": 30,

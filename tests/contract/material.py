@@ -25,6 +25,7 @@ from penstock.model.migration import Migration, read
 from penstock.model.outcome import DONE, Settlement
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
+from penstock.runtime.groups import tell
 from penstock.runtime.unit import caller
 
 SECOND = 1_000_000
@@ -123,7 +124,7 @@ class Desk:
 
     def commit(self, *units: SealedUnit, wants: Sequence[ClaimRequest] = (), sweep: bool = False) -> Committed:
         committed = self.ledger.commit(units, wants, now=self.now, sweep=sweep)
-        committed.tell()
+        tell(committed)
         for unit in units:
             unit.committed = True
         return committed

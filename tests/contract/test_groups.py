@@ -11,7 +11,7 @@ from penstock.contracts.store import Store
 from penstock.model.errors import LeaseLost, LostUpdate, StatementFailed
 from penstock.model.message import Delivery
 from penstock.model.outcome import DONE, Again
-from penstock.runtime.groups import CommitGroup, GroupResult, commit_group
+from penstock.runtime.groups import CommitGroup, GroupResult, commit_group, tell
 from tests.contract.inspection import Inspect
 from tests.contract.material import ITEMS, NEW_ITEM, ORDERS, Desk, Sheet, message, read_rows, sheet, want
 
@@ -40,7 +40,7 @@ def spoil(unit: Sheet) -> None:
 def commit(desk: Desk, units: list[Sheet], *, claim: bool = False) -> GroupResult:
     result = commit_group(desk.ledger, CommitGroup([*units], [want("sent", 100)] if claim else [], now=desk.now))
     for committed in result.commits:
-        committed.tell()
+        tell(committed)
     return result
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import penstock as ps
 from penstock.model.errors import StoreUnavailable
 from penstock.model.ids import from_text
-from penstock.storage.effects import sends_of
 from tests.simulation.model import Crew, Order
 from tests.simulation.plan import SendPlan
 from tests.simulation.script import EFFECT, refused
@@ -50,7 +49,7 @@ class Producers:
                 if send.slow:
                     await asyncio.sleep(send.slow)
                 if send.doubled:
-                    unit.add(sends_of(unit)[0])
+                    unit.add(unit.sends()[0])
                 app.db.write(EFFECT, id=order.name, handler="", token=0, kind="producer")
                 if send.spoilt:
                     app.db.write("insert into no_such_table (id) values (1)")

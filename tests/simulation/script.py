@@ -11,7 +11,6 @@ import penstock as ps
 from penstock.model.errors import StatementFailed
 from penstock.model.ids import from_text
 from penstock.runtime.unit import current_unit
-from penstock.storage.effects import sends_of
 from tests.simulation.endings import KEEPS_EFFECTS, worded
 from tests.simulation.model import Run, Work
 from tests.simulation.plan import Plan
@@ -63,7 +62,7 @@ class Script:
         answer = kind if kind in ANSWERS else "done"
         run.outcome, run.seconds = answer, self.chance.choice((0.0, 0.5, 2.0))
         run.work.keeps = answer in KEEPS_EFFECTS
-        if kind == "twice" and (sent := sends_of(unit)):
+        if kind == "twice" and (sent := unit.sends()):
             unit.add(sent[-1])
         return self.answer(kind, app, run.seconds)
 

@@ -222,6 +222,9 @@ class SealedUnit:
             type(fence) is not Settle for fence in self.fences
         )
 
+    def sends(self) -> list[NewMessage]:
+        return [effect for effect in self.effects if isinstance(effect, NewMessage)]
+
     def settles(self) -> Iterator[Settle]:
         """The deliveries of its fence."""
         return (fence for fence in self.fences if type(fence) is Settle)

@@ -74,13 +74,6 @@ class Committed:
         """Return what this commit answers a unit; the store fills it in."""
         return self.answers.setdefault(unit, Answer())
 
-    def tell(self) -> None:
-        """Give the units and calls of this commit what it brought them."""
-        for call, outcome in self.outcomes:
-            call.note(outcome)
-        for unit, answer in self.answers.items():
-            unit.answer = answer
-
 
 class StaleUnits(PenstockError):
     """Some units of the group have lost their fence; nothing was committed."""

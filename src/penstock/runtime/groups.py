@@ -91,6 +91,14 @@ def _commit(ledger: Ledger, group: CommitGroup, result: GroupResult) -> None:
             return
 
 
+def tell(committed: Committed) -> None:
+    """Give the units and calls of a commit what it brought them."""
+    for call, outcome in committed.outcomes:
+        call.note(outcome)
+    for unit, answer in committed.answers.items():
+        unit.answer = answer
+
+
 def without(units: list[SealedUnit], left_out: Sequence[SealedUnit]) -> list[SealedUnit]:
     gone = {id(unit) for unit in left_out}
     return [unit for unit in units if id(unit) not in gone]

@@ -47,22 +47,18 @@ class ThreadLane:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.get_running_loop()
-        self._under_way = 0  # submitted and not answered
+        self._submitted = self._done = 0  # the one is counted on the event loop, the other in the thread
         self._work: SimpleQueue[tuple[Callable[[], Any], Answer] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"penstock-{name}", daemon=True)
         self._thread.start()
 
     @property
     def is_idle(self) -> bool:
-        return not self._under_way
+        return self._submitted == self._done
 
     def submit(self, work: Callable[[], Any], answer: Answer) -> None:
-        self._under_way += 1
+        self._submitted += 1
         self._work.put((work, answer))
-
-    def _answer(self, answer: Answer, result: Any, error: BaseException | None) -> None:
-        self._under_way -= 1
-        answer(result, error)
 
     def _serve(self) -> None:
         while (item := self._work.get()) is not None:
@@ -71,8 +67,9 @@ class ThreadLane:
                 result, error = work(), None
             except BaseException as raised:
                 result, error = None, raised
+            self._done += 1
             try:
-                self._loop.call_soon_threadsafe(self._answer, answer, result, error)
+                self._loop.call_soon_threadsafe(answer, result, error)
             except RuntimeError:
                 return  # the loop is closed: nobody is left to answer
 

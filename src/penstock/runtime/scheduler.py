@@ -19,7 +19,7 @@ from penstock.model.message import Delivery
 from penstock.model.usage import Measure
 from penstock.runtime.due import NOW, DueTable, Source
 from penstock.runtime.gate import Gate
-from penstock.runtime.groups import CommitGroup, GroupResult, commit_group
+from penstock.runtime.groups import CommitGroup, GroupResult, commit_group, tell
 from penstock.runtime.lanes import Lane
 
 GROUP_UNITS_MAX = 2_000  # bounds the time of one transaction, and what a single bad unit makes us repeat
@@ -263,7 +263,7 @@ class Scheduler:
         now = self._clock.now()
         self.saved += len(result.saved)
         for committed in result.commits:
-            committed.tell()
+            tell(committed)
         for unit in result.saved:
             unit.committed = True
             unit.finished(None)

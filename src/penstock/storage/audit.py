@@ -12,7 +12,6 @@ from penstock.contracts.audit import Audit
 from penstock.contracts.effects import LetterAction, SealedUnit
 from penstock.contracts.ledger import Committed
 from penstock.model.redaction import without_secrets
-from penstock.storage.effects import sends_of
 from penstock.storage.session import Session
 
 T = TypeVar("T")
@@ -84,7 +83,7 @@ def carry(session: Session, audit: Audit, work: Callable[[], T]) -> T:
 def note_unit(session: Session, audit: Audit, before: State, unit: SealedUnit, committed: Committed) -> None:
     """Note the operation that a unit carries out: as many as the dead letters it dealt with, or the messages it sent."""
     acts = any(isinstance(effect, LetterAction) for effect in unit.effects)
-    count = committed.answer(unit).letters if acts else max(1, len(sends_of(unit)))
+    count = committed.answer(unit).letters if acts else max(1, len(unit.sends()))
     note(session, audit, before, count)
 
 

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.contracts.effects import Once, OnceKey, SealedUnit
+from penstock.contracts.audit import Audit
+from penstock.contracts.effects import (
+    Atomic,
+    Call,
+    Edit,
+    LetterAction,
+    Once,
+    OnceKey,
+    Replay,
+    Resolve,
+    SealedUnit,
+    Settle,
+    Write,
+    WriteMany,
+)
 from penstock.contracts.faults import Faults
+from penstock.contracts.items import DropItems, ItemChange, NoteItem
 from penstock.contracts.ledger import Chores, Committed, RepeatedUnits, Requests, StaleUnits, Units
 from penstock.contracts.objects import SaveObject
+from penstock.contracts.runs import RunChange
+from penstock.contracts.timers import ClearTimer, SetTimer, TickNote, TimerChange
 from penstock.model.errors import PenstockError
-from penstock.model.message import KEYED, PAUSING, Delivery
-from penstock.model.outcome import Again, Dead, Held, Settlement, Split
+from penstock.model.message import KEYED, PAUSING, Delivery, NewMessage
+from penstock.model.outcome import DONE, Again, Dead, Held, Settlement, Split
 from penstock.storage.audit import look, note_unit
 from penstock.storage.claims import Claimer
 from penstock.storage.dead_letters import add_dead_letter, apply_action, split
-from penstock.storage.effects import GroupEffects, sort
 from penstock.storage.items import change_items
 from penstock.storage.objects import is_owned, save
 from penstock.storage.sends import send
@@ -51,13 +68,18 @@ class GroupCommit:
         before = [look(session, audit) for _, audit in group.audits]
         self._settle(units, group, committed, tally, now)
         self._at("commit.settled")
-        outcomes = session.run_calls(group.calls, committed.measures)
-        committed.outcomes = [(call, outcome) for (_, call), outcome in zip(group.calls, outcomes, strict=True)]
+        if group.calls:
+            outcomes = session.run_calls(group.calls, committed.measures)
+            committed.outcomes = [(call, outcome) for (_, call), outcome in zip(group.calls, outcomes, strict=True)]
         self._at("commit.written")
-        send(session, units, group.sends, committed, tally, careful=careful, now=now)
-        change_runs(session, group.runs, tally, careful=careful, now=now)
-        change_items(session, group.items)
-        change_timers(session, group.timers, tally, committed.measures)
+        if group.sends:
+            send(session, units, group.sends, committed, tally, careful=careful, now=now)
+        if group.runs:
+            change_runs(session, group.runs, tally, careful=careful, now=now)
+        if group.items:
+            change_items(session, group.items)
+        if group.timers:
+            change_timers(session, group.timers, tally, committed.measures)
         self._at("commit.sent")
         for (unit, audit), state in zip(group.audits, before, strict=True):
             note_unit(session, audit, state, unit, committed)
@@ -169,3 +191,64 @@ class GroupCommit:
 
     def _fence(self, token: int, rows: list[int]) -> dict[str, Any]:
         return {"token": token, "seqs": self._session.numbers(rows)}
+
+
+# -- what the units of a group want, by kind ----------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class GroupEffects:
+    """Each list is in the order of the units. Deliveries are by token: those of one claim share it."""
+
+    done: dict[int, list[Delivery]] = field(default_factory=dict)
+    kept: dict[int, list[int]] = field(default_factory=dict)  # numbers of rows that stay as they are
+    settled: list[Settle] = field(default_factory=list)  # in another way than done
+    saves: list[SaveObject] = field(default_factory=list)
+    keys: list[tuple[SealedUnit, Once]] = field(default_factory=list)
+    calls: list[tuple[SealedUnit, Call]] = field(default_factory=list)
+    sends: list[NewMessage] = field(default_factory=list)
+    runs: list[RunChange] = field(default_factory=list)
+    timers: list[tuple[str, TimerChange]] = field(default_factory=list)  # with the task of the unit
+    items: list[ItemChange] = field(default_factory=list)
+    letters: list[tuple[SealedUnit, LetterAction]] = field(default_factory=list)
+    audits: list[tuple[SealedUnit, Audit]] = field(default_factory=list)
+
+
+def sort(units: Units) -> GroupEffects:
+    group = GroupEffects()
+    sends, done, kept = group.sends, group.done, group.kept
+    for unit in units:
+        for fence in unit.fences:
+            match fence:
+                case Settle():
+                    delivery, settlement, _ = fence
+                    if settlement is DONE:
+                        if (token := delivery.token) in done:
+                            done[token].append(delivery)
+                        else:
+                            done[token] = [delivery]
+                    elif settlement is None:
+                        kept.setdefault(delivery.token, []).append(delivery.seq)
+                    else:
+                        group.settled.append(fence)
+                case SaveObject():
+                    group.saves.append(fence)
+                case Once():
+                    group.keys.append((unit, fence))
+        for effect in unit.effects:
+            match effect:
+                case NewMessage():
+                    sends.append(effect)
+                case Write() | WriteMany() | Atomic():
+                    group.calls.append((unit, effect))
+                case SetTimer() | ClearTimer() | TickNote():
+                    group.timers.append((unit.task, effect))
+                case NoteItem() | DropItems():
+                    group.items.append(effect)
+                case Replay() | Resolve() | Edit():
+                    group.letters.append((unit, effect))
+                case Audit():
+                    group.audits.append((unit, effect))
+                case _:
+                    group.runs.append(effect)
+    return group

@@ -10,7 +10,6 @@ from penstock.contracts.ledger import Committed, RefusedUnits, Units
 from penstock.model.errors import QueueFull, TooLarge
 from penstock.model.message import KEYED, NewMessage
 from penstock.model.queue import QueueSettings
-from penstock.storage.effects import sends_of
 from penstock.storage.session import Session
 from penstock.storage.tally import NOTHING, SENT, Tally
 
@@ -33,8 +32,6 @@ def send(
     careful: bool,
     now: int,
 ) -> None:
-    if not rows:
-        return
     if session.guarded:
         _guard(session, units, tally, now)
     if careful or any(row.flags & KEYED for row in rows):
@@ -48,7 +45,7 @@ def send(
 
 
 def _send_one_by_one(session: Session, unit: SealedUnit, committed: Committed, tally: Tally, now: int) -> None:
-    for row in sends_of(unit):
+    for row in unit.sends():
         if row.flags & KEYED:
             seen = {"id": row.id, "queue": row.queue, "type": row.type, "source": row.source, "now": now}
             if not session.change("sends.note_seen", seen):
@@ -63,13 +60,13 @@ def _send_one_by_one(session: Session, unit: SealedUnit, committed: Committed, t
 
 def _guard(session: Session, units: Units, tally: Tally, now: int) -> None:
     """Names the units whose sends would fill a queue beyond what it holds, or faster than it may be fed."""
-    for queue in sorted({row.queue for unit in units for row in sends_of(unit)} & session.guarded.keys()):
+    for queue in sorted({row.queue for unit in units for row in unit.sends()} & session.guarded.keys()):
         session.lock_queue(queue)
     loads: dict[str, _Load] = {}
     refused: list[tuple[SealedUnit, Exception]] = []
     for unit in units:
         wanted: dict[str, list[NewMessage]] = {}
-        for row in sends_of(unit):
+        for row in unit.sends():
             if row.queue in session.guarded:
                 wanted.setdefault(row.queue, []).append(row)
         for queue, rows in wanted.items():

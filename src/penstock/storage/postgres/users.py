@@ -28,8 +28,6 @@ _OF_THE_STORE = (errors.SerializationFailure, errors.DeadlockDetected, errors.Di
 
 def run_calls(session: PostgresSession, calls: Calls, measures: list[tuple[str, Measure]]) -> list[Any]:
     """Run every call in order; equal statements in a row travel together, where a failure need not name its line."""
-    if not calls:
-        return []
     outcomes: list[Any] = []
     alone = all(unit is calls[0][0] for unit, _ in calls)
     session.connection.execute(USERS_PLANS)

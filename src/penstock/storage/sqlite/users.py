@@ -33,8 +33,6 @@ _OF_THE_STORE = (
 
 def run_calls(session: SqliteSession, calls: Calls, measures: list[tuple[str, Measure]]) -> list[Any]:
     """Run every call in order. Equal statements in a row are measured together, since measuring has a price."""
-    if not calls:
-        return []
     run = _Run(session, measures)
     with session.guard.users():
         start = 0
