@@ -56,6 +56,7 @@ GROUPS = {
         "smoke": "readiness:smoke",
         "simulate": "simulate:simulate",
         "connect": "connect:connect",
+        "audit-services": "audit_services:audit_services",
     },
 }
 COMMANDS = {
