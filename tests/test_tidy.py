@@ -141,7 +141,7 @@ FOLDER_LINES_MAX = {
     "moving": 1_210,
     "objects": 780,
     "queues": 2_300,
-    "readiness": 620,
+    "readiness": 640,
     "recurrence": 480,
     "runtime": 3_275,
     "services": 900,

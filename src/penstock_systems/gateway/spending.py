@@ -18,13 +18,9 @@ from penstock_systems.gateway.prices import Usage
 TAGS_MAX = 20
 TEXT_MAX = 200
 INSERT = (
-    "insert into gateway_spend (id, at, caller, provider, model, usd_reserved, usd, status, correlation, tags, cached, "
-    "replay_of) values (:id, :now, :caller, :provider, :model, :reserved, :usd, :status, :correlation, :tags, :cached, "
-    ":replay_of)"
-)
-SETTLE = (
-    "update gateway_spend set status = :status, usd = :usd, prompt_tokens = :prompt, completion_tokens = :completion "
-    "where id = :id"
+    "insert into gateway_spend (id, at, caller, provider, model, prompt_tokens, completion_tokens, usd_reserved, usd, "
+    "status, correlation, tags, cached, replay_of) values (:id, :now, :caller, :provider, :model, :prompt, :completion, "
+    ":reserved, :usd, :status, :correlation, :tags, :cached, :replay_of) on conflict (id) do nothing"
 )
 
 
@@ -42,16 +38,28 @@ class Purpose(NamedTuple):
 class Entry:
     """A call that is under way."""
 
-    def __init__(self, call: ps.PaidCall) -> None:
+    def __init__(self, purpose: Purpose, call: ps.PaidCall, at_most: float) -> None:
         self.call = call
-        self.usage: Usage | None = None
-        self.usd: float | None = None
+        self._purpose = purpose
+        self._at_most = at_most
+        self._recording: asyncio.Future[None] | None = None
 
     def settle(self, usd: float, usage: Usage | None = None) -> None:
-        """State what the call cost."""
+        """State what the call cost. Its row is written while the ledger settles it."""
         units = 1 if usage is None else usage.prompt_tokens + usage.completion_tokens
         self.call.settle(usd=usd, units=units)
-        self.usd, self.usage = usd, usage
+        self._recording = asyncio.ensure_future(self._record("settled", usd, usage))
+
+    async def recorded(self) -> None:
+        """Wait until the call has its row. One that was not settled gets it now, with what the ledger made of it."""
+        if self._recording is not None:
+            await self._recording
+            return
+        end = self.call.end
+        await self._record("unknown" if end is None else end.state, None if end is None else 0.0, None)
+
+    async def _record(self, status: str, usd: float | None, usage: Usage | None) -> None:
+        await record(self._purpose, self.call.id, reserved=self._at_most, usd=usd, status=status, usage=usage)
 
 
 def purpose_of(caller: Caller, provider: str, model: str, headers: Mapping[str, str]) -> Purpose:
@@ -82,37 +90,37 @@ async def spending(purpose: Purpose, at_most: float) -> AsyncIterator[Entry]:
             correlation=purpose.correlation,
             caller=(caller.name, caller.budgets),
         ) as call:
-            recorded = asyncio.ensure_future(_record(purpose, call.id, reserved=at_most))  # while the provider works
-            entry = Entry(call)
+            entry = Entry(purpose, call, at_most)
             yield entry
     finally:
-        if entry is not None:  # with what the ledger made of the call
-            await asyncio.shield(_end(recorded, entry))
+        if entry is not None:
+            await asyncio.shield(entry.recorded())
 
 
 async def record_repeat(purpose: Purpose, of: str) -> None:
     """Record a call that was answered without the provider, from the answer to the call `of`."""
-    await _record(purpose, secrets.token_hex(16), reserved=0.0, usd=0.0, status="cached", of=of)
+    await record(purpose, secrets.token_hex(16), reserved=0.0, usd=0.0, status="cached", of=of)
 
 
 async def record_refusal(purpose: Purpose) -> None:
     """Record a call that its budget did not allow."""
-    await _record(purpose, secrets.token_hex(16), reserved=0.0, usd=0.0, status="refused")
+    await record(purpose, secrets.token_hex(16), reserved=0.0, usd=0.0, status="refused")
 
 
-async def _record(
+async def record(
     purpose: Purpose,
     id: str,
     *,
     reserved: float,
-    usd: float | None = None,
-    status: str = "reserved",
+    usd: float | None,
+    status: str,
     of: str | None = None,
+    usage: Usage | None = None,
 ) -> None:
-    now = await db.now()
+    """Write the row of a call: what it was for, and what it cost."""
     row = {
         "id": id,
-        "now": now,
+        "now": await db.now(),
         "caller": purpose.caller.name,
         "provider": purpose.provider,
         "model": purpose.model,
@@ -123,20 +131,8 @@ async def _record(
         "tags": msgspec.json.encode(purpose.tags).decode() if purpose.tags else None,
         "cached": int(of is not None),
         "replay_of": of,
+        "prompt": None if usage is None else usage.prompt_tokens,
+        "completion": None if usage is None else usage.completion_tokens,
     }
     async with app.unit():
         db.write(INSERT, row)
-
-
-async def _end(recorded: asyncio.Future[None], entry: Entry) -> None:
-    await recorded
-    used, end = entry.usage, entry.call.end
-    row = {
-        "id": entry.call.id,
-        "status": "unknown" if end is None else end.state,
-        "usd": None if end is None else entry.usd or 0.0,
-        "prompt": None if used is None else used.prompt_tokens,
-        "completion": None if used is None else used.completion_tokens,
-    }
-    async with app.unit():
-        db.write(SETTLE, row)
