@@ -1,0 +1,1 @@
+create table sent (brand text not null, number bigint not null);

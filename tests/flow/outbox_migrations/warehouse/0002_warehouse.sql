@@ -1,0 +1,1 @@
+create table got (id bigint primary key, brand text not null, number bigint not null);
