@@ -5,8 +5,9 @@ from __future__ import annotations
 from penstock_systems.appstore.app import app, html_cache, settings, web
 from penstock_systems.appstore.store.client import AppStore
 
-# A message that would wait longer is released, or tried in the next cycle: a cycle has half a minute.
-WAIT_SECONDS_MAX = 20.0
+# A message that would wait longer is released, or tried in the next cycle: on a platform a cycle has half a minute. Elsewhere
+# a group of ten searches has to get through, which at twenty a minute takes thirty seconds.
+WAIT_SECONDS_MAX = 20.0 if app.config.profile.startswith("cloudflare") else 60.0
 
 searching = app.pace("itunes-search", max_wait=WAIT_SECONDS_MAX)  # searches and look-ups: some twenty a minute
 feeding = app.pace("itunes-rss", max_wait=WAIT_SECONDS_MAX)  # charts and reviews

@@ -13,8 +13,8 @@ import penstock as ps
 from penstock.testing import run
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import outside
+from penstock_systems.appstore.crawl import budget, untold
 from penstock_systems.appstore.crawl import cycle as running
-from penstock_systems.appstore.crawl import untold
 from penstock_systems.appstore.store.facts import Found
 from penstock_systems.standins.appstore import Fault, Manners
 from tests.systems.appstore.conftest import Opened
@@ -105,6 +105,7 @@ async def test_a_failing_side_task_leaves_the_primary_and_the_others_alone(
 async def test_a_slow_store_ends_the_cycle_in_its_time_and_the_rest_is_there_for_the_next(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(budget, "WINDOW", budget.PLATFORM)
     async with crawling(pipeline) as it:
         store = Scripted(monkeypatch, it)
 
@@ -130,9 +131,27 @@ async def test_a_slow_store_ends_the_cycle_in_its_time_and_the_rest_is_there_for
 
 
 @pytest.mark.spec("B2-08")
+async def test_outside_the_platform_a_cycle_works_until_the_next_one_begins(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawling(pipeline) as it:
+
+        async def slow(term: str, limit: int = 25) -> list[Found]:
+            await asyncio.sleep(27)
+            return [found(1)]
+
+        monkeypatch.setattr(outside.store, "search", slow)
+        await insert_keywords(it, *({"keyword": f"k{number:03d}", "depth": 3} for number in range(200)))
+        began = it.running.now
+        assert (await cycle(it))["keywords_searched"] == 100
+        assert 270 < (it.running.now - began).total_seconds() < 300
+
+
+@pytest.mark.spec("B2-08")
 async def test_no_search_begins_after_25_seconds_even_if_it_would_end_in_time(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(budget, "WINDOW", budget.PLATFORM)
     async with crawling(pipeline) as it:
 
         async def slow(term: str, limit: int = 25) -> list[Found]:
@@ -150,6 +169,7 @@ async def test_no_search_begins_after_25_seconds_even_if_it_would_end_in_time(
 async def test_a_chart_that_never_comes_is_given_up_and_stays_due(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(budget, "WINDOW", budget.PLATFORM)
     async with crawling(pipeline, charts=True) as it:
 
         async def endless(*_: object, **__: object) -> list[Found]:

@@ -103,6 +103,7 @@ def test_a_market_whose_score_has_moved_is_looked_into_again_on_another_day() ->
     assert is_news(60.0 - MOVED, 60.0, same_day=False)
     assert not is_news(60.0 + MOVED, 60.0, same_day=True)
     assert not is_news(60.1, 60.0, same_day=False)
+    assert is_news(70.0, 69.9, same_day=False)  # it has become good
 
 
 @pytest.mark.slow("postgres")

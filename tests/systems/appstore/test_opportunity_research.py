@@ -18,8 +18,8 @@ from penstock_systems.appstore import stages as stages  # what reacts to events 
 from penstock_systems.appstore.founder import Figures
 from penstock_systems.appstore.opportunity import agents
 from penstock_systems.appstore.opportunity.advice import playbook, tips
-from penstock_systems.appstore.opportunity.agents import AGENTS, OFFLINE, Claim, bears, offline_claims
-from penstock_systems.appstore.opportunity.case import BUILD_SCORE, WATCH_SCORE, case_of, decided, reason
+from penstock_systems.appstore.opportunity.agents import AGENTS, Claim, bears, offline_claims
+from penstock_systems.appstore.opportunity.case import BUILD_SCORE, OFFLINE, WATCH_SCORE, case_of, decided, reason
 from penstock_systems.appstore.opportunity.complaints import Complaint, Said, complaints
 from penstock_systems.appstore.opportunity.evidence import MIDDLE, believed, evidence
 from penstock_systems.appstore.opportunity.facts import AppFacts, KeywordFacts, MarketFacts

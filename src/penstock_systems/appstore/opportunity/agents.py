@@ -16,11 +16,10 @@ import msgspec
 
 import penstock as ps
 from penstock_systems.appstore.app import app, settings
-from penstock_systems.appstore.opportunity.case import Case, Verdict, reason
+from penstock_systems.appstore.opportunity.case import OFFLINE, Case, Verdict, reason
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from penstock_systems.appstore.store.text import cleaned
 
-OFFLINE = "offline analyst 2"
 AGENTS = {
     "demand": "You speak for what users want: how it is typed, rated and growing.",
     "rivals": "You speak about the existing apps: which can be beaten and which cannot.",

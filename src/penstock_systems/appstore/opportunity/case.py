@@ -15,6 +15,7 @@ from penstock_systems.appstore.opportunity.facts import AppFacts, MarketFacts, s
 Verdict = Literal["build", "watch", "avoid"]
 Part = Literal["demand", "rivals", "users", "room"]
 
+OFFLINE = "offline analyst 2"  # who decides without a model
 FAVOUR, BEATEN = 3, 3  # facts for it, and apps to beat, that are told
 BUILD_SCORE, WATCH_SCORE = 70.0, 50.0
 EARLY = 0.5  # below this coverage a market is judged early

@@ -1,7 +1,8 @@
 """Which markets are worth looking into: those that score 70 or more, at most twenty; where fewer than ten do, the best ten.
 
-A good score of a market of which little is known counts for less. A market that was looked into within seven days, or another
-one of its lineage, is looked into again only if its score has moved by five points since, and then on another day.
+A good score of a market of which little is known counts for less. A market that was looked into within seven days, or
+another one of its lineage, is looked into again only if its score has moved by five points since, or across 70, and then on
+another day.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ def worthwhile(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def is_news(score: float, before: float, *, same_day: bool) -> bool:
-    """Whether a market that was looked into lately is to be looked into again."""
-    return not same_day and abs(score - before) >= MOVED
+    """Whether a market that was looked into lately is to be looked into again: on another day, if its score has moved far, or
+    has become good or ceased to be."""
+    return not same_day and (abs(score - before) >= MOVED or (score >= GOOD) != (before >= GOOD))
 
 
 def task_id(candidate: Candidate, day: str) -> str:

@@ -16,6 +16,7 @@ COMPLAINTS = 4  # that are named
 UNHAPPY_STARS = 2  # where no tone is known
 HEARD_LEAST = 3  # unhappy reviews that share a term
 ODDS_LEAST = 1.0  # the z-score of a term's log-odds
+SAME_SHARE = 0.5  # of the reviews of one: two terms that share more are one complaint
 PRIOR = 0.5  # added to each count: a term that happy reviews never use is no certainty
 LETTERS_LEAST = 3
 QUOTE_CHARACTERS_MAX = 160
@@ -88,11 +89,15 @@ def complaints(reviews: Sequence[Said], *, without: Iterable[str] = ()) -> list[
         if count >= HEARD_LEAST and (score := _log_odds(count, many, happy[term], few)) >= ODDS_LEAST
     }
     found: list[Complaint] = []
+    told: list[set[str]] = []  # the reviews that each of them is in
     for term in sorted(odds, key=lambda term: (-odds[term] * math.log1p(heard[term]), -len(term), term)):
         if len(found) == COMPLAINTS:
             break
-        if not any(set(term.split()) & set(each.term.split()) for each in found):
-            found.append(_quoted(term, heard[term], [each for each, terms in unhappy if term in terms]))
+        saying = [each for each, terms in unhappy if term in terms]
+        ids = {each.review_id for each in saying}
+        if not any(len(ids & other) > SAME_SHARE * min(len(ids), len(other)) for other in told):
+            found.append(_quoted(term, heard[term], saying))
+            told.append(ids)
     return found
 
 

@@ -21,6 +21,7 @@ NAME_CHARACTERS = {WIDE: 30, NARROW: 20}
 PACE_WIDE, PACE_NARROW = (960, 280), (400, 240)
 TICK_HOURS = (1, 2, 3, 6, 12, 24, 48, 96, 168)  # one of these lies between two marks on the time axis
 STEPS = (40.0, 55.0, 70.0, 80.0)  # where the colours change; from 70 on a market is evaluated
+SEARCHING = 0.2  # searches a minute from which on keywords were waiting
 STORE_APPS = 1_800_000  # of the store of the United States
 MINUTES_A_DAY = 1_440
 LINE_WIDTH, SPARK_HEIGHT = 96, 24
@@ -152,6 +153,7 @@ def pace_figures(points: Sequence[PacePoint]) -> PaceFigures | None:
     if not busy:
         return None
     minutes = _step_minutes(points)
+    searching = [point for point in points if point.searches >= SEARCHING]
     pace = sum(point.pace for point in busy) / len(busy)
     known = [point for point in busy if point.limit]
     allowed = sum(point.limit or 0.0 for point in known)
@@ -161,7 +163,7 @@ def pace_figures(points: Sequence[PacePoint]) -> PaceFigures | None:
         refused=sum(point.refused for point in points),
         requests=sum(point.pace for point in points) * minutes + sum(point.refused for point in points),
         idle_hours=(len(points) - len(busy_points(points))) * minutes / 60,
-        searches=sum(point.searches for point in busy) / len(busy),
+        searches=sum(point.searches for point in searching) / max(1, len(searching)),
         store_days=STORE_APPS / pace / MINUTES_A_DAY if pace else None,
     )
 

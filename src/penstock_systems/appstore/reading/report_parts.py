@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.commands import month_usage
+from penstock_systems.appstore.opportunity.case import OFFLINE, decided
 from penstock_systems.appstore.reading import answers, cards
 from penstock_systems.appstore.reading.facts import (
     EARLY,
@@ -131,7 +132,7 @@ async def _opportunity(reading: Reading, rank: int, row: dict[str, Any], links: 
         score=round(row["score"] or 0.0, 2),
         judged=round(found["score"], 2),
         early=(row["coverage"] or 0.0) < EARLY,
-        verdict=_today(calm(found["verdict"], NAME_MOST), row["score"] or 0.0),
+        verdict=_today(found, known, row),
         reason=calm(found["reason"], LINE_MOST),
         need=told.need,
         gap=told.gap,
@@ -168,7 +169,13 @@ async def _opportunity(reading: Reading, rank: int, row: dict[str, Any], links: 
     )
 
 
-def _today(verdict: str, score: float) -> str:
+def _today(found: Mapping[str, Any], known: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """What the rules say of today's score, until the market is evaluated again. The ruling of a model stands, but nothing is
+    built that is not good any more."""
+    score, against = row["score"] or 0.0, known.get("against")
+    if found["made_by"] == OFFLINE and isinstance(against, dict):
+        return decided(score, final=bool(against.get("final")), early=(row["coverage"] or 0.0) < EARLY)
+    verdict = calm(found["verdict"], NAME_MOST)
     return "watch" if verdict == "build" and score < GOOD else verdict
 
 
