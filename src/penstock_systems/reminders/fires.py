@@ -16,7 +16,7 @@ from penstock_systems.reminders.keys import address_hash, signing_secrets
 from penstock_systems.reminders.notices import make_notice
 from penstock_systems.reminders.people import digest_time
 from penstock_systems.reminders.recording import keep_for_digest, save_fire
-from penstock_systems.reminders.schedule import next_occurrence
+from penstock_systems.reminders.schedule import due_at, next_occurrence
 from penstock_systems.reminders.settling import (
     MINUTE_MS,
     Policy,
@@ -128,7 +128,7 @@ async def _prepare(id: str, token: str, master: bytes) -> Plan | None:
                         fire_seq=row.fire_seq,
                         channel=name,
                         key=decided.key,
-                        occurrence_at=row.occurrence_at,
+                        occurrence_at=due_at(row),
                         endpoint_id=row.endpoint_id if name == WEBHOOK else None,
                         now=now,
                     )
@@ -259,7 +259,7 @@ def _standing(row: Any) -> Standing:
     return Standing(
         is_recurring=row.recurrence_rule is not None,
         error_count=row.error_count,
-        occurrence_at=row.snoozed_until if row.extra == "snooze" and row.snoozed_until else row.occurrence_at,
+        occurrence_at=due_at(row),
         nag_every_ms=row.nag_every_ms,
         nag_left=row.nag_left,
         is_acked=row.acked_at is not None,

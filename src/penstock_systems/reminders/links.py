@@ -81,7 +81,10 @@ async def resend_report(body: bytes, request: ps.Request) -> dict[str, Any]:
             404, f"Set {RESEND_SECRET} to the secret that Resend shows for its webhook.", name="not_found"
         )
     id = verify([read_secret(secret, shown=RESEND_SECRET)], request.headers, body, now=web.clock.now(), prefix="svix")
-    event = read_mail_event(msgspec.json.decode(body))
+    try:
+        event = read_mail_event(msgspec.json.decode(body))
+    except msgspec.DecodeError as error:
+        raise ps.HttpError(400, f"The body is not JSON: {error}.", name="bad_json") from error
     async with app.unit(key=f"resend {id}") as unit:
         if not unit.repeated:
             suppress([address_hash(each) for each in event.addresses], event.reason)

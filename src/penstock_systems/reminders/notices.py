@@ -10,6 +10,7 @@ import msgspec
 from penstock.channels import Notice, join_notices
 from penstock_systems.reminders.app import WEBHOOK, db, mail_channels, now_ms, settings
 from penstock_systems.reminders.keys import address_hash, link_expiry, make_token
+from penstock_systems.reminders.schedule import due_at
 
 KIND = "reminder.due"
 ITEMS = """
@@ -33,11 +34,11 @@ async def make_notice(row: Any, channel: str, master: bytes, address: str) -> No
         joined = join_notices([Notice(each.title, each.body) for each in items] or [Notice(title, body)])
         title, body = joined.title, joined.text
     id, _, fire = (row.replay_of or f"{row.id}.{row.fire_seq}").rpartition(".")
-    at = row.occurrence_at * 1000
+    at = due_at(row) * 1000
     if channel == WEBHOOK:
         names = msgspec.json.decode(row.channels, type=list[str])
         data = {"reminder": id, "fire": int(fire), "user": row.user_id, "channels": names}
-        data |= {"due_at": row.occurrence_at, "fired_at": now_ms()}
+        data |= {"due_at": due_at(row), "fired_at": now_ms()}
         return Notice(title, body, kind=KIND, data=data, at=at)
     if channel not in mail_channels:
         return Notice(title, body, to=row.chat_to or "", kind=KIND, at=at)
@@ -59,7 +60,7 @@ def make_links(row: Any, master: bytes, address: str) -> dict[str, str]:
     base = settings.public_url.rstrip("/")
     links = {}
     if not row.is_digest:
-        subject = (row.id, str(row.fire_seq), link_expiry(row.occurrence_at))
+        subject = (row.id, str(row.fire_seq), link_expiry(due_at(row)))
         if row.nag_every_ms:
             links["Done"] = f"{base}/a/{make_token(master, 'ack', *subject)}"
         links["Snooze for an hour"] = f"{base}/s/{make_token(master, 'snooze', *subject)}?for=1h"

@@ -12,11 +12,13 @@ from penstock_systems.reminders.schedule import next_occurrence, span_ms
 SNOOZE_MS_MAX = 366 * 86_400_000
 REQUEUE_MAX = 500  # in one call by cause
 
+# The number of the fire is part of each condition: what was decided for one fire is not applied to the next.
 MOVE = """
 update notifications
 set next_fire_at = :at, snoozed_until = :snoozed_until, extra = :extra, done_at = null, dead_lettered_at = null,
   error_count = :error_count, fire_seq = fire_seq + :advances, claimed_until = null, claim_token = null, updated_at = :now
 where id = :id
+and fire_seq = :fire_seq
 """
 ACKNOWLEDGE = """
 update notifications
@@ -24,6 +26,7 @@ set acked_at = :now, nag_left = 0, extra = null, next_fire_at = :at, occurrence_
   count_done = coalesce(:count_done, count_done), done_at = :done_at,
   claimed_until = null, claim_token = null, updated_at = :now
 where id = :id
+and fire_seq = :fire_seq
 """
 NOTE_ACK = "update notifications set acked_at = :now, updated_at = :now where id = :id"
 RETRY_HELD = """
@@ -88,7 +91,7 @@ async def snooze(id: str, for_: str) -> dict[str, Any]:
         }
     extra = ("snooze" if row.recurrence_rule is not None or row.extra else None) if repeats else row.extra
     given = {"at": at, "snoozed_until": at, "extra": extra, "error_count": 0, "now": now, "id": id}
-    db.write(MOVE, given | {"advances": int(repeats and row.next_fire_at is None)}, expect=1)
+    db.write(MOVE, given | {"advances": int(repeats and row.next_fire_at is None), "fire_seq": row.fire_seq}, expect=1)
     return {"id": id, "next_fire_at": at}
 
 
@@ -104,7 +107,7 @@ async def acknowledge(id: str) -> dict[str, Any]:
         following = (None, None) if found is None else (found.at // 1000, found.number)
     at, number = following
     given = {"at": at, "occurrence_at": at, "count_done": number, "done_at": now if at is None else None}
-    db.write(ACKNOWLEDGE, given | {"id": id, "now": now}, expect=1)
+    db.write(ACKNOWLEDGE, given | {"id": id, "now": now, "fire_seq": row.fire_seq}, expect=1)
     return {"id": id, "acked_at": now, "next_fire_at": at}
 
 
@@ -113,6 +116,9 @@ async def fire(id: str) -> dict[str, Any]:
     row, now = await find(id), now_ms()
     if row.cancelled_at is not None:
         raise ps.HttpError(409, "This reminder is cancelled.", name="cancelled")
+    if row.next_fire_at is None and row.dead_lettered_at is not None:
+        _requeue(id, row.fire_seq, now, now)
+        return {"id": id, "next_fire_at": now}
     waits = (
         row.recurrence_rule is not None
         and row.next_fire_at is not None
@@ -121,7 +127,7 @@ async def fire(id: str) -> dict[str, Any]:
     )
     extra = "snooze" if waits else row.extra
     given = {"at": now, "snoozed_until": now if waits else None, "extra": extra, "error_count": 0, "now": now, "id": id}
-    db.write(MOVE, given | {"advances": int(row.next_fire_at is None and row.dead_lettered_at is None)}, expect=1)
+    db.write(MOVE, given | {"advances": int(row.next_fire_at is None), "fire_seq": row.fire_seq}, expect=1)
     return {"id": id, "next_fire_at": now}
 
 
@@ -147,6 +153,7 @@ async def requeue_cause(cause: str) -> dict[str, Any]:
 
 def _requeue(id: str, fire_seq: int, now: int, at: int) -> None:
     given = {"at": at, "snoozed_until": None, "extra": None, "error_count": 0, "now": now, "id": id, "advances": 0}
+    given["fire_seq"] = fire_seq
     db.write(MOVE, given, expect=1)
     db.write(RETRY_HELD, id=id, fire_seq=fire_seq)
     db.write(RESOLVE_DEAD, id=id, now=now)

@@ -37,6 +37,9 @@ on conflict (id) do update set email = excluded.email, zone = excluded.zone, qui
 """
 
 
+REVOKE = "update people set token_epoch = token_epoch + 1, updated_at = :now where id = :id"
+
+
 def check_user(id: str) -> str:
     """Return the id of a person, or raise BadParameter."""
     if not _ID.fullmatch(id):
@@ -76,12 +79,23 @@ def _text(value: object) -> str | None:
 
 async def show_person(id: str) -> dict[str, Any]:
     """A person, with the address of the calendar feed."""
+    found = await _known(id)
+    return {"id": id, **{name: found[name] for name in COLUMNS}, "calendar": await _calendar(id, found.token_epoch)}
+
+
+async def revoke_calendar(id: str) -> dict[str, Any]:
+    """Give a person's calendar feed a new address; the old one ends."""
+    found = await _known(id)
+    db.write(REVOKE, id=id, now=now_ms())
+    return {"id": id, "calendar": await _calendar(id, found.token_epoch + 1)}
+
+
+async def _known(id: str) -> Any:
     found = await find_person(id)
     if found is None:
         raise ps.HttpError(404, f"There is no person {id[:100]!r}. Create one with PUT.", name="not_found")
-    token = make_token(await master_key(), "calendar", id, str(found.token_epoch))
-    return {
-        "id": id,
-        **{name: found[name] for name in COLUMNS},
-        "calendar": f"{settings.public_url}/calendar/{token}.ics",
-    }
+    return found
+
+
+async def _calendar(id: str, epoch: int) -> str:
+    return f"{settings.public_url}/calendar/{make_token(await master_key(), 'calendar', id, str(epoch))}.ics"

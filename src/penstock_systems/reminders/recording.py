@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.channels import Outcome
 from penstock.web import hashed
+from penstock_systems.reminders.schedule import due_at
 from penstock_systems.reminders.settling import Result, Settlement
 
 CAUSE_CHARACTERS_MAX = 120
@@ -99,7 +100,7 @@ def save_fire(
             status=status,
             attempt=result.attempt,
             key=f"{row.replay_of or f'{row.id}.{row.fire_seq}'}.{name}",
-            occurrence_at=row.occurrence_at,
+            occurrence_at=due_at(row),
             endpoint_id=row.endpoint_id if name == "webhook" else None,
             now=now,
             sent_at=now if status == "sent" else None,
@@ -149,7 +150,7 @@ def keep_for_digest(transaction: Any, row: Any, channel: str, at: int, now: int)
             now=now,
         )
     fire = {"id": row.id, "fire_seq": row.fire_seq, "channel": channel, "digest_id": digest_id}
-    transaction.write(KEEP, fire | {"title": row.title, "body": row.body, "now": row.occurrence_at})
+    transaction.write(KEEP, fire | {"title": row.title, "body": row.body, "now": due_at(row)})
     transaction.write(IN_DIGEST, fire)
 
 

@@ -99,6 +99,7 @@ set title = :title, body = :body, channels = :channels, email_to = :email_to, en
   done_at = case when :moves = 1 then null else done_at end,
   claimed_until = null, claim_token = null, updated_at = :now
 where id = :id
+and fire_seq = :fire_seq
 """
 CANCEL = """
 update notifications
@@ -207,7 +208,11 @@ async def change(id: str, given: Change) -> dict[str, Any]:
         raise ps.HttpError(409, "This reminder is cancelled. Give it a new time with `at`.", name="cancelled")
     names = set("id title body channels email_to endpoint_id chat_to recurrence_rule timezone starts urgent".split())
     names |= set("nag_every_ms nag_times occurrence_at count_done next_fire_at error_count".split())
-    db.write(UPDATE, {name: new[name] for name in names} | {"moves": int(moves), "now": now}, expect=1)
+    db.write(
+        UPDATE,
+        {name: new[name] for name in names} | {"moves": int(moves), "now": now, "fire_seq": row.fire_seq},
+        expect=1,
+    )
     changed = _Fresh({**new, "now": now})
     changed.__dict__.update({name: new[name] for name in new})
     return shown(changed) | {"upcoming": upcoming(changed, now)}

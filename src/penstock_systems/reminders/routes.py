@@ -145,6 +145,11 @@ async def show_person(id: str) -> dict[str, Any]:
     return await people.show_person(id)
 
 
+@app.post("/v1/reminders/people/{id}/revoke-calendar")
+async def revoke_calendar(id: str) -> dict[str, Any]:
+    return await people.revoke_calendar(id)
+
+
 @app.get("/v1/reminders/endpoints")
 async def list_endpoints(after: str = "") -> list[dict[str, Any]]:
     return await endpoints_admin.list_endpoints(after)

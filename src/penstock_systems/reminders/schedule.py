@@ -72,6 +72,12 @@ def next_occurrence(row: Any, now: int) -> Occurrence | None:
     return recurrence.next_after(max(now, row.occurrence_at) * 1000, since if row.count_done else None)
 
 
+def due_at(row: Any) -> int:
+    """When the present fire of a stored reminder was to be sent: a snooze lies between two occurrences."""
+    found: int = row.snoozed_until if row.extra == "snooze" and row.snoozed_until else row.occurrence_at
+    return found
+
+
 def stored_recurrence(row: Any) -> Recurrence | None:
     """The rule of a stored reminder, or None for one that is due once."""
     if row.recurrence_rule is None:

@@ -217,6 +217,9 @@ async def test_icalendar_reads_the_feed_and_hostile_titles_stay_titles(office: O
         assert [f"{each:%m-%d %H:%M}" for each in weekly[:3]] == ["03-20 08:00", "03-27 08:00", "04-03 07:00"]
         assert len({str(event["UID"]) for event in events}) == len(events)
         assert (await it.http.get(address.replace("/calendar/", "/calendar/x"))).status_code == 404
+        again = (await it.call("POST", "/people/ann/revoke-calendar"))["calendar"]
+        assert (await it.http.get(again)).status_code == 200
+        assert (await it.http.get(address)).status_code == 404
 
 
 IMPORTED = """BEGIN:VCALENDAR\r

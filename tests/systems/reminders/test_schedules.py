@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+import penstock as ps
 from penstock_systems.reminders.app import app
+from penstock_systems.reminders.operations import snooze
+from penstock_systems.reminders.reminders import Change, change
 from tests.systems.reminders.conftest import HOOK, Office, Opened
 
 BERLIN = "Europe/Berlin"
@@ -226,3 +229,18 @@ async def test_a_rule_without_a_time_begins_now(office: Opened) -> None:
         assert made["upcoming"][0]["utc"] == "2026-03-02T08:00Z"
         await it.running.advance(minutes=1)
         assert len(it.hooks) == 1
+
+
+@pytest.mark.spec("C-21")
+async def test_what_was_decided_for_one_fire_is_not_applied_to_the_next(office: Opened) -> None:
+    async with office() as it:
+        made = await it.add(user="ann", webhook=GOOD, rule={"every": "2 minutes"}, at="in 1m")
+        with pytest.raises(ps.errors.LostUpdate):
+            async with app.unit():
+                await change(made["id"], Change(title="Late"))
+                await it.running.advance(minutes=2)
+        with pytest.raises(ps.errors.LostUpdate):
+            async with app.unit():
+                await snooze(made["id"], "10s")
+                await it.running.advance(minutes=2)
+        assert [each["about"] for each in it.hooks] == [f"{made['id']} {fire}" for fire in (1, 2)]
