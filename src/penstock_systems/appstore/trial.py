@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from penstock_systems.appstore.app import EnrichWanted, app, db, wishes
+from penstock_systems.appstore.cluster.task import something_changed
+
+LOOKS, LOOK_SECONDS = 120, 10.0  # twenty minutes: four cycles of the crawl
 
 FOLLOWED = """
 select track_id from chart_position_history order by snapshot_at, rank, track_id limit 10
@@ -35,6 +40,12 @@ async def want(items: list[int]) -> None:
 
 
 async def cluster(items: list[int]) -> None:
+    """The first searches come with the second cycle: before them there is nothing to cluster, and a run would rest until the
+    next six-hour mark."""
+    for _ in range(LOOKS):
+        if await something_changed():
+            break
+        await asyncio.sleep(LOOK_SECONDS)
     await app.crons.trigger("cluster")
 
 

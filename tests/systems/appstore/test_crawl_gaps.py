@@ -109,7 +109,7 @@ async def test_each_kind_of_work_alone_begins_a_cycle_that_gets_it_done(
         assert not await something_to_crawl()
 
 
-@pytest.mark.spec("A4-10", "G2-03", "B3-01")
+@pytest.mark.spec("A4-10", "G2-03", "B3-01", "G7-09")
 async def test_the_work_of_others_and_what_is_not_due_yet_begin_no_cycle(pipeline: Opened) -> None:
     async with crawling(pipeline) as it:
         await insert_apps(it, {"track_id": 1}, {"track_id": 2, "enrichment_source": "itunes", "enriched_at": THEN})

@@ -145,6 +145,7 @@ async def test_the_migrations_apply_and_apply_no_second_time(pipeline: Opened) -
         assert await it.sql("select keyword from crawl_keywords") == []
 
 
+@pytest.mark.spec("G2-39")
 @pytest.mark.slow("postgres")
 def test_every_table_is_known() -> None:
     assert set(created()) == {*TABLES, *OTHERS}

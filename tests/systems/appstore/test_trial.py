@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from penstock.runtime.events import MessageWasLarge
 from penstock_systems.appstore import app as shared
-from penstock_systems.appstore import stages
+from penstock_systems.appstore import stages, trial
 from penstock_systems.appstore.cluster import task
 from penstock_systems.appstore.crawl import cycle
 from tests.extent import sampled
 from tests.systems.appstore.conftest import Opened, Pipeline
+from tests.systems.appstore.crawling import crawling
+from tests.systems.appstore.test_cluster_task import fill
 
 assert stages.app is shared.app
 NAMES = ["crawl", "enrich", "evaluate", "cluster", "opportunity"]
@@ -67,3 +70,16 @@ async def test_a_stage_that_is_cut_off_fails_by_its_name(
 
         assert [each.stage for each in followed] == NAMES[: NAMES.index(cut) + 1]
         assert [each.stage for each in followed if not each.passed] == [cut]
+
+
+async def test_a_first_start_clusters_as_soon_as_there_is_something_to_cluster(pipeline: Opened) -> None:
+    """And not at the next six-hour mark, because nothing had been searched when it began."""
+    async with crawling(pipeline) as it:
+        pushing = asyncio.create_task(trial.cluster([]))
+        await it.running.advance(minutes=5)
+        assert await it.sql("select id from pipelines") == []
+        await fill(it)
+        await it.running.advance(minutes=1)
+        await pushing
+        await it.running.drain()
+        assert [row.status for row in await it.sql("select status from pipelines")] == ["done"]
