@@ -85,20 +85,21 @@ def test_what_is_added_up_is_added_once(way: Harsh, desk: Desk, fault: str, forg
 
 @pytest.mark.parametrize("fault", ["lost before", "lost after"])
 @pytest.mark.parametrize("forgotten", [False, True])
-def test_a_group_is_saved_once(way: Harsh, desk: Desk, fault: str, forgotten: bool) -> None:
+@pytest.mark.parametrize("messages", [1, 2])
+def test_a_group_is_saved_once(way: Harsh, desk: Desk, fault: str, forgotten: bool, messages: int) -> None:
     way.forgets = forgotten
     for nth in count(1):
         way.arm(nth, fault)
         try:
-            desk.send(message())
+            desk.send(*(message() for _ in range(messages)))
         except NotCommitted:
-            desk.send(message())
+            desk.send(*(message() for _ in range(messages)))
 
-        assert len(PostgresInspect(way.address).messages()) == nth, f"statement {nth}: {way.struck!r}"
+        assert len(PostgresInspect(way.address).messages()) == nth * messages, f"statement {nth}: {way.struck!r}"
         if not way.struck:
             break
 
-    assert nth > 3, "it begins, sends and commits"
+    assert nth > (1 if messages == 1 else 3), "it begins, sends and commits; a lone message does so in one statement"
 
 
 @pytest.mark.parametrize("fault", ["lost before", "lost after"])

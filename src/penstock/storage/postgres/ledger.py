@@ -10,10 +10,12 @@ from penstock.contracts.effects import Atomic, OnceKey
 from penstock.contracts.faults import Faults
 from penstock.contracts.ledger import Chores, Committed, NotCommitted, Requests, Units
 from penstock.model.errors import StatementFailed, StorageFull, StoreError
+from penstock.model.message import KEYED, NewMessage
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.postgres.connection import CONFLICTS, failed, first_line, is_lost, translated
 from penstock.storage.postgres.session import TRIES, Conflict, PostgresSession
 from penstock.storage.sends import Conflicts
+from penstock.storage.tally import SENT, Tally
 
 
 class PostgresLedger:
@@ -27,12 +29,47 @@ class PostgresLedger:
 
     def commit(self, units: Units, requests: Requests, *, now: int, sweep: bool, fire: bool = False) -> Committed:
         chores = Chores(sweep, fire)
+        row = None if requests or any(chores) else self._lone(units)
+        if row is not None and (sent := self._send_alone(row, now)) is not None:
+            return sent
         if not any(type(effect) is Atomic for unit in units for effect in unit.effects):
             return self._commit(units, requests, chores, now, serializable=False)
         # Functions that read and then write are serializable among themselves. Claims would only get in their way.
         committed = self._commit(units, (), Chores(), now, serializable=True)
         if requests or any(chores):
             self._claim_after(committed, requests, chores, now)
+        return committed
+
+    def _lone(self, units: Units) -> NewMessage | None:
+        """The message of a group that does nothing but send it."""
+        if len(units) != 1 or units[0].fences or len(units[0].effects) != 1:
+            return None
+        (effect,) = units[0].effects
+        plain = (
+            isinstance(effect, NewMessage) and not effect.flags & KEYED and effect.queue not in self._session.guarded
+        )
+        return effect if plain and isinstance(effect, NewMessage) else None
+
+    def _send_alone(self, row: NewMessage, now: int) -> Committed | None:
+        """None where the usual way is to find out what is wrong: nothing was done."""
+        try:
+            self._session.ensure()
+            for point in ("commit.begun", "commit.settled", "commit.written", "commit.sent", "commit.before"):
+                self._at(point)
+            number = self._session.send_alone(row, now)
+        except NotCommitted:
+            raise
+        except psycopg.Error:
+            return None
+        except BaseException as error:
+            self._explain(error)
+            raise
+        if number is None:
+            return None
+        self._at("commit.after")
+        tally, committed = Tally(), Committed(number)
+        tally.bulk([row], SENT)
+        tally.tell(committed)
         return committed
 
     def _claim_after(self, committed: Committed, requests: Requests, chores: Chores, now: int) -> None:

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import errors
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import Calls, ClaimRequest
+from penstock.contracts.ledger import Calls, ClaimRequest, NotCommitted
 from penstock.model.errors import StoreUnavailable
 from penstock.model.message import PRIORITIES, NewMessage
 from penstock.model.queue import QueueSettings
@@ -27,6 +27,7 @@ from penstock.storage.postgres.connection import (
     PostgresSettings,
     connect,
     failed,
+    first_line,
     is_lost,
     statements,
     translated,
@@ -149,6 +150,22 @@ class PostgresSession:
         if len(rows) == 1:
             return self.change("sends.send", rows[0]._asdict())
         return self.insert("sends.send", rows)
+
+    def send_alone(self, row: NewMessage, now: int) -> int | None:
+        """Insert one message in a transaction of its own, in one way to the server. Return the number that it was given;
+        None where it was there already. A lost answer is read back."""
+        self._floors.sent([row])
+        self._noted = noted = self._noted - 1  # on its way back this process may note something else
+        added = {"worker": self.worker, "bytes": len(row.body), "number": noted, "now": now}
+        try:
+            number: int | None = self._ask("sends.send_alone", row._asdict() | added)
+        except psycopg.Error as error:
+            if not is_lost(self.connection, error):
+                raise
+            if self.reopen() != noted:
+                raise NotCommitted(f"The connection was lost ({first_line(error)}); nothing was saved.") from error
+            return 0
+        return number
 
     def take(
         self, request: ClaimRequest, limit: int, priorities: Sequence[int], *, holder: int, number: int, now: int
