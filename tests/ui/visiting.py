@@ -79,7 +79,7 @@ class Visit:
         return Seen(await self.client.get(self.prefix + path, headers=given))
 
     async def json(self, path: str) -> Any:
-        answer = await self.client.get(self.prefix + path, params={"format": "json"})
+        answer = await self.client.get(f"{self.prefix}{path}{'&' if '?' in path else '?'}format=json")
         assert answer.status_code == 200, answer.text
         return answer.json()
 

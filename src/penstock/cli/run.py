@@ -60,6 +60,7 @@ STEP_SECONDS_LEAST = 60.0
     type=click.IntRange(0, PORT_MAX),
     help="Serve the app's routes on this port as well; 0 takes any that is free.",
 )
+@click.option("--ui", is_flag=True, help="Show the dashboard at /ui of that port, 8787 unless another is named.")
 @click.option("--apart", is_flag=True, help="Give each service of the app a process, a database and a port of its own.")
 @click.option("--only", metavar="NAME", help="With --apart: run only this service.")
 @click.option("--virtual", metavar="SPAN", help="Run so much virtual time (6d) on an empty database, and stop.")
@@ -74,6 +75,7 @@ def run(
     standins: bool,
     host: str,
     port: int | None,
+    ui: bool,
     apart: bool,
     only: str | None,
     virtual: str | None,
@@ -92,13 +94,14 @@ def run(
       penstock run market.py --virtual 6d --seed 7
       penstock run appstore --standins
       penstock run newsroom.py --apart
+      penstock run market.py --ui
     """
     with ExitStack() as stack:
         if apart or only:
             if until_idle or reload:
                 raise refuse("Services that run apart run until Ctrl-C. Leave out --until-idle and --reload.")
             set_apart(stack)
-        return _run(app, workers, reload, until_idle, grace, standins, host, port, only, virtual, seed, verbose)
+        return _run(app, workers, reload, until_idle, grace, standins, host, port, ui, only, virtual, seed, verbose)
 
 
 def _run(
@@ -110,6 +113,7 @@ def _run(
     standins: bool,
     host: str,
     port: int | None,
+    ui: bool,
     only: str | None,
     virtual: str | None,
     seed: int | None,
@@ -145,7 +149,7 @@ def _run(
             seconds = config.grace_seconds if grace is None else grace
             return run_apart(output, app, found, host=host, workers=count, grace=seconds, config=config, events=events)
         listening = None
-        if found.serves or port is not None:
+        if found.serves or port is not None or ui:
             listening = stack.enter_context(_serving(output, found.name, config, host, port))
         if found.awaits_trial and not _trial_passes(output, app, standins):
             raise Reported(
@@ -214,7 +218,7 @@ def _serving(output: Output, name: str, config: Config, host: str, port: int | N
     chosen = int(os.environ.get("PENSTOCK_PORT") or config.port) if port is None else port
     _, secret = tokens_for(config, host)
     with listen(host, chosen) as listening:
-        output.err.write(f"{name}: serving its routes at {url_of(listening)}.\n")
+        output.err.write(f"{name}: serving its routes at {url_of(listening)}, and its dashboard at /ui.\n")
         if secret is not None:
             os.environ["PENSTOCK_TOKEN"] = secret  # the workers, which are processes of their own, know it by this
             output.err.write(f"No token is configured. The token of this run: {secret}\n")

@@ -153,6 +153,7 @@ class Beside:
         if self._served is None or self._server.should_exit:
             self._app.stop()
             return
+        self._server.when_stopped()
         self._server.should_exit = True
         self._served.add_done_callback(lambda _: self._app.stop())
 
@@ -161,6 +162,7 @@ class Beside:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._served is not None
+        self._server.when_stopped()
         self._server.should_exit = True
         await self._served
 

@@ -87,9 +87,8 @@ def address(prefix: str, path: str, *parts: object, **query: object) -> str:
 def here(context: Context, **changed: object) -> str:
     """Return the address of this page with other parameters; None takes one out."""
     query = {**context["query"], **changed}
-    return address(
-        context["prefix"], context["path"], **{name: value for name, value in query.items() if name != "part"}
-    )
+    kept = {name: value for name, value in query.items() if name not in NOT_KEPT}
+    return address(context["prefix"], context["path"], **kept)
 
 
 def path_part(value: object) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from penstock.model.errors import StoreError
+from penstock.model.firing import fired_id
 from penstock.model.ids import as_text
 from penstock.model.redaction import redacted
 from penstock.model.times import iso_z
@@ -20,6 +22,8 @@ SPLIT_MAX = 1_001
 MESSAGES = 15  # of each kind on the page of a queue
 SCANNED = 1_000  # leased rows of all queues
 NAMES = 500
+TASKS, TICKS, CHAIN = 100, 2, 5_000  # cron tasks, their last runs, and deliveries of each that are read
+DAY = 86_400_000_000
 
 
 async def queues(look: PageLook) -> Facts:
@@ -52,7 +56,7 @@ async def queue(look: PageLook) -> Facts:
         "accepts": declared.accepted(),
         "served_by": [{"id": each.id, "host": each.host, "pid": each.pid} for each in serving.get(name, [])],
         "reasons": await reasons(look, row | split_row, declared, len(serving.get(name, [])), split.failed),
-        "forecast": forecast.of_queue(row | split_row, own, look.now),
+        "forecast": forecast.of_queue(row | split_row, own, look.now) | {"coming": await _coming(look, name)},
         "waiting": await _waiting(look, name),
         "under_way": await _under_way(look, name),
         "minutes": {
@@ -72,6 +76,32 @@ def _split(row: Row, split: Any) -> Row:
     else:
         exact = False
     return {"ready": ready, "delayed": delayed, "exact": exact}
+
+
+async def _coming(look: PageLook, queue: str) -> list[Row] | None:
+    """Return what cron tasks are about to add, by the messages of this queue that followed from their last run; None unless
+    the address asks for it: chains are read for that."""
+    if look.text("coming") is None:
+        return None
+    found = []
+    for task in await look.reading.rows(SQL["crons"], most=TASKS):
+        if task.paused or task.due > look.now + DAY:
+            continue
+        ticks = await look.reading.rows(SQL["ticks"], task=task.name, before=look.now, most=TICKS)
+        counts = [await _followed(look, queue, fired_id("cron", task.name, tick.due, at=tick.due)) for tick in ticks]
+        if counts and max(counts):
+            mean = round(sum(counts) / len(counts))
+            is_more = max(counts) >= CHAIN
+            found.append({"task": task.name, "at": iso_z(task.due), "messages": mean, "is_more": is_more})
+    return sorted(found, key=lambda each: each["at"])
+
+
+async def _followed(look: PageLook, queue: str, chain: bytes) -> int:
+    try:
+        entries = await look.reading.ask(lambda file: file.chain(chain, CHAIN))
+    except StoreError:
+        return 0
+    return len({entry.id for entry in entries if entry.queue == queue})
 
 
 async def _waiting(look: PageLook, queue: str) -> list[Row]:
