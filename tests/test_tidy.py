@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"model"},
     "logs": ENGINE | {"config"},
     "lifecycle": ENGINE | CONCEPTS | USERS | {"app"},
+    "telemetry": ENGINE,
     "routes": PURE | {"web"},  # `app.asgi` imports the server when it is called
     "outside": ENGINE | CONCEPTS | USERS | {"config", "lifecycle"},
     # `app.service` imports what it makes when it is called.
@@ -99,6 +100,7 @@ PUBLIC_MODULES = {
     "penstock.data",
     "penstock.errors",
     "penstock.recurrence",
+    "penstock.telemetry",
     "penstock.testing",
     "penstock.web",
 }  # what a system may import from
@@ -124,7 +126,7 @@ FILE_LINES_MAX = 400  # a longer file holds two concepts
 # Lines of Python and SQL, docstrings aside, by folder of src/penstock. Lower a number when its folder shrinks; raising
 # one, or adding a folder, is a decision with a page in docs/decisions.
 FOLDER_LINES_MAX = {
-    "": 1_560,
+    "": 1_620,
     "alerts": 300,
     "blobs": 330,
     "channels": 880,
@@ -201,7 +203,7 @@ IMPORTED_LATER = {
     "markdown-it-py",
     "nh3",
     "obstore",
-    "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-exporter-otlp-proto-http",  # the program that instruments an app chooses where spans go
     "opentelemetry-sdk",
     "price-parser",
 }

@@ -24,8 +24,10 @@ def test_no_page_has_a_serious_finding_of_axe(browser: Browser, market: Served, 
             page.goto(f"{market.url}/ui{path}")
             page.wait_for_timeout(150)
             page.evaluate(AXE)
-            for violation in page.evaluate(ASK)["violations"]:
-                if violation["impact"] in ("serious", "critical"):
-                    found.append((path, violation["id"], violation["nodes"][0]["html"][:200]))
+            found += [
+                (path, violation["id"], violation["nodes"][0]["html"][:200])
+                for violation in page.evaluate(ASK)["violations"]
+                if violation["impact"] in ("serious", "critical")
+            ]
 
     assert not found, "\n".join(map(str, found))

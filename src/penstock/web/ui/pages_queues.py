@@ -89,9 +89,9 @@ async def _coming(look: PageLook, queue: str) -> list[Row] | None:
             continue
         ticks = await look.reading.rows(SQL["ticks"], task=task.name, before=look.now, most=TICKS)
         counts = [await _followed(look, queue, fired_id("cron", task.name, tick.due, at=tick.due)) for tick in ticks]
-        if counts and max(counts):
+        if any(counts):
             mean = round(sum(counts) / len(counts))
-            is_more = max(counts) >= CHAIN
+            is_more = any(count >= CHAIN for count in counts)
             found.append({"task": task.name, "at": iso_z(task.due), "messages": mean, "is_more": is_more})
     return sorted(found, key=lambda each: each["at"])
 
