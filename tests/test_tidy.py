@@ -126,7 +126,7 @@ FILE_LINES_MAX = 400  # a longer file holds two concepts
 # Lines of Python and SQL, docstrings aside, by folder of src/penstock. Lower a number when its folder shrinks; raising
 # one, or adding a folder, is a decision with a page in docs/decisions.
 FOLDER_LINES_MAX = {
-    "": 1_620,
+    "": 1_660,
     "alerts": 300,
     "blobs": 330,
     "channels": 880,
