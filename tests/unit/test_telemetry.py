@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 from uuid import UUID
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -58,11 +59,11 @@ async def test_the_deliveries_of_a_chain_are_spans_of_one_trace() -> None:
     assert "too many" in (bad[0].status.description or "")
     data = numbers.get_metrics_data()
     assert data is not None
-    counted = {
-        metric.name: sum(point.value for point in metric.data.data_points)  # type: ignore[union-attr]
-        for metric in data.resource_metrics[0].scope_metrics[0].metrics
-        if metric.name != "penstock.wait"
-    }
+    counted: dict[str, float] = {}
+    for metric in data.resource_metrics[0].scope_metrics[0].metrics:
+        points: Any = metric.data.data_points
+        if metric.name != "penstock.wait":
+            counted[metric.name] = sum(point.value for point in points)
     assert counted == {"penstock.deliveries": 4, "penstock.dead_letters": 1}
 
 
