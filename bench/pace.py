@@ -23,7 +23,8 @@ from bench.pace_plot import draw_pace, draw_shares
 from bench.pace_services import KINDS, Answer, Service
 from bench.pace_strangers import STRANGERS
 from bench.report import ROOT, Bar, Report, Row, size_of, table
-from penstock.control.pilot import Outcome, Pilot
+from penstock.control.limiter import Limiter as Pilot
+from penstock.control.outcome import Outcome
 
 ATTEMPTS_MOST = 5  # an item that failed so often is given up, as a controller does
 RETRY_SECONDS, RETRY_DOUBLED = 60.0, 7  # the distance between two tries of an item doubles, up to two hours

@@ -1,7 +1,6 @@
 """Services with a hidden limit, every number of them drawn from a seed: what the pilot is tried against.
 
-Each answers a request with an outcome and a latency, and knows what a client would get that knew everything. The first
-twelve kinds are those people write about; the others are kinds that no controller here was made with in mind.
+Each answers a request with an outcome and a latency, and knows what a client that knows everything would get from it.
 """
 
 from __future__ import annotations
@@ -13,11 +12,14 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from penstock.control.pilot import Outcome
+from penstock.control.outcome import Outcome
 
 HOUR, DAY = 3_600.0, 86_400.0
-REQUESTS = 20_000
+REQUESTS = 40_000
+RATES = (0.05, 30.0)  # requests a second
+WINDOWS = (5.0, 6 * HOUR)
 SPREAD = 0.35  # of latencies, as the deviation of their logarithm
+LATENCIES = [math.exp(Random(7_919 + index).gauss(0, SPREAD)) for index in range(4_096)]
 MEAN_LATENCY = math.exp(SPREAD**2 / 2)  # of a latency whose median is one
 
 
@@ -43,6 +45,12 @@ class Service:
         self.broken = random.choice((0.0, 0.0, random.uniform(0.002, 0.05)))
         self.burst_taken = 0.0
         self.bans = 0
+        self.drawn = random.randrange(len(LATENCIES))
+
+    def took(self) -> float:
+        """The latency of one answer, in seconds."""
+        self.drawn = (self.drawn + 1) & 4_095
+        return self.latency * LATENCIES[self.drawn]
 
     def ask(self, now: float, item: int) -> Answer:
         refusal = self.admit(now)
@@ -52,11 +60,11 @@ class Service:
         return None
 
     def serve(self, item: int, latency: float | None = None) -> Answer:
-        took = self.latency * math.exp(self.random.gauss(0, SPREAD)) if latency is None else latency
-        if self.random.random() < self.broken:
+        took = self.took() if latency is None else latency
+        if self.broken and self.random.random() < self.broken:
             slow = self.random.random() < 0.3
             return Answer(Outcome.UNAVAILABLE, 10.0 if slow else took)
-        if hashed(item) < self.gone:
+        if self.gone and hashed(item) < self.gone:
             return Answer(Outcome.GONE, took)
         return Answer(Outcome.OK, took)
 
@@ -83,13 +91,23 @@ def hashed(item: int) -> float:
     return (item * 2_654_435_761 & 0xFFFF_FFFF) / 2**32
 
 
-def run_for(rate: float) -> float:
-    """Simulated seconds: two hours, or what a slow service needs for enough requests to judge by, at most a day."""
-    return min(DAY, max(2 * HOUR, REQUESTS / rate))
+def run_for(rate: float, window: float = 0.0) -> float:
+    """Simulated seconds: 40,000 requests or a day, and at least two of its longest windows."""
+    return max(min(DAY, REQUESTS / rate), 2 * window)
 
 
-def rate_of(random: Random, low: float = 0.3, high: float = 15.0) -> float:
+def log_uniform(random: Random, low: float, high: float) -> float:
     return math.exp(random.uniform(math.log(low), math.log(high)))
+
+
+def rate_of(random: Random) -> float:
+    return log_uniform(random, *RATES)
+
+
+def window_of(random: Random) -> float:
+    """Its length in seconds. Half of them are the round ones that people choose."""
+    round_ones = (10.0, 60.0, 60.0, 300.0, 900.0, HOUR)
+    return random.choice(round_ones) if random.random() < 0.5 else log_uniform(random, *WINDOWS)
 
 
 class TokenBucket(Service):
@@ -98,7 +116,7 @@ class TokenBucket(Service):
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.rate = rate_of(random)
-        self.depth = max(1.0, self.rate * random.uniform(0.5, 10.0))
+        self.depth = max(float(random.randint(1, 5)), self.rate * log_uniform(random, 0.5, 20.0))
         self.tokens, self.at = self.depth, 0.0
         self.burst_taken = self.depth
         self.seconds = run_for(self.rate)
@@ -139,7 +157,7 @@ class LeakyBucket(Service):
         if wait * self.rate > self.queue:
             return self.refuse(1 / self.rate)
         self.free_at = max(now, self.free_at) + 1 / self.rate
-        return self.serve(item, wait + self.latency * math.exp(self.random.gauss(0, SPREAD)))
+        return self.serve(item, wait + self.took())
 
 
 class FixedWindow(Service):
@@ -147,13 +165,17 @@ class FixedWindow(Service):
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.window = random.choice((10.0, 60.0, 60.0, 300.0, random.uniform(20, 200)))
+        self.window = window_of(random)
         self.size = max(3, round(rate_of(random) * self.window))
         self.index, self.count = -1, 0
-        self.seconds = run_for(self.size / self.window)
+        self.seconds = run_for(self.size / self.window, self.window)
 
     def limit(self, now: float) -> float:
         return self.size / self.window
+
+    def best(self) -> float:
+        self.burst_taken = self.size * (math.ceil(self.seconds / self.window) - self.seconds / self.window)
+        return super().best()
 
     def admit(self, now: float) -> Answer | None:
         index = int(now // self.window)
@@ -170,14 +192,17 @@ class SlidingWindow(Service):
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.window = random.choice((10.0, 60.0, random.uniform(5, 300)))
+        self.window = window_of(random)
         self.size = max(3, round(rate_of(random) * self.window))
         self.taken: deque[float] = deque()
-        self.burst_taken = float(self.size)
-        self.seconds = run_for(self.size / self.window)
+        self.seconds = run_for(self.size / self.window, self.window)
 
     def limit(self, now: float) -> float:
         return self.size / self.window
+
+    def best(self) -> float:
+        self.burst_taken = self.size * (math.ceil(self.seconds / self.window) - self.seconds / self.window)
+        return super().best()
 
     def admit(self, now: float) -> Answer | None:
         while self.taken and self.taken[0] <= now - self.window:
@@ -205,6 +230,7 @@ class Concurrency(Service):
         self.broken = 0.0  # so that the best can be told: a timeout holds its place
         self.places = random.randint(1, 10)
         self.ends: list[float] = []
+        self.seconds = run_for(self.limit(0.0))
 
     def limit(self, now: float) -> float:
         return self.places / (self.latency * MEAN_LATENCY)
@@ -226,9 +252,11 @@ class Overload(Service):
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.workers = random.randint(2, 10)
+        self.workers = random.randint(1, 10)
+        self.latency = random.choice((self.latency, 5 * self.latency))
         self.patience = random.uniform(3, 8)
         self.free = [0.0] * self.workers
+        self.seconds = run_for(self.limit(0.0))
 
     def limit(self, now: float) -> float:
         return self.workers / (self.latency * MEAN_LATENCY)
@@ -237,7 +265,7 @@ class Overload(Service):
         wait = max(0.0, self.free[0] - now)
         if wait > self.patience:
             return Answer(Outcome.UNAVAILABLE, 0.05, None, True)
-        work = self.latency * math.exp(self.random.gauss(0, SPREAD)) * (1.5 if wait > 4 * self.latency else 1.0)
+        work = self.took() * (1.5 if wait > 4 * self.latency else 1.0)
         heapq.heapreplace(self.free, now + wait + work)
         if wait + work > 10:
             return Answer(Outcome.UNAVAILABLE, 10.0, None, True)
@@ -261,33 +289,6 @@ class PenaltyBox(TokenBucket):
             return None
         self.until = now + self.box
         return self.refuse(self.box)
-
-
-class Ban(TokenBucket):
-    """So many refusals within a minute, and the door is closed; the next time for twice as long."""
-
-    kind = "ban"
-
-    def __init__(self, random: Random) -> None:
-        super().__init__(random)
-        self.strikes_most, self.ban = random.randint(10, 30), random.uniform(120, 900)
-        self.strikes: deque[float] = deque()
-        self.until = -1.0
-
-    def admit(self, now: float) -> Answer | None:
-        if now < self.until:
-            return self.refuse()
-        refusal = super().admit(now)
-        if refusal is None:
-            return None
-        self.strikes.append(now)
-        while self.strikes[0] < now - 60:
-            self.strikes.popleft()
-        if len(self.strikes) >= self.strikes_most:
-            self.until = now + self.ban * 2**self.bans
-            self.bans += 1
-            self.strikes.clear()
-        return refusal
 
 
 class Outages(TokenBucket):
@@ -360,7 +361,6 @@ KINDS: list[Callable[[Random], Service]] = [
     Concurrency,
     Overload,
     PenaltyBox,
-    Ban,
     Outages,
     Firewall,
     Poison,

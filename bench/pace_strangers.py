@@ -1,4 +1,4 @@
-"""Six kinds of limit that the pilot was not made with in mind."""
+"""Kinds of limit that change, or that depend on what this client or others did before."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from random import Random
 
-from bench.pace_services import HOUR, Answer, FixedWindow, Service, TokenBucket, rate_of, run_for
+from bench.pace_services import DAY, HOUR, Answer, FixedWindow, Service, TokenBucket, log_uniform, rate_of, run_for
 
 
 class Weighed(TokenBucket):
@@ -36,7 +36,7 @@ class TimeOfDay(TokenBucket):
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.swing, self.period = random.uniform(0.3, 0.8), random.uniform(0.5, 4) * HOUR
+        self.swing, self.period = random.uniform(0.3, 0.8), random.uniform(0.5, 24) * HOUR
         self.phase = random.random()
 
     def limit(self, now: float) -> float:
@@ -47,14 +47,14 @@ class TwoLimits(Service):
     """So many a second, and so many in a window that is much longer."""
 
     kind = "two limits"
-    seconds = 4 * HOUR
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.second = TokenBucket(random)
         self.long = FixedWindow(random)
-        self.long.window = random.choice((300.0, 900.0, HOUR))
+        self.long.window = log_uniform(random, 300.0, 6 * HOUR)
         self.long.size = max(50, round(self.second.rate * self.long.window * random.uniform(0.2, 0.8)))
+        self.seconds = run_for(self.long.size / self.long.window, self.long.window)
 
     def limit(self, now: float) -> float:
         return self.long.limit(now)
@@ -102,8 +102,12 @@ class Shared(TokenBucket):
         super().__init__(random)
         self.total = self.rate * random.uniform(1.3, 2.5)
         self.depth = max(15.0, self.depth)
-        self.minutes = [random.uniform(0.6, 1.4) for _ in range(int(self.seconds / 600) + 2)]
         self.next_other = 0.0
+        self.spread(random)
+
+    def spread(self, random: Random) -> None:
+        """Draw what the others do over the whole run."""
+        self.minutes = [random.uniform(0.6, 1.4) for _ in range(int(self.seconds / 600) + 2)]
 
     def others(self, now: float) -> float:
         return (self.total - self.rate) * self.minutes[int(now / 600)]
@@ -134,6 +138,10 @@ class Steps(TokenBucket):
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
+        self.spread(random)
+
+    def spread(self, random: Random) -> None:
+        """Draw the moments over the whole run."""
         moments = sorted(random.uniform(0, self.seconds) for _ in range(random.randint(2, 6)))
         self.steps = [(0.0, self.rate), *((moment, self.rate * 2 ** random.uniform(-2, 1)) for moment in moments)]
 
@@ -141,4 +149,73 @@ class Steps(TokenBucket):
         return next(rate for moment, rate in reversed(self.steps) if moment <= now)
 
 
-STRANGERS: list[Callable[[Random], Service]] = [Weighed, TimeOfDay, TwoLimits, Sprinter, Shared, Steps]
+class EarlyDrop(Service):
+    """Refuses some requests at random before it is full: more of them, the nearer to its limit the last ten seconds were.
+    The best is what a client gets that accepts one refusal in a hundred."""
+
+    kind = "early drop"
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        self.rate, self.start = rate_of(random), random.uniform(0.85, 0.97)
+        self.worst = random.uniform(0.05, 0.5)
+        self.load, self.at, self.seconds = 0.0, 0.0, run_for(self.rate)
+        self.memory = max(10.0, 10 / self.rate)
+
+    def limit(self, now: float) -> float:
+        return self.rate * (self.start + (1 - self.start) * min(1.0, 0.01 / self.worst))
+
+    def admit(self, now: float) -> Answer | None:
+        self.load *= math.exp((self.at - now) / self.memory)
+        self.at = now
+        above = (self.load / (self.memory * self.rate) - self.start) / (1 - self.start)
+        if above > 1 or (above > 0 and self.random.random() < self.worst * above):
+            return self.refuse()
+        self.load += 1
+        return None
+
+
+class Trust(TokenBucket):
+    """Raises the limit of a client that behaves, hour by hour, and takes it all back after some refusals in an hour."""
+
+    kind = "trust"
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        self.rate = log_uniform(random, 0.05, 5.0)
+        self.depth = max(float(random.randint(1, 5)), self.rate * log_uniform(random, 0.5, 20.0))
+        self.most, self.hours = random.uniform(2, 10), random.uniform(1, 6)
+        self.refusals_most = random.randint(6, 40)
+        self.refused: list[float] = []
+        self.since = 0.0
+        self.seconds = min(DAY, max(run_for(self.rate), 2 * self.hours * HOUR))
+
+    def trusted(self, seconds: float) -> float:
+        return self.rate * self.most ** min(1.0, seconds / (self.hours * HOUR))
+
+    def limit(self, now: float) -> float:
+        return self.trusted(now - self.since)
+
+    def best(self) -> float:
+        self.since = 0.0
+        return super().best()
+
+    def admit(self, now: float) -> Answer | None:
+        refusal = super().admit(now)
+        if refusal is not None:
+            self.refused = [at for at in self.refused if at > now - HOUR] + [now]
+            if len(self.refused) >= self.refusals_most:
+                self.since, self.refused = now, []
+        return refusal
+
+
+STRANGERS: list[Callable[[Random], Service]] = [
+    Weighed,
+    TimeOfDay,
+    TwoLimits,
+    Sprinter,
+    Shared,
+    Steps,
+    EarlyDrop,
+    Trust,
+]

@@ -8,11 +8,12 @@ import msgspec
 
 BLOCK, BLOCK_FIRST = 20, 3  # answers whose mean latency is one measurement
 UNKNOWN = 4  # under way at most, until the first measurement
-GAIN, SLACK = 1.5, 2  # times what Little's law asks for, and so many more: enough to find out whether more goes through
+GAIN, SLACK = 1.25, 1  # times what Little's law asks for, and so many more: enough to find out whether more goes through
 LATE = 3  # times the usual latency: who is later will time out
 PEAK_ANSWERS = 100
-EVIDENCE = 4  # refusals above everything that was accepted, until we believe in a limit of requests at once
-PROBE_FIRST, PROBE_FOUND, PROBE_MOST = 500, 50, 2_000  # answers until one more than the limit is tried
+MANY, EVIDENCE_MANY = 3, 1
+EVIDENCE = 2  # refusals above everything that was accepted, until we believe in a limit of requests at once
+PROBE_FIRST, PROBE_FOUND, PROBE_MOST = 1_000, 50, 20_000  # answers until one more than the limit is tried
 
 
 class Flight(msgspec.Struct, array_like=True):
@@ -118,7 +119,7 @@ class Flights(msgspec.Struct):
             self.refused_beside.clear()
             return False
         self.refused_beside.append(beside)
-        if len(self.refused_beside) < EVIDENCE + self.doubts:
+        if len(self.refused_beside) < (EVIDENCE_MANY if beside >= MANY else EVIDENCE) + self.doubts:
             return False
         self.limit = min(self.refused_beside) - 1
         self.refused_beside.clear()

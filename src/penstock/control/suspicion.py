@@ -9,7 +9,7 @@ import msgspec
 SUSPECTS_MOST = 500
 USUAL_MOST = 0.03  # of refusals that are not about the pace; above that we would hear nothing any more
 HOPELESS = 3  # refusals of one item
-SHARE_WEIGHT, GUILT_WEIGHT, ITEM_WEIGHT = 0.002, 0.05, 0.002
+SHARE_WEIGHT, GUILT_WEIGHT, ITEM_WEIGHT = 0.0005, 0.05, 0.002
 
 
 class Suspicion(msgspec.Struct):
@@ -86,6 +86,7 @@ class Throttling(msgspec.Struct):
     def refused_anyway(self, share: float) -> None:
         """So many are refused when we go so slowly that it cannot be about the pace."""
         self.test.usual = min(USUAL_MOST, max(self.test.usual, share))
+        self.suspects.share = max(self.suspects.share, self.test.usual)
 
     def believed(self, item: str | None, *, closed: bool) -> bool:
         """`closed`: the door is closed anyway, so that nothing can be learnt of an item that knocks."""

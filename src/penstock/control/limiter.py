@@ -1,0 +1,253 @@
+"""The adaptive limiter finds how fast a service may be asked, from its answers alone, and avoids refusals and bans."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.control.budget import Budget
+from penstock.control.closure import FAILURES_MOST, Closure
+from penstock.control.inflight import Flight, Flights
+from penstock.control.limit import Limit
+from penstock.control.outcome import Decision, Outcome
+from penstock.control.suspicion import Suspicion, Throttling
+
+CATCH_UP = 0.25  # of the distance between two starts: a late one may be made up for, but nothing comes in bursts
+HELD = 0.5  # share of starts that waited for an answer, from which on the rate is not what limits
+FIRST_PAUSE, FIRST_PAUSE_SECONDS, FIRST_PAUSE_MOST = 2.0, 0.5, 60.0  # after a refusal, in requests and at least in seconds
+FIRST_FEW = 20  # requests: as long as fewer were accepted, nothing is known, and the first pause is five times as long
+BAN_SECONDS = 100.0  # a closure by refusals from which on the budget learns
+CLOSURE_SECONDS = 20.0  # a closure from which on the average over it is taken
+QUEUED = 1.5  # times the latency without a queue, from which on failures are about the rate
+PASSED = 5  # requests accepted between two refusals of the same item: it is refused for itself
+LATE = 3.0  # times the usual latency that it waits for the responses in flight
+ANSWERED = frozenset({Outcome.OK, Outcome.GONE, Outcome.UNPARSABLE})
+
+
+class LimiterState(msgspec.Struct):
+    """All that the limiter knows, as plain values: saved as JSON and loaded elsewhere it decides the same."""
+
+    rate_min: float = 0.001
+    rate_max: float = 1_000.0
+    parallel: int = 32
+    due: float = 0.0  # when the next request may start
+    waited: bool = False  # the next one waits for an answer
+    refusals: int = 0
+    refuses: bool = False  # it refuses when it is asked too fast: failures are not about the rate
+    blamed: str | None = None  # the item of the last refusal that was taken to be about the rate
+    answered: int = 0  # refusals since the last closure after which it went on answering
+    closures: int = 0  # in a row, each after one refusal
+    limit: Limit = msgspec.field(default_factory=Limit)
+    closure: Closure = msgspec.field(default_factory=Closure)
+    budget: Budget = msgspec.field(default_factory=Budget)
+    flights: Flights = msgspec.field(default_factory=Flights)
+    throttling: Throttling = msgspec.field(default_factory=Throttling)
+    unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 6.5, 0.002, 0.001))
+    words: str = "no answer from the service yet"
+    spoken: float = 0.0
+
+
+class Limiter:
+    """Ask `next` whether a request may start; call `started` when it does, and `finished` with its outcome."""
+
+    def __init__(self, state: LimiterState | None = None) -> None:
+        self.state = state or LimiterState()
+        self.free_at, self.checked_at = 0.0, -1e9
+
+    def next(self, now: float) -> Decision:
+        state = self.state
+        flights, closure = state.flights, state.closure
+        parallel = flights.allowed(now, self.rate_per_second, state.parallel)
+        if now < closure.hold_until:
+            return Decision(False, closure.hold_until, parallel)
+        if closure.row and flights.under_way:
+            # Wait for the responses in flight; while everything is refused, one probe at a time.
+            oldest = next(iter(flights.under_way.values()))
+            newest = next(reversed(flights.under_way.values()))
+            if newest.at >= closure.cut_at:
+                return Decision(False, None, parallel)
+            until = closure.cut_at + LATE * flights.latency + 1
+            if oldest.at < closure.cut_at and now < until:
+                return Decision(False, until, parallel)
+        if now < state.due - 1e-9:
+            return Decision(False, state.due, parallel)
+        if len(flights.under_way) >= parallel:
+            state.waited = True
+            return Decision(False, None, parallel, True)
+        return Decision(True, now, parallel)
+
+    def started(self, now: float) -> int:
+        """One has started. Return its ticket."""
+        state = self.state
+        gap = 1 / self.rate_per_second
+        state.due = max(state.due, now - CATCH_UP * gap) + gap
+        ticket = state.flights.start(now, waited=state.waited)
+        state.waited = False
+        state.limit.sent(now)
+        return ticket
+
+    def finished(
+        self,
+        now: float,
+        ticket: int,
+        outcome: Outcome,
+        *,
+        latency: float,
+        retry_after: float | None = None,
+        item: str | None = None,
+    ) -> bool:
+        """Return whether the failure is the item's own: an attempt to charge it with. A refusal for the rate is none."""
+        state = self.state
+        flight = state.flights.under_way.pop(ticket, None)
+        if flight is None:  # started by a worker whose state was lost
+            return False
+        state.flights.answered(now, latency, good=outcome in ANSWERED)
+        if outcome in ANSWERED:
+            own = self._passed(now, flight, item)
+        elif outcome is Outcome.THROTTLED:
+            own = self._throttled(now, flight, item, retry_after)
+        else:
+            own = self._failed(now, flight, retry_after)
+        self._clamp()
+        return own
+
+    @property
+    def rate_per_second(self) -> float:
+        state = self.state
+        return max(state.rate_min, min(state.rate_max, state.limit.rate))
+
+    def explain(self) -> str:
+        return self.state.words
+
+    # -- what came of a request -------------------------------------------------------------------------------------
+
+    def _passed(self, now: float, flight: Flight, item: str | None) -> bool:
+        state = self.state
+        limit, flights = state.limit, state.flights
+        state.unavailable.passed(learn=not state.closure.row)
+        state.throttling.passed(item)
+        flights.accepted(flight.beside)
+        if state.closure.row and flight.at >= state.closure.cut_at:
+            self._reopened(now, flight)
+            return False
+        if now - self.checked_at >= 10:
+            state.budget.survive(now)
+            self.free_at, self.checked_at = state.budget.free_at(now), now
+        if limit.phase == "test" and (share := limit.noise(flight.number, now, refused=False)):
+            state.throttling.refused_anyway(share)
+        if flights.held <= HELD:
+            limit.climb(now, self.free_at, flights.latency)
+        else:
+            most = max((1.25 if flights.limit is None else 2.0) * flights.throughput, 1.0)
+            limit.rate = min(limit.rate, most)
+            limit.climbed_at = now
+        return False
+
+    def _reopened(self, now: float, flight: Flight) -> None:
+        state = self.state
+        closure, limit = state.closure, state.limit
+        seconds, down = closure.opened(now), closure.down
+        state.unavailable.score = 0.0
+        state.due = now + 1 / self.rate_per_second
+        limit.climbed_at = now
+        if down:
+            if seconds and limit.known:
+                limit.go_back(now, 0.5 if seconds < 60 else 0.25)
+            return
+        if seconds >= CLOSURE_SECONDS and limit.known:
+            long = seconds >= BAN_SECONDS
+            if long:
+                state.budget.learn(closure.counts, now)
+            again = state.closures > 0
+            window = not state.answered and (long or again)
+            limit.reopened(flight.number, closure.since, flight.at, seconds, window=window, banned=long and not window, again=again)
+            state.answered, state.closures = 0, state.closures + 1
+        else:
+            state.answered, state.closures = state.answered + 1, 0
+        self.checked_at = -1e9
+
+    def _throttled(self, now: float, flight: Flight, item: str | None, retry_after: float | None) -> bool:
+        state = self.state
+        closure, throttling, limit = state.closure, state.throttling, state.limit
+        state.refusals += 1
+        alone = not throttling.test.score
+        known_item = item is not None and item in throttling.suspects.refused
+        if closure.row and known_item and (throttling.suspects.guilty > 0.6 or item == state.blamed):
+            closure.ask_another(now)
+            return True
+        if limit.phase == "test" and not closure.row and flight.number > limit.test_from:
+            throttling.suspects.note(item)
+            state.budget.spend(now)
+            if share := limit.noise(flight.number, now, refused=True):
+                throttling.refused_anyway(share)
+                return True
+            self._refused(now, flight, retry_after, down=False, counted=True)
+            return False
+        if known_item and not closure.row and item == state.blamed and limit.count(flight.number) >= PASSED:
+            limit.restore(now)
+            state.blamed = None
+        believed = throttling.believed(item, closed=closure.row > 0)
+        if believed or closure.row:
+            if not closure.row:
+                state.blamed = item
+            self._refused(now, flight, retry_after, down=False)
+            return False
+        state.limit.missed += 1
+        if retry_after is not None:
+            closure.obey(now, retry_after)
+        return alone or throttling.suspects.hopeless(item)
+
+    def _failed(self, now: float, flight: Flight, retry_after: float | None) -> bool:
+        state = self.state
+        if flight.at < state.closure.cut_at:
+            return False
+        if state.unavailable.failed(learn=not state.closure.row) or state.closure.row:
+            self._refused(now, flight, retry_after, down=True)
+            return False
+        return True
+
+    def _refused(self, now: float, flight: Flight, retry_after: float | None, *, down: bool, counted: bool = False) -> None:
+        state = self.state
+        closure, limit, flights, budget = state.closure, state.limit, state.flights, state.budget
+        spent = budget.is_spent(now)
+        if not down and not counted:
+            budget.spend(now)
+        if flight.at < closure.cut_at:  # one cut per round trip
+            limit.full(flight.number, flight.at)
+            if closure.row == 1:
+                closure.counts = budget.count(now)
+            if retry_after is not None:
+                closure.obey(now, retry_after)
+            return
+        fresh = flights.limit is None
+        if (
+            not closure.row
+            and not (down and state.refuses)
+            and flights.is_about_them(flight.number, flight.beside)
+        ):
+            closure.cut_at = now
+            closure.obey(now, FIRST_PAUSE_SECONDS)
+            if fresh:  # what was taken for a limit of the rate was none
+                limit.forget(max(limit.rate, flights.throughput))
+            return
+        state.refuses = state.refuses or not down
+        about_the_rate = not down or not (
+            state.refuses or flights.bad_row >= FAILURES_MOST or flights.latency < QUEUED * flights.base
+        )
+        few = limit.known is None and flight.number < FIRST_FEW
+        if not closure.row and about_the_rate and not counted:
+            limit.refused(flight.number, flight.at, flights.latency, spent=spent)
+            if budget.allowed is None and not spent:
+                limit.test(flight.number, now)
+        elif not down:
+            limit.full(flight.number, flight.at)
+        self._clamp()
+        closure.refused(now, self._first_pause(few), retry_after, down=down)
+        if closure.row == 1:
+            closure.counts = budget.count(now)
+        state.due = max(state.due, closure.hold_until)
+
+    def _first_pause(self, few: bool) -> float:
+        return max(FIRST_PAUSE_SECONDS, min(FIRST_PAUSE_MOST, (5 if few else 1) * FIRST_PAUSE / self.rate_per_second))
+
+    def _clamp(self) -> None:
+        self.state.limit.rate = self.rate_per_second
