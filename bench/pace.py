@@ -23,7 +23,7 @@ from bench.pace_plot import draw_pace, draw_shares
 from bench.pace_services import KINDS, Answer, Service
 from bench.pace_strangers import STRANGERS
 from bench.report import ROOT, Bar, Report, Row, size_of, table
-from penstock.control.limiter import Limiter as Pilot
+from penstock.control.limiter import Limiter
 from penstock.control.outcome import Outcome
 
 ATTEMPTS_MOST = 5  # an item that failed so often is given up, as a controller does
@@ -76,21 +76,21 @@ def tried(draw: Callable[[Random], Service], seed: int) -> Trial:
     """One service from its start to its end."""
     service = draw(Random(f"{draw.__name__} {seed}"))
     trial = Trial(service.kind, seed, service.seconds)
-    pilot = Pilot()
+    limiter = Limiter()
     fresh = 0
     again: list[tuple[float, int, int, int]] = []
     under_way: list[Sent] = []
     bins = [0] * (int(service.seconds / 60) + 1)
     now = 0.0
     while now < service.seconds:
-        decision = pilot.next(now)
+        decision = limiter.next(now)
         if decision.start:
             if again and again[0][0] <= now:
                 _, item, attempt, tries = heapq.heappop(again)
             else:
                 fresh += 1
                 item, attempt, tries = fresh, 0, 0
-            ticket = pilot.started(now)
+            ticket = limiter.started(now)
             answer = service.ask(now, item)
             heapq.heappush(under_way, Sent(now + answer.latency, ticket, item, attempt, tries, now, answer))
             trial.requests += 1
@@ -99,7 +99,7 @@ def tried(draw: Callable[[Random], Service], seed: int) -> Trial:
             sent = heapq.heappop(under_way)
             now = sent.ends
             answer = sent.answer
-            charged = pilot.finished(
+            charged = limiter.finished(
                 now,
                 sent.ticket,
                 answer.outcome,

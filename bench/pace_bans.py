@@ -29,7 +29,7 @@ SLOW: tuple[Callable[[Random], Service], ...] = (Overload,)
 
 
 class Ban(Service):
-    """A service with a limit of one of these kinds, and a ban on top of it. Errors that are not about the rate never count."""
+    """A limit of one of these kinds, and a ban on top of it. Errors that are not about the rate never count."""
 
     limits: tuple[Callable[[Random], Service], ...] = BUCKETS
 

@@ -191,7 +191,8 @@ class Trust(TokenBucket):
         self.seconds = min(DAY, max(run_for(self.rate), 2 * self.hours * HOUR))
 
     def trusted(self, seconds: float) -> float:
-        return self.rate * self.most ** min(1.0, seconds / (self.hours * HOUR))
+        grown: float = self.most ** min(1.0, seconds / (self.hours * HOUR))
+        return self.rate * grown
 
     def limit(self, now: float) -> float:
         return self.trusted(now - self.since)

@@ -11,8 +11,8 @@ if importlib.util.find_spec("penstock") is None:  # run by a Python that knows n
     for packages in (Path(__file__).resolve().parent.parent / ".venv").glob("lib/python3*/site-packages"):
         site.addsitedir(str(packages))
 
-from penstock.control.pace import PilotPace
-from penstock.control.pilot import Outcome
+from penstock.control.outcome import Outcome
+from penstock.control.pace import AdaptivePace
 
 OUTCOMES = {200: Outcome.OK, 404: Outcome.GONE, -1: Outcome.UNPARSABLE, 429: Outcome.THROTTLED, 403: Outcome.THROTTLED}
 REFUSALS = (429, 403, 503)  # what the simulator takes for one
@@ -30,7 +30,7 @@ class Pilot:
     max_attempts = 5  # of a controller's item
 
     def __init__(self) -> None:
-        self.pace = PilotPace({}, rate=RATE, parallel=PARALLEL)
+        self.pace = AdaptivePace({}, rate=RATE, parallel=PARALLEL)
         self.tickets: dict[float, int] = {}
         self.next_slot = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from penstock.control.pilot import Outcome
+from penstock.control.outcome import Outcome
 
 HOUR = 3_600.0
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from penstock.control.pace import PilotPace
-from penstock.control.pilot import Outcome
+from penstock.control.outcome import Outcome
+from penstock.control.pace import AdaptivePace
 from penstock.control.status import MINUTE, Minute, confidence, human, noted, pruned, status
 
 NOON = 1_772_366_400_000_000 // MINUTE * MINUTE
 
 
 def shown(**state: Any) -> dict[str, Any]:
-    pace = PilotPace({}, rate=(0.01, 10.0), parallel=4)
+    pace = AdaptivePace({}, rate=(0.01, 10.0), parallel=4)
     return status("enrichment", "pilot", state, pace, alarm=None, now=NOON)
 
 

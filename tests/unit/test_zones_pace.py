@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.control.pilot import Outcome
+from penstock.control.outcome import Outcome
 from penstock.control.zones_state import Rules
 from penstock.control.zones_tick import reset, start, stop
 from penstock.control.zoning import Zones

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from penstock.contracts.objects import SaveObject
 from penstock.control.controller import Definition
 from penstock.control.flight import Flight, Tally
-from penstock.control.pace import Pace, PilotPace
-from penstock.control.pilot import Outcome
+from penstock.control.outcome import Outcome
+from penstock.control.pace import AdaptivePace, Pace
 from penstock.control.status import Minute, noted, pruned
 from penstock.control.zoning import ZonesPace
 from penstock.model.errors import BadApp
@@ -33,7 +33,7 @@ MODES = ("pilot", "zones")
 def pace_of(definition: Definition, saved: dict[str, Any], *, now: float) -> Pace:
     """The pace as it was saved, within the rails that hold now."""
     if definition.mode == "pilot":
-        return PilotPace(saved, rate=definition.rate, parallel=definition.parallel)
+        return AdaptivePace(saved, rate=definition.rate, parallel=definition.parallel)
     if definition.mode == "zones":
         return ZonesPace(saved, parallel=definition.parallel, now=now)
     raise BadApp(f"There is no mode {definition.mode!r}; there are: {', '.join(MODES)}.")
@@ -182,7 +182,7 @@ class ControllerObject(Object):
         self.pace = pace.saved()
         now = engine.clock.now()
         pruned(self.minutes, now)
-        words = pace.explain()
+        words = pace.words
         if words and words != self._last_words:
             self._last_words = words
             self.said = [*self.said[-SAID_MAX + 1 :], (now, words)]

@@ -8,6 +8,7 @@ WINDOWS = (60.0, 300.0, 600.0, 3_600.0)  # seconds
 UNPROVEN = (1, 1, 2, 4)  # refusals within each window that probes may cause at a service that has shown nothing else
 PROOF_SECONDS = 30.0  # a service that bans does so at once: a refusal that is answered normally for so long is survived
 FADE_SECONDS = 3 * 86_400.0  # a ban is remembered so long; each further one allows one refusal more
+MEMORY_SECONDS = 4 * FADE_SECONDS
 KEPT_MOST = 200
 
 
@@ -34,7 +35,7 @@ class Budget(msgspec.Struct):
     def limits(self, now: float) -> list[int]:
         """How many each window may hold at most."""
         proven = [max(least, most + 1) for least, most in zip(UNPROVEN, self.survived, strict=True)]
-        if self.allowed is None:
+        if self.allowed is None or not self.remembers(now):
             return proven
         faded = int((now - self.banned_at) / FADE_SECONDS)
         return [min(most, allowed + faded) for most, allowed in zip(proven, self.allowed, strict=True)]
@@ -59,6 +60,10 @@ class Budget(msgspec.Struct):
         """The service answers normally: what it was asked to refuse so far led to no ban."""
         if self.recent and now - self.recent[-1] >= PROOF_SECONDS:
             self.survived = [max(pair) for pair in zip(self.survived, self.count(self.recent[-1]), strict=True)]
+
+    def remembers(self, now: float) -> bool:
+        """Whether the last ban still counts."""
+        return self.allowed is not None and now - self.banned_at < MEMORY_SECONDS
 
     def learn(self, counts: list[int], now: float) -> None:
         """A ban came after so many refusals: never as many again."""

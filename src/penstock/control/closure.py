@@ -42,7 +42,8 @@ class Closure(msgspec.Struct):
             self.pause = min(DOWN_MOST, max(DOWN_LEAST, 2 * self.pause))
         else:
             most = max(PAUSE_MOST, PAUSE_SHARE * (now - self.since))
-            self.pause = min(most, max(SECOND_SECONDS, GROWTH * min(self.pause, SECOND_SECONDS) if self.row == 2 else GROWTH * self.pause))
+            before = min(self.pause, SECOND_SECONDS) if self.row == 2 else self.pause
+            self.pause = min(most, max(SECOND_SECONDS, GROWTH * before))
         self.cut_at = self.probed_at = now
         wait = self._wait(now)
         if retry_after is not None:

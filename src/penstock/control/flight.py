@@ -13,8 +13,8 @@ import msgspec
 
 from penstock.contracts.items import DONE, GONE, PARKED, WAITING, DropItems, NoteItem
 from penstock.contracts.objects import SaveObject
+from penstock.control.outcome import Outcome
 from penstock.control.pace import Pace, outcome_of
-from penstock.control.pilot import Outcome
 from penstock.model.errors import BudgetSpent, LeaseLost, PenstockError
 from penstock.model.outcome import describe
 from penstock.model.stack import error_line

@@ -8,7 +8,10 @@ import msgspec
 
 BLOCK, BLOCK_FIRST = 20, 3  # answers whose mean latency is one measurement
 UNKNOWN = 4  # under way at most, until the first measurement
-GAIN, SLACK = 1.25, 1  # times what Little's law asks for, and so many more: enough to find out whether more goes through
+GAIN, SLACK = (
+    1.25,
+    1,
+)  # times what Little's law asks for, and so many more: enough to find out whether more goes through
 LATE = 3  # times the usual latency: who is later will time out
 PEAK_ANSWERS = 100
 MANY, EVIDENCE_MANY = 3, 1

@@ -1,4 +1,4 @@
-"""The limit that the limiter believes in: between what a service accepted and what it refused, and how to narrow that down."""
+"""The limit: between the rate that a service accepted and the one that it refused, and how to narrow that down."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import msgspec
 Phase = Literal["search", "return", "cruise", "probe", "test"]
 
 FIRST_RATE = 0.25  # requests a second
+UNKNOWN_REQUESTS = 4  # until then a refusal says nothing about the rate
 GROWTH_A_REQUEST, GROWTH_A_SECOND = 0.4, 0.07  # of a search; the latter is shared by the requests in flight
-BUCKET_FIRST, BUCKET_LEAST, BUCKET_MOST = 3.5, 0.5, 40.0  # the square root of twice the seconds of its rate that a bucket holds
+# What a bucket holds, as the square root of twice the seconds that it takes to fill.
+BUCKET_FIRST, BUCKET_LEAST, BUCKET_MOST = 3.5, 0.5, 40.0
 SPREAD_LEAST, SPREAD_MOST = 0.01, 2.0
 SURPRISE_SPREAD = 0.05  # after a refusal below the estimate; doubled with each in a row
 BACK = 0.75  # of the rate of the cruise at which it begins after a refusal
@@ -83,7 +85,9 @@ class Limit(msgspec.Struct):
     def probe_seconds(self) -> float:
         """Between two refusals: the steadier the limit and the dearer a refusal, the longer."""
         rate, times = math.sqrt(self.low * self.high), 2.0**self.steady
-        seconds = max(min(PROBE_SECONDS * times, PROBE_SECONDS_MOST), min(PROBE_REQUESTS * times, PROBE_REQUESTS_MOST) / rate)
+        seconds = max(
+            min(PROBE_SECONDS * times, PROBE_SECONDS_MOST), min(PROBE_REQUESTS * times, PROBE_REQUESTS_MOST) / rate
+        )
         if self.careful:
             seconds = max(seconds, CAREFUL_SECONDS)
         return max(seconds, CLOSURE_TIMES * self.closed_seconds)
@@ -95,6 +99,7 @@ class Limit(msgspec.Struct):
     def sent(self, now: float) -> None:
         if self.full_at is None:
             self.full_at = now
+        self.climbed_at = self.climbed_at or now
 
     def climb(self, now: float, free_at: float, latency: float) -> None:
         """One more answer without resistance."""
@@ -134,6 +139,10 @@ class Limit(msgspec.Struct):
         self.undo = [self.low, self.high, rate]
         self.passed_at = 0.0
         accepted = max(count, 0.5) / seconds if seconds > 0 else rate
+        if not self.high and number <= UNKNOWN_REQUESTS:  # too early to say anything about the rate
+            self.full(number, at)
+            self.rate = max(0.5 * rate, 0.5 * FIRST_RATE)
+            return
         if self.phase in {"search", "probe"}:
             self._measure_bucket(rate)
             low = rate * math.exp(-LOW * self.bucket * math.sqrt(self.growth))
@@ -211,7 +220,9 @@ class Limit(msgspec.Struct):
     def go_back(self, now: float, share: float) -> None:
         self.rate, self.phase, self.climbed_at = share * self.cruising_rate, "return", now
 
-    def reopened(self, number: int, since: float, now: float, seconds: float, *, window: bool, banned: bool, again: bool) -> None:
+    def reopened(
+        self, number: int, since: float, now: float, seconds: float, *, window: bool, banned: bool, again: bool
+    ) -> None:
         """Everything was refused for so long. `window`: because one was used up. Then it takes no more, on average, than
         since the last time that it was full."""
         accepted = max(1, self.full_number - self.opened_number)

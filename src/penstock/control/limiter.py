@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from penstock.control.budget import Budget
-from penstock.control.closure import FAILURES_MOST, Closure
-from penstock.control.inflight import Flight, Flights
-from penstock.control.limit import Limit
+from penstock.control.closure import FAILURES_MOST
+from penstock.control.inflight import Flight
+from penstock.control.limiter_state import LimiterState
+from penstock.control.limiter_words import explain, put_into_words
 from penstock.control.outcome import Decision, Outcome
-from penstock.control.suspicion import Suspicion, Throttling
 
 CATCH_UP = 0.25  # of the distance between two starts: a late one may be made up for, but nothing comes in bursts
 HELD = 0.5  # share of starts that waited for an answer, from which on the rate is not what limits
-FIRST_PAUSE, FIRST_PAUSE_SECONDS, FIRST_PAUSE_MOST = 2.0, 0.5, 60.0  # after a refusal, in requests and at least in seconds
-FIRST_FEW = 20  # requests: as long as fewer were accepted, nothing is known, and the first pause is five times as long
+PAUSE_REQUESTS, PAUSE_LEAST, PAUSE_MOST = 2.0, 0.5, 60.0  # after a refusal: in requests, and in seconds
+FIRST_FEW, FEW_PAUSE = 20, 5.0  # as long as fewer were sent: so many seconds
 BAN_SECONDS = 100.0  # a closure by refusals from which on the budget learns
 CLOSURE_SECONDS = 20.0  # a closure from which on the average over it is taken
 QUEUED = 1.5  # times the latency without a queue, from which on failures are about the rate
@@ -23,35 +20,11 @@ LATE = 3.0  # times the usual latency that it waits for the responses in flight
 ANSWERED = frozenset({Outcome.OK, Outcome.GONE, Outcome.UNPARSABLE})
 
 
-class LimiterState(msgspec.Struct):
-    """All that the limiter knows, as plain values: saved as JSON and loaded elsewhere it decides the same."""
-
-    rate_min: float = 0.001
-    rate_max: float = 1_000.0
-    parallel: int = 32
-    due: float = 0.0  # when the next request may start
-    waited: bool = False  # the next one waits for an answer
-    refusals: int = 0
-    refuses: bool = False  # it refuses when it is asked too fast: failures are not about the rate
-    blamed: str | None = None  # the item of the last refusal that was taken to be about the rate
-    answered: int = 0  # refusals since the last closure after which it went on answering
-    closures: int = 0  # in a row, each after one refusal
-    limit: Limit = msgspec.field(default_factory=Limit)
-    closure: Closure = msgspec.field(default_factory=Closure)
-    budget: Budget = msgspec.field(default_factory=Budget)
-    flights: Flights = msgspec.field(default_factory=Flights)
-    throttling: Throttling = msgspec.field(default_factory=Throttling)
-    unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 6.5, 0.002, 0.001))
-    words: str = "no answer from the service yet"
-    spoken: float = 0.0
-
-
 class Limiter:
     """Ask `next` whether a request may start; call `started` when it does, and `finished` with its outcome."""
 
     def __init__(self, state: LimiterState | None = None) -> None:
         self.state = state or LimiterState()
-        self.free_at, self.checked_at = 0.0, -1e9
 
     def next(self, now: float) -> Decision:
         state = self.state
@@ -108,6 +81,7 @@ class Limiter:
         else:
             own = self._failed(now, flight, retry_after)
         self._clamp()
+        put_into_words(state, self.rate_per_second, outcome, now, retry_after)
         return own
 
     @property
@@ -115,8 +89,14 @@ class Limiter:
         state = self.state
         return max(state.rate_min, min(state.rate_max, state.limit.rate))
 
-    def explain(self) -> str:
+    @property
+    def words(self) -> str:
+        """The last change of the rate."""
         return self.state.words
+
+    def explain(self, now: float) -> str:
+        """Say which limit it believes in, why, how sure it is, what it does next, and what a refusal would cost."""
+        return explain(self.state, self.rate_per_second, now)
 
     # -- what came of a request -------------------------------------------------------------------------------------
 
@@ -129,13 +109,14 @@ class Limiter:
         if state.closure.row and flight.at >= state.closure.cut_at:
             self._reopened(now, flight)
             return False
-        if now - self.checked_at >= 10:
+        if now - state.checked_at >= 10:
             state.budget.survive(now)
-            self.free_at, self.checked_at = state.budget.free_at(now), now
+            limit.careful = limit.careful and state.budget.remembers(now)
+            state.free_at, state.checked_at = state.budget.free_at(now), now
         if limit.phase == "test" and (share := limit.noise(flight.number, now, refused=False)):
             state.throttling.refused_anyway(share)
         if flights.held <= HELD:
-            limit.climb(now, self.free_at, flights.latency)
+            limit.climb(now, state.free_at, flights.latency)
         else:
             most = max((1.25 if flights.limit is None else 2.0) * flights.throughput, 1.0)
             limit.rate = min(limit.rate, most)
@@ -159,11 +140,13 @@ class Limiter:
                 state.budget.learn(closure.counts, now)
             again = state.closures > 0
             window = not state.answered and (long or again)
-            limit.reopened(flight.number, closure.since, flight.at, seconds, window=window, banned=long and not window, again=again)
+            limit.reopened(
+                flight.number, closure.since, flight.at, seconds, window=window, banned=long and not window, again=again
+            )
             state.answered, state.closures = 0, state.closures + 1
         else:
             state.answered, state.closures = state.answered + 1, 0
-        self.checked_at = -1e9
+        state.checked_at = -1e9
 
     def _throttled(self, now: float, flight: Flight, item: str | None, retry_after: float | None) -> bool:
         state = self.state
@@ -205,7 +188,9 @@ class Limiter:
             return False
         return True
 
-    def _refused(self, now: float, flight: Flight, retry_after: float | None, *, down: bool, counted: bool = False) -> None:
+    def _refused(
+        self, now: float, flight: Flight, retry_after: float | None, *, down: bool, counted: bool = False
+    ) -> None:
         state = self.state
         closure, limit, flights, budget = state.closure, state.limit, state.flights, state.budget
         spent = budget.is_spent(now)
@@ -218,21 +203,16 @@ class Limiter:
             if retry_after is not None:
                 closure.obey(now, retry_after)
             return
-        fresh = flights.limit is None
-        if (
-            not closure.row
-            and not (down and state.refuses)
-            and flights.is_about_them(flight.number, flight.beside)
-        ):
+        fresh, queued = flights.limit is None, flights.latency >= QUEUED * flights.base
+        may_be_full = not down or (queued and not state.refuses)
+        if not closure.row and may_be_full and flights.is_about_them(flight.number, flight.beside):
             closure.cut_at = now
-            closure.obey(now, FIRST_PAUSE_SECONDS)
+            closure.obey(now, PAUSE_LEAST)
             if fresh:  # what was taken for a limit of the rate was none
                 limit.forget(max(limit.rate, flights.throughput))
             return
         state.refuses = state.refuses or not down
-        about_the_rate = not down or not (
-            state.refuses or flights.bad_row >= FAILURES_MOST or flights.latency < QUEUED * flights.base
-        )
+        about_the_rate = not down or (queued and not state.refuses and flights.bad_row < FAILURES_MOST)
         few = limit.known is None and flight.number < FIRST_FEW
         if not closure.row and about_the_rate and not counted:
             limit.refused(flight.number, flight.at, flights.latency, spent=spent)
@@ -247,7 +227,7 @@ class Limiter:
         state.due = max(state.due, closure.hold_until)
 
     def _first_pause(self, few: bool) -> float:
-        return max(FIRST_PAUSE_SECONDS, min(FIRST_PAUSE_MOST, (5 if few else 1) * FIRST_PAUSE / self.rate_per_second))
+        return FEW_PAUSE if few else max(PAUSE_LEAST, min(PAUSE_MOST, PAUSE_REQUESTS / self.rate_per_second))
 
     def _clamp(self) -> None:
         self.state.limit.rate = self.rate_per_second

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from penstock.control.pilot import Decision, Outcome, Pilot, PilotState
+from penstock.control.limiter import Limiter
+from penstock.control.limiter_state import LimiterState
+from penstock.control.outcome import Decision, Outcome
 from penstock.model.errors import BadMessage, BudgetSpent, Gone, Permanent, Refused, Throttled, Unavailable, Unparsable
 
 
@@ -30,8 +32,13 @@ class Pace(Protocol):
         """Whether a refusal is the item's own, which fails wherever it is tried: an attempt to charge it with."""
         ...
 
-    def explain(self) -> str:
-        """Why the pace changed last, in words."""
+    def explain(self, now: float) -> str:
+        """What it believes and does, in plain English."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """Why the pace changed last."""
         ...
 
     @property
@@ -88,7 +95,7 @@ def _of_status(status: object) -> Outcome:
     return Outcome.UNPARSABLE if isinstance(status, int) and 200 <= status <= 299 else Outcome.FAILED
 
 
-class PilotPace(Pilot):
+class AdaptivePace(Limiter):
     def __init__(self, saved: dict[str, Any], *, rate: tuple[float, float], parallel: int) -> None:
         super().__init__(_loaded(saved))
         self.state.rate_min, self.state.rate_max = rate
@@ -108,10 +115,10 @@ class PilotPace(Pilot):
 
     @property
     def closed_until(self) -> float:
-        return self.state.door.hold_until
+        return self.state.closure.hold_until
 
     def restarted(self, now: float) -> None:
-        self.state.door.hold_until = 0.0
+        self.state.closure.hold_until = 0.0
         self.state.due = now
 
     def tune(self, now: float, wanted: Mapping[str, object]) -> None:
@@ -136,13 +143,17 @@ def _number(name: str, value: object) -> float:
     return float(value)
 
 
-def _loaded(saved: dict[str, Any]) -> PilotState | None:
-    """What was under way when it was saved is not any more; what does not fit is begun anew."""
+def _loaded(saved: dict[str, Any]) -> LimiterState | None:
+    """What was in flight when it was saved is not any more; what does not fit is begun anew."""
     if not saved:
         return None
     try:
-        state = msgspec.convert(saved, PilotState, str_keys=True)
+        state = msgspec.convert(saved, LimiterState, str_keys=True)
     except msgspec.ValidationError:
         return None
     state.flights.under_way.clear()
+    if "limit" not in saved and (before := saved.get("ceiling")):  # saved by 0.1, which knew another limiter
+        state.limit.rate = before["rate"]
+        if known := before["known"]:
+            state.limit.low, state.limit.high, state.limit.phase = 0.95 * known, known, "cruise"
     return state

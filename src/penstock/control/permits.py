@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from penstock.control.pace import PilotPace, outcome_of
+from penstock.control.pace import AdaptivePace, outcome_of
 from penstock.model.arguments import check_ranges
 from penstock.model.errors import Throttled
 from penstock.model.times import Span, in_seconds
@@ -56,7 +56,7 @@ class Permits:
         self._parallel = parallel
         self._max_wait = max_wait
         self._engine: Engine | None = None
-        self._pace: PilotPace | None = None
+        self._pace: AdaptivePace | None = None
         self._loading: asyncio.Lock | None = None
         self._waiting: deque[asyncio.Event] = deque()
         self._saved_at = 0.0
@@ -92,7 +92,7 @@ class Permits:
             self._wake()
         await self._remember(engine, pace)
 
-    async def _turn(self, engine: Engine, pace: PilotPace, max_wait: float) -> None:
+    async def _turn(self, engine: Engine, pace: AdaptivePace, max_wait: float) -> None:
         """Waits for its turn. A wait that would be too long is refused instead, and costs a message no attempt: while a
         service is down nothing queues up before its door."""
         me = asyncio.Event()  # set when the first in the row has something to look at
@@ -125,17 +125,17 @@ class Permits:
         if self._waiting:
             self._waiting[0].set()
 
-    async def _loaded(self) -> PilotPace:
+    async def _loaded(self) -> AdaptivePace:
         if self._pace is None:
             if self._loading is None:
                 self._loading = asyncio.Lock()
             async with self._loading:
                 if self._pace is None:
                     saved = await _aside(self._remembered.recall())
-                    self._pace = PilotPace(saved, rate=self._rate, parallel=self._parallel)
+                    self._pace = AdaptivePace(saved, rate=self._rate, parallel=self._parallel)
         return self._pace
 
-    async def _remember(self, engine: Engine, pace: PilotPace) -> None:
+    async def _remember(self, engine: Engine, pace: AdaptivePace) -> None:
         now = engine.clock.monotonic()
         if now - self._saved_at >= SAVE_SECONDS:
             self._saved_at = now

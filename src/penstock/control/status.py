@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from penstock.control.pilot import Outcome
+from penstock.control.outcome import Outcome
 from penstock.model.times import iso_z
 
 MINUTE = 60_000_000
@@ -103,5 +103,6 @@ def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int
             "confidence": confidence(samples),
             "completions_per_minute": round(per_minute, 1),
         },
+        "explanation": pace.explain(now / 1_000_000),
         "ticks": [{"at": iso_z(at), "text": text} for at, text in state.get("said", [])],
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.control.pilot import Decision
+from penstock.control.outcome import Decision
 from penstock.control.zones_state import Rules, ZonesState, fresh, load
 from penstock.control.zones_tick import ErrorClass, Step, Tick, begin, idle, settle, start, tally, tune, wake
 from penstock.model.errors import BadMessage
@@ -148,7 +148,11 @@ class ZonesPace(Zones):
             self._words = f"batch {batch} to {new_batch}, every {interval / 1000:g} to {new_interval / 1000:g} s"
             self._before = after
 
-    def explain(self) -> str:
+    def explain(self, now: float) -> str:
+        return self._words
+
+    @property
+    def words(self) -> str:
         return self._words
 
     @property

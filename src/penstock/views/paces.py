@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.control.pace import PilotPace
+from penstock.control.pace import AdaptivePace
 from penstock.control.zoning import ZonesPace
 from penstock.model.sql_files import load
 from penstock.model.times import iso_z
@@ -38,6 +38,10 @@ def _row(each: Any, now: int) -> Row:
         "refused": state.get("tally", {}).get("throttled", 0),
         "next_at": None,
         "closed_until": None,
+        "refusals_within": None,
+        "refusals_allowed": None,
+        "bans": 0,
+        "explanation": "",
         "reason": "",
         "saved_at": iso_z(each.saved_at),
     }
@@ -47,13 +51,20 @@ def _row(each: Any, now: int) -> Row:
         pace: Any = ZonesPace(saved, parallel=1, now=now / 1_000_000)
         next_at = (saved["due_ms"] or 0) * 1_000
     else:
-        pace = PilotPace(saved, rate=(saved["rate_min"], saved["rate_max"]), parallel=saved["parallel"])
+        pace = AdaptivePace(saved, rate=(saved["rate_min"], saved["rate_max"]), parallel=saved["parallel"])
         found = pace.state
-        row |= {"limit_per_second": _rounded(found.ceiling.known), "phase": found.ceiling.phase}
+        budget, seconds = found.budget, now / 1_000_000
+        row |= {"limit_per_second": _rounded(found.limit.known), "phase": found.limit.phase}
+        row |= {
+            "refusals_within": budget.count(seconds),
+            "refusals_allowed": budget.limits(seconds),
+            "bans": budget.bans,
+        }
+        row |= {"explanation": pace.explain(seconds)}
         row |= {"requests": found.flights.number, "refused": max(row["refused"], found.refusals)}
         next_at = max(found.due, pace.closed_until) * 1_000_000
     closed = pace.closed_until * 1_000_000
-    row |= {"rate_per_second": _rounded(pace.rate_per_second), "reason": pace.explain()}
+    row |= {"rate_per_second": _rounded(pace.rate_per_second), "reason": pace.words}
     row["next_at"] = iso_z(int(max(next_at, now)))
     row["closed_until"] = iso_z(int(closed)) if closed > now else None
     return row
@@ -66,9 +77,13 @@ def _rounded(rate: float | None) -> float | None:
 def _does(row: Row) -> Any:
     if row["closed_until"]:
         return "paused by refusals"
-    return {"search": "looking for the limit", "cruise": "at the limit", "probe": "probing above the limit"}.get(
-        row["phase"], row["phase"] or row["mode"]
-    )
+    return {
+        "search": "looking for the limit",
+        "return": "returning to the limit",
+        "cruise": "at the limit",
+        "probe": "probing above the limit",
+        "test": "testing whether refusals are about the rate",
+    }.get(row["phase"], row["phase"] or row["mode"])
 
 
 PACES = View(

@@ -1,4 +1,4 @@
-"""The pilot against small simulated services: how soon it is near the limit, and how few are refused on the way."""
+"""The limiter against small simulated services: how soon it is near the limit, and how few are refused on the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from bench.pace import WORST_LEAST, tried
 from bench.pace_services import KINDS
 from bench.pace_strangers import STRANGERS
-from penstock.control.pilot import Outcome, Pilot
+from penstock.control.limiter import Limiter
+from penstock.control.outcome import Outcome
 from tests.extent import sampled
 from tests.unit.limited_services import Service, at_once, bucket, down, window
 
@@ -29,17 +30,17 @@ class Run:
 
 
 def run(service: Service, seconds: float) -> Run:
-    pilot, found, now = Pilot(), Run(), 0.0
+    limiter, found, now = Limiter(), Run(), 0.0
     under_way: list[tuple[float, int, float, Outcome]] = []
     while now < seconds:
-        decision = pilot.next(now)
+        decision = limiter.next(now)
         if decision.start:
             found.requests += 1
             answer = service(now, found.requests)
-            heapq.heappush(under_way, (now + answer.latency, pilot.started(now), now, answer.outcome))
+            heapq.heappush(under_way, (now + answer.latency, limiter.started(now), now, answer.outcome))
         elif under_way and (decision.again_at is None or under_way[0][0] <= decision.again_at):
             now, ticket, at, outcome = heapq.heappop(under_way)
-            pilot.finished(now, ticket, outcome, latency=now - at, item=str(ticket))
+            limiter.finished(now, ticket, outcome, latency=now - at, item=str(ticket))
             found.refused += outcome is Outcome.THROTTLED
             if outcome is Outcome.OK:
                 found.done.append(at)

