@@ -159,8 +159,8 @@ screenshots: $(READY) ## Every page of the dashboard in both themes, on a deskto
 	@$(RUN) -m tools.screenshots
 
 .PHONY: bench-pace
-bench-pace: $(READY) ## Controllers against services whose limits are drawn from SEEDS=20 seeds
-	@$(RUN) bench/pace.py --seeds $(if $(filter command% environment%,$(origin SEEDS)),$(SEEDS),20)
+bench-pace: $(READY) ## The adaptive limiter against SERVICES=50 drawn services that ban, and as many others
+	@$(RUN) bench/pace.py --services $(if $(filter command% environment%,$(origin SERVICES)),$(SERVICES),50)
 
 ##@ Read
 

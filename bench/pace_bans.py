@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from random import Random
 
 from bench.pace_services import (
     DAY,
     HOUR,
     Answer,
+    Draw,
     FixedWindow,
     LeakyBucket,
     Overload,
@@ -21,17 +21,17 @@ from bench.pace_services import (
 from bench.pace_strangers import Shared, Steps, TimeOfDay
 from penstock.control.outcome import Outcome
 
-BUCKETS: tuple[Callable[[Random], Service], ...] = (TokenBucket, TokenBucket, TokenBucket, LeakyBucket)
-WINDOWS: tuple[Callable[[Random], Service], ...] = (SlidingWindow, FixedWindow)
-CHANGING: tuple[Callable[[Random], Service], ...] = (Steps, TimeOfDay)
-SHARED: tuple[Callable[[Random], Service], ...] = (Shared,)
-SLOW: tuple[Callable[[Random], Service], ...] = (Overload,)
+BUCKETS: tuple[Draw, ...] = (TokenBucket, TokenBucket, TokenBucket, LeakyBucket)
+WINDOWS: tuple[Draw, ...] = (SlidingWindow, FixedWindow)
+CHANGING: tuple[Draw, ...] = (Steps, TimeOfDay)
+SHARED: tuple[Draw, ...] = (Shared,)
+SLOW: tuple[Draw, ...] = (Overload,)
 
 
 class Ban(Service):
     """A limit of one of these kinds, and a ban on top of it. Errors that are not about the rate never count."""
 
-    limits: tuple[Callable[[Random], Service], ...] = BUCKETS
+    limits: tuple[Draw, ...] = BUCKETS
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
@@ -84,6 +84,11 @@ class Ban(Service):
     def best(self) -> float:
         return self.inside.best() * (1 - self.noise)
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether a client at half its limit may be refused at all."""
+        return isinstance(self.inside, Shared | Steps)
+
     def bans_half(self) -> bool:
         """Whether it bans even a client that goes at half its limit."""
         now, number = 0.0, 0
@@ -119,7 +124,7 @@ class SlowBan(Ban):
 
 
 # Half of them are buckets.
-BANS: list[Callable[[Random], Service]] = [
+BANS: list[Draw] = [
     BucketBan,
     WindowBan,
     BucketBan,

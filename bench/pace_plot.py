@@ -20,6 +20,7 @@ class Drawn(Protocol):
     kind: str
     seed: int
     paces: list[tuple[float, float, float]]
+    refusals: list[float]
 
     @property
     def share(self) -> float: ...
@@ -40,7 +41,9 @@ def draw_shares(trials: Sequence[Drawn], path: Path, least: float) -> Path:
             mean = statistics.mean(dots)
             lines[place].append(Line(kind, mean, f"{mean:.1f}", dots, least if place == 0 else None))
     filled = [Panel(panel.title, panel.note, each) for panel, each in zip(panels, lines, strict=True)]
-    return draw("The pilot against services it knows nothing of", f"{len(trials)} services", filled, path)
+    return draw(
+        "The adaptive limiter against services that it knows nothing about", f"{len(trials)} services", filled, path
+    )
 
 
 def draw_pace(trials: Sequence[Drawn], path: Path) -> Path:
@@ -59,6 +62,58 @@ def draw_pace(trials: Sequence[Drawn], path: Path) -> Path:
         left, top = EDGE + (place % COLUMNS) * (WIDTH + EDGE), TOP + (place // COLUMNS) * (HEIGHT + 50)
         parts += _curves(trial, left, top)
     path.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
+    return path
+
+
+def draw_day(trial: Drawn, path: Path) -> Path:
+    """One service that bans, over its day: the rate, the hidden limit, and each refusal."""
+    wide, high, left, top = 880, 260, 50, 60
+    step = -(-len(trial.paces) // (2 * POINTS_MOST))
+    points = [
+        tuple(statistics.mean(column) for column in zip(*trial.paces[first : first + step], strict=True))
+        for first in range(0, len(trial.paces), step)
+    ]
+    end, most = max(points[-1][0], 1.0), 1.25 * max(limit for _, _, limit in points)
+
+    def at(seconds: float, rate: float) -> str:
+        return f"{left + wide * seconds / end:.1f},{top + high * (1 - min(rate, most) / most):.1f}"
+
+    def line(place: int, colour: str) -> str:
+        path = " ".join(at(point[0], point[place]) for point in points)
+        return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+
+    marks = [
+        f'<circle cx="{x}" cy="{y}" r="4" fill="none" stroke="{LIMIT}" stroke-width="1.5"/>'
+        for x, y in (at(seconds, 1.18 * most / 1.25).split(",") for seconds in trial.refusals)
+    ]
+    hours = [
+        _text(left + wide * hour * 3_600 / end - 8, top + high + 18, f"{hour} h", 11, PALE)
+        for hour in range(0, int(end / 3_600) + 1, 4)
+    ]
+    title = f"A service that bans, over a day: {100 * trial.share:.1f} % of what was possible, {len(trial.refusals)} refusals"
+    path.write_text(
+        "\n".join(
+            [
+                f'<svg xmlns="http://www.w3.org/2000/svg" width="980" height="370" viewBox="0 0 980 370" style="{FONT}">',
+                '<rect width="980" height="370" fill="#ffffff"/>',
+                _text(left, 24, title, 16),
+                _text(
+                    left,
+                    44,
+                    f"blue: done a second; red: the hidden limit, {points[0][2]:.2g} a second; circles: refusals",
+                    11,
+                ),
+                f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" fill="none" stroke="{GRID}"/>',
+                line(2, LIMIT),
+                line(1, OURS),
+                *marks,
+                *hours,
+                "</svg>",
+                "",
+            ]
+        ),
+        encoding="utf-8",
+    )
     return path
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
@@ -352,7 +351,8 @@ class Poison(TokenBucket):
         return super().best() * (1 - self.poison)
 
 
-KINDS: list[Callable[[Random], Service]] = [
+Draw = type[Service]
+KINDS: list[Draw] = [
     TokenBucket,
     LeakyBucket,
     FixedWindow,

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from random import Random
 
-from bench.pace_services import DAY, HOUR, Answer, FixedWindow, Service, TokenBucket, log_uniform, rate_of, run_for
+from bench.pace_services import (
+    DAY,
+    HOUR,
+    Answer,
+    Draw,
+    FixedWindow,
+    Service,
+    TokenBucket,
+    log_uniform,
+    rate_of,
+    run_for,
+)
 
 
 class Weighed(TokenBucket):
@@ -210,7 +220,7 @@ class Trust(TokenBucket):
         return refusal
 
 
-STRANGERS: list[Callable[[Random], Service]] = [
+STRANGERS: list[Draw] = [
     Weighed,
     TimeOfDay,
     TwoLimits,

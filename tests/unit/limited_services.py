@@ -68,8 +68,8 @@ def at_once(places: int, latency: float, *, queues: bool = False) -> Service:
     return ask
 
 
-def banning(service: Service, refusals: int, seconds: float) -> Service:
-    """A service that refuses everything for a while after so many refusals in a minute."""
+def banning(service: Service, refusals: int, seconds: float, *, within: float = 60.0) -> Service:
+    """A service that refuses everything for a while after so many refusals within a minute, or another window."""
     refused: list[float] = []
     until = 0.0
 
@@ -78,7 +78,7 @@ def banning(service: Service, refusals: int, seconds: float) -> Service:
         if now < until:
             return REFUSED
         if (answer := service(now, number)).outcome is Outcome.THROTTLED:
-            refused[:] = [at for at in refused if at > now - 60] + [now]
+            refused[:] = [at for at in refused if at > now - within] + [now]
             if len(refused) >= refusals:
                 until = now + seconds
         return answer

@@ -24,7 +24,7 @@ class Closure(msgspec.Struct):
     pause: float = 0.0
     hold_until: float = 0.0  # nothing starts before
     cut_at: float = -1.0  # answers to requests sent before say nothing new
-    down: bool = False  # by failures, not by refusals
+    down: bool = False  # by failures alone
     length: float = 0.0  # of the last one, and when it ended
     told: float = 0.0  # the longest Retry-After of this one
     probed_at: float = 0.0
@@ -32,8 +32,8 @@ class Closure(msgspec.Struct):
     counts: list[int] = []  # refusals within each window of the budget when it began
 
     def refused(self, now: float, first_pause: float, retry_after: float | None, *, down: bool) -> None:
+        self.down = down and (self.down or not self.row)
         self.row += 1
-        self.down = down
         if self.row == 1:
             again = now - self.opened_at < self.length  # a window that was used up at once is free again bit by bit
             usual = self.length if self.length <= USUAL_MOST else self.pause / GROWTH if again else 0.0

@@ -215,6 +215,8 @@ class Limiter:
         about_the_rate = not down or (queued and not state.refuses and flights.bad_row < FAILURES_MOST)
         few = limit.known is None and flight.number < FIRST_FEW
         if not closure.row and about_the_rate and not counted:
+            if down:
+                budget.spend(now)
             limit.refused(flight.number, flight.at, flights.latency, spent=spent)
             if budget.allowed is None and not spent:
                 limit.test(flight.number, now)

@@ -13,6 +13,13 @@ REASONS = {
     Outcome.UNAVAILABLE: "the service is unavailable",
     Outcome.FAILED: "it fails",
 }
+STATES = {
+    "search": "looking for the limit",
+    "return": "returning to the limit",
+    "cruise": "at the limit",
+    "probe": "probing above the limit",
+    "test": "testing whether refusals are about the rate",
+}
 
 
 def put_into_words(state: LimiterState, rate: float, outcome: Outcome, now: float, retry_after: float | None) -> None:

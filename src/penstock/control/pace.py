@@ -13,6 +13,15 @@ from penstock.control.limiter_state import LimiterState
 from penstock.control.outcome import Decision, Outcome
 from penstock.model.errors import BadMessage, BudgetSpent, Gone, Permanent, Refused, Throttled, Unavailable, Unparsable
 
+NO_FIGURES: dict[str, Any] = {
+    "limit_per_second": None,
+    "phase": None,
+    "refusals_within": None,
+    "refusals_allowed": None,
+    "bans": 0,
+    "explanation": "",
+}
+
 
 class Pace(Protocol):
     """Pure: time comes in as seconds. Its state can be saved at any moment and loaded elsewhere."""
@@ -131,6 +140,18 @@ class AdaptivePace(Limiter):
         if "parallel" in wanted:
             state.parallel = max(1, int(_number("parallel", wanted["parallel"])))
         self.state.due = min(self.state.due, now)
+
+    def figures(self, now: float) -> dict[str, Any]:
+        """What a list of paces shows: the limit, the budget of refusals, and an explanation."""
+        limit, budget = self.state.limit, self.state.budget
+        return {
+            "limit_per_second": None if limit.known is None else round(limit.known, 4),
+            "phase": limit.phase,
+            "refusals_within": budget.count(now),
+            "refusals_allowed": budget.limits(now),
+            "bans": budget.bans,
+            "explanation": self.explain(now),
+        }
 
     def saved(self) -> dict[str, Any]:
         plain: dict[str, Any] = msgspec.to_builtins(self.state, str_keys=True)

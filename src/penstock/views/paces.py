@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.control.pace import AdaptivePace
+from penstock.control.limiter_words import STATES
+from penstock.control.pace import NO_FIGURES, AdaptivePace
 from penstock.control.zoning import ZonesPace
 from penstock.model.sql_files import load
 from penstock.model.times import iso_z
@@ -28,20 +29,15 @@ def _row(each: Any, now: int) -> Row:
     saved = state.get("pace", {})
     mode = "zones" if "due_ms" in saved else "pilot"
     row: Row = {
+        **NO_FIGURES,
         "name": each.name,
         "used_by": "controller" if each[0] == "Controller" else "handlers",
         "mode": mode,
         "rate_per_second": None,
-        "limit_per_second": None,
-        "phase": None,
         "requests": state.get("tally", {}).get("dispatched", 0),
         "refused": state.get("tally", {}).get("throttled", 0),
         "next_at": None,
         "closed_until": None,
-        "refusals_within": None,
-        "refusals_allowed": None,
-        "bans": 0,
-        "explanation": "",
         "reason": "",
         "saved_at": iso_z(each.saved_at),
     }
@@ -53,14 +49,7 @@ def _row(each: Any, now: int) -> Row:
     else:
         pace = AdaptivePace(saved, rate=(saved["rate_min"], saved["rate_max"]), parallel=saved["parallel"])
         found = pace.state
-        budget, seconds = found.budget, now / 1_000_000
-        row |= {"limit_per_second": _rounded(found.limit.known), "phase": found.limit.phase}
-        row |= {
-            "refusals_within": budget.count(seconds),
-            "refusals_allowed": budget.limits(seconds),
-            "bans": budget.bans,
-        }
-        row |= {"explanation": pace.explain(seconds)}
+        row |= pace.figures(now / 1_000_000)
         row |= {"requests": found.flights.number, "refused": max(row["refused"], found.refusals)}
         next_at = max(found.due, pace.closed_until) * 1_000_000
     closed = pace.closed_until * 1_000_000
@@ -77,13 +66,7 @@ def _rounded(rate: float | None) -> float | None:
 def _does(row: Row) -> Any:
     if row["closed_until"]:
         return "paused by refusals"
-    return {
-        "search": "looking for the limit",
-        "return": "returning to the limit",
-        "cruise": "at the limit",
-        "probe": "probing above the limit",
-        "test": "testing whether refusals are about the rate",
-    }.get(row["phase"], row["phase"] or row["mode"])
+    return STATES.get(row["phase"], row["phase"] or row["mode"])
 
 
 PACES = View(
