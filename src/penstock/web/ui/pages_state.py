@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.control.pace import PilotPace
+from penstock.control.pace import AdaptivePace
 from penstock.control.status import status as controller_status
 from penstock.control.zoning import ZonesPace
 from penstock.metrics.asking import PLATFORM, named, question
@@ -135,7 +135,7 @@ def _controller(row: Row, state: dict[str, Any], now: int) -> Row:
     made: Any = (
         ZonesPace(saved, parallel=1, now=now / 1_000_000)
         if row["mode"] == "zones"
-        else PilotPace(saved, rate=(saved["rate_min"], saved["rate_max"]), parallel=saved["parallel"])
+        else AdaptivePace(saved, rate=(saved["rate_min"], saved["rate_max"]), parallel=saved["parallel"])
     )
     return controller_status(row["name"], row["mode"], state, made, alarm=None, now=now)
 
