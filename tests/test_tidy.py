@@ -210,7 +210,7 @@ IMPORTED_LATER = {
 
 # Names of classes that stand for several things yet. A name is removed here when one is left of it, and none is added.
 SHARED_CLASS_NAMES = {
-    *("Answer", "Ceiling", "Flight", "Forbidden", "Home", "Minute", "Outcome", "Page", "Rules", "Source", "Step"),
+    *("Answer", "Flight", "Forbidden", "Home", "Minute", "Outcome", "Page", "Rules", "Source", "Step"),
     *("Tally", "Tick", "Token", "Verdict"),
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "managers", "types", "misc"}
