@@ -214,7 +214,7 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def drawn(draws: list[Draw], services: int, first: int) -> list[tuple[Draw, int]]:
+def drawn(draws: list[Draw], services: int, first: int, most: float) -> list[tuple[Draw, int]]:
     """Return which services to try: the kinds in turn, each with the next seed. What bans a client at half its limit is
     left out, and listed."""
     chosen: list[tuple[Draw, int]] = []
@@ -222,7 +222,9 @@ def drawn(draws: list[Draw], services: int, first: int) -> list[tuple[Draw, int]
     while draws and len(chosen) < services:
         draw = draws[seed % len(draws)]
         service = draw(Random(f"{draw.__name__} {seed}"))
-        if isinstance(service, Ban) and service.is_changing and service.bans_half():
+        if service.best() > most:
+            pass
+        elif isinstance(service, Ban) and service.is_changing and service.bans_half():
             say(f"  left out: {service.kind} {seed} bans a client at half its limit")
         else:
             chosen.append((draw, seed))
@@ -239,6 +241,7 @@ def main() -> None:
     size.add_argument("--services", type=int, help="services that ban, and as many others")
     parser.add_argument("--first", type=int, default=FIRST_SEED, metavar="SEED", help="the first seed")
     parser.add_argument("--kind", nargs="+", metavar="NAME", help="only kinds whose names hold one of these words")
+    parser.add_argument("--most", type=float, default=math.inf, help="leave out services that accept more requests")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where the results go")
     options = parser.parse_args()
     options.services = options.services or (BRIEF_SERVICES if options.brief else SERVICES)
@@ -247,8 +250,8 @@ def main() -> None:
         return [draw for draw in draws if not options.kind or any(word in draw.kind for word in options.kind)]
 
     say(f"pace: {options.services} services that ban and as many others, seeds from {options.first}")
-    chosen = drawn(wanted(BANS), options.services, options.first)
-    chosen += drawn(wanted([*KINDS, *STRANGERS]), options.services, options.first)
+    chosen = drawn(wanted(BANS), options.services, options.first, options.most)
+    chosen += drawn(wanted([*KINDS, *STRANGERS]), options.services, options.first, options.most)
     with ProcessPoolExecutor(PROCESSES) as pool:
         trials = list(pool.map(tried, *zip(*chosen, strict=True)))
     report = Report("pace", options.first, size=size_of(options))
