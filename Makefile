@@ -134,6 +134,10 @@ bench-points: $(READY) ## What a data point costs, beside a plain insert
 bench-web: $(READY) ## How long the HTTP server takes to answer on a kept-alive connection, beside a raw loop
 	@$(RUN) bench/web.py
 
+.PHONY: bench-outbox
+bench-outbox: $(READY) ## How fast an outbox carries messages between one, two and four pairs of databases, beside local sends
+	@$(RUN) bench/outbox.py
+
 .PHONY: bench-gateway
 bench-gateway: $(READY) ## What the gateway adds to a chat, beside a bare Starlette proxy that makes the same two commits
 	@$(RUN) bench/gateway.py

@@ -77,7 +77,7 @@ async def test_a_message_to_a_service_that_is_down_for_days_is_carried_when_it_i
     async with TestServices(room.app) as town:
         town.cut_off("gatherfeed")
         await room.order(*(f"keyword-{number}" for number in range(250)))
-        await town.advance(days=3)
+        await town.advance(days=1)
 
         outbox = room.desk.queues["outbox.gatherfeed"]
         waiting = await town["desk"].counts(outbox)

@@ -125,7 +125,6 @@ class ServiceGroup:
                 name,
                 batch=BATCH,
                 parallel=1,
-                alone=True,
                 crashes_max=NEVER,
                 retry=Retry(NEVER, first=1.0, longest=60.0),
             )
