@@ -180,7 +180,7 @@ class Carrier:
                 wait = self._wait(error)
                 told = Unavailable(f"{self._target} takes no messages now: {error}", retry_after=wait)
                 if loop.time() + wait > until or await self._is_stopped_within(wait):
-                    raise told from error
+                    raise told from None  # rendered once for each message: its text says all
             else:
                 self._failures = 0
                 return accepted
