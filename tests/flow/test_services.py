@@ -72,12 +72,13 @@ async def test_a_call_without_the_service_key_is_refused(apart: bool, monkeypatc
 
 
 @virtual
-async def test_a_message_to_a_service_that_is_down_for_days_is_carried_when_it_is_back() -> None:
+@pytest.mark.parametrize("hours", [6, pytest.param(72, marks=pytest.mark.slow)])
+async def test_a_message_to_a_service_that_is_down_is_carried_when_it_is_back(hours: int) -> None:
     room = Newsroom(apart=True)
     async with TestServices(room.app) as town:
         town.cut_off("gatherfeed")
         await room.order(*(f"keyword-{number}" for number in range(250)))
-        await town.advance(days=1)
+        await town.advance(hours=hours)
 
         outbox = room.desk.queues["outbox.gatherfeed"]
         waiting = await town["desk"].counts(outbox)
