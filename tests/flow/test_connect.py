@@ -90,7 +90,7 @@ async def test_a_worker_that_dies_between_two_pages_repeats_no_row_and_loses_non
         assert read == [None, "2", "5"], "the second worker begins at the saved cursor"
 
 
-@pytest.mark.spec("E-06", "E-08", "E-10", "E-16", "G1-01", "G6-07", "A12-05")
+@pytest.mark.spec("E-06", "E-08", "E-10", "E-16", "E-20", "G1-01", "G6-07", "G6-19", "A12-05")
 @virtual
 async def test_one_failing_source_of_four_harms_no_other_and_the_run_takes_as_long_as_the_slowest(
     caplog: pytest.LogCaptureFixture,
@@ -117,6 +117,8 @@ async def test_one_failing_source_of_four_harms_no_other_and_the_run_takes_as_lo
         states = {row.name: (row.last_status, row.cursor) for row in await shelf.app.sources.list()}
         assert states == dict.fromkeys("abc", ("ok", "second")) | {"broken": ("error", "first")}
         assert (await shelf.state("broken")).last_error == "a bug"
+    assert "collect broken: starts from cursor None" in caplog.messages
+    assert "collect a: ok, 2 candidates, 2 new, 0 changed, 0 gone in 10.0 s" in caplog.messages
     summary = next(r for r in caplog.records if hasattr(r, "facts")).facts
     assert {name: value for name, value in summary.items() if name != "errors"} == {
         "totalSources": 4,
@@ -158,7 +160,7 @@ async def test_a_source_without_a_connector_is_skipped_and_a_foreign_record_refu
         assert "another source" in mock.last_error
 
 
-@pytest.mark.spec("E-15", "G1-05", "G6-06")
+@pytest.mark.spec("E-15", "G1-05", "G6-06", "G6-15")
 @virtual
 async def test_what_does_not_fit_the_time_budget_comes_first_in_the_next_run() -> None:
     shelf = Shelf(parallel=1)
@@ -229,7 +231,7 @@ async def test_a_throttled_source_waits_as_long_as_it_asks_or_twice_as_long_each
         assert waits == ["17:30", "13:30", "11:30", "10:30", "08:30"], "it doubles from an hour on, the second refusal"
 
 
-@pytest.mark.spec("G1-03", "E-19", "G1-06", "G1-08")
+@pytest.mark.spec("G1-03", "E-19", "G1-06", "G1-08", "G6-20")
 @virtual
 async def test_five_bad_runs_rest_the_source_and_a_good_probe_ends_that() -> None:
     shelf, portal = Shelf(), Portal()
@@ -240,8 +242,11 @@ async def test_five_bad_runs_rest_the_source_and_a_good_probe_ends_that() -> Non
         assert shelf.told == []
         await app.advance(minutes=30)
         assert shelf.told == ["raised source portal: errors"], "after the third"
+        assert (await shelf.state()).consecutive_failures == 3
         await app.advance(hours=5)
         assert len(portal.asked) == 5
+        points = await shelf.app.metrics("sources").query("select blob2, count(*) as runs from points group by blob2")
+        assert [tuple(row) for row in points] == [("failed", 5)]
         assert (await shelf.state()).disabled_reason.startswith("5 runs in a row")
         portal.answer = None
         await app.advance(hours=3)
@@ -474,6 +479,60 @@ async def test_a_page_of_1200_records_is_saved_in_parts_with_its_cursor_in_the_l
         assert "large: a page of 1200 rows is saved in 3 commits" in caplog.text
         await app.advance(minutes=30)
         assert len(shelf.changes) == 1_200
+
+
+@pytest.mark.spec("E-08", "G6-17", "G6-20")
+@virtual
+async def test_a_run_goes_on_and_reports_its_error_where_its_state_cannot_be_saved(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shelf = Shelf()
+
+    class Broken(ps.Connector):
+        name = "broken"
+
+        async def fetch(self, cursor: str | None, http: Http) -> AsyncIterator[Page]:
+            yield Page([Record("1", {"a": 1})])
+            raise ValueError("x" * 10_000)
+
+    shelf.connect(Broken())
+    shelf.add(Portal())
+    settle = type(shelf.app.sources)._settle
+
+    async def failing(self: Any, row: Any, *rest: Any) -> None:
+        if row.name == "broken":
+            raise OSError("the disk is gone")
+        await settle(self, row, *rest)
+
+    monkeypatch.setattr(type(shelf.app.sources), "_settle", failing)
+    caplog.set_level("INFO", "penstock.connect")
+    async with TestApp(shelf.app, start=START) as app:
+        await app.advance(minutes=31)
+        assert (await shelf.state()).verdict == "ok"
+        [summary] = [record.facts for record in caplog.records if hasattr(record, "facts")]
+        assert (summary["successCount"], summary["errorCount"]) == (1, 1)
+        [error] = summary["errors"]
+        assert len(error["error"]) == 500, "the text of an error is cut"
+        monkeypatch.undo()
+        await app.advance(minutes=30)
+        state = await shelf.state("broken")
+        assert (len(state.last_error), state.consecutive_failures) == (500, 1)
+
+
+@pytest.mark.spec("E-21", "G1-04")
+@virtual
+async def test_what_a_source_remembers_beside_its_cursor_may_be_lost() -> None:
+    shelf, portal = Shelf(), Portal(30)
+    portal.etag = '"one"'
+    shelf.add(portal, **CURSOR)
+    async with TestApp(shelf.app, start=START) as app:
+        await app.advance(minutes=61)
+        cursor = (await shelf.state()).cursor
+        async with app.unit():
+            shelf.app.db.write("update source_state set memory = '{}'")
+        await app.advance(minutes=60)
+        assert len(shelf.changes) == 30, "nothing old is fetched again"
+        assert (await shelf.state()).cursor == cursor
 
 
 def test_a_mistake_in_a_connector_is_named_with_the_way_out() -> None:

@@ -104,6 +104,11 @@ def test_a_field_is_mapped_matched_and_bounded() -> None:
     }
 
 
+def test_numbers_of_programs_and_of_people() -> None:
+    given = {"50.061": 50.061, "19.9": 19.9, "-7": -7, "54,5 m²": 54.5, "1.250 m²": 1250, 3: 3, True: 1, "none": None}
+    assert {value: as_number(value) for value in given} == given
+
+
 def test_a_link_that_loops_ends_the_list() -> None:
     first = json.dumps({"data": [{"id": 1, "a": 1}], "next": f"{BASE}?page=2"})
     second = json.dumps({"data": [{"id": 2, "a": 1}], "next": f"{BASE}?page=2"})

@@ -19,6 +19,7 @@ from penstock.model.times import from_text, to_text
 TEXT_MAX = 20_000  # characters of one value
 _PLAIN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _TAG = re.compile(r"<[^<>]{0,2000}>")
+_MACHINE = re.compile(r"[-+]?\d{1,15}(\.\d{1,15})?", re.ASCII)
 _NUMBER = re.compile(r"[-+]?\d[\d\s\u00a0\u202f.,'’]*")
 _CSS = re.compile(r"^(?P<selector>.*?)(?:::(?P<what>text|html|attr\((?P<name>[\w:-]+)\)))?$", re.DOTALL)
 Find = Callable[[Any, str], Any]
@@ -121,7 +122,10 @@ def as_number(value: Any) -> float | int | None:
         return int(value)
     if isinstance(value, int | float):
         return value
-    found = _NUMBER.search(str(value)[:200])
+    if _MACHINE.fullmatch(text := str(value)[:200].strip()):
+        number = float(text)  # as programs write it: 50.061 is no 50,061
+        return int(number) if number == int(number) else number
+    found = _NUMBER.search(text)
     if found is None:
         return None
     amount = parse_price(found[0]).amount

@@ -83,6 +83,11 @@ def draw_map(homes: Sequence[Any]) -> dict[str, Any] | None:
     placed = [row for row in homes if row.lat is not None][:DOTS_MAX]
     if len(placed) < 2:
         return None
+    for axis in ("lat", "lon"):  # a misread place far away would leave one dot for all others
+        ordered = sorted(getattr(row, axis) for row in placed)
+        low, high = ordered[len(ordered) // 50], ordered[-1 - len(ordered) // 50]
+        margin = max(high - low, 0.01)
+        placed = [row for row in placed if low - margin <= getattr(row, axis) <= high + margin]
     south, north = min(row.lat for row in placed), max(row.lat for row in placed)
     west, east = min(row.lon for row in placed), max(row.lon for row in placed)
     narrow = cos(radians((south + north) / 2))
@@ -119,7 +124,7 @@ def _labels(
     return [
         {
             "text": name,
-            "x": round(8 + (median(row.lon for row in rows) - west) * across),
+            "x": round(min(MAP_WIDTH - 56, max(56, 8 + (median(row.lon for row in rows) - west) * across))),
             "y": round(8 + (north - median(row.lat for row in rows)) / max(span, 1e-6) * (height - 16)),
         }
         for name, rows in largest

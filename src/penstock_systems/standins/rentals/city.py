@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import cos, pi, sin
 from random import Random
 
 PORTALS = {"yad2": 0.40, "stockholm": 0.19, "rentcast": 0.17, "olx": 0.18, "kijiji": 0.06}  # shares of the flats
@@ -119,8 +120,9 @@ def _make_flat(id: int, chance: Random, streets: Sequence[str], days: float) -> 
     place = Random(f"{street}")
     quarter = place.randrange(len(_AREAS))
     number = chance.randrange(1, 90)
-    lat = LAT + (quarter // 4) * 0.02 + place.random() * 0.018 + number * 0.00009
-    lon = LON + (quarter % 4) * 0.03 + place.random() * 0.028
+    bearing = place.random() * 2 * pi
+    lat = LAT + (quarter // 4) * 0.02 + place.random() * 0.018 + number * 0.00009 * sin(bearing)
+    lon = LON + (quarter % 4) * 0.03 + place.random() * 0.028 + number * 0.00014 * cos(bearing)
     rooms = chance.choice([1, 1.5, 2, 2, 2, 2.5, 3, 3, 3, 3.5, 4, 4, 5])
     area = round(16 + rooms * chance.uniform(12, 23), 1)
     level = 1.0 + 0.06 * (quarter % 7)

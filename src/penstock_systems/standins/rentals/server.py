@@ -256,6 +256,7 @@ class Portals:
         return (
             f"<item><title>{escape(ad.title)}, {flat.rooms:g} rooms</title><link>https://www.kijiji.ca/v/{ad.id}</link>"
             f"<description>{escape(told)}</description><guid>{ad.id}</guid><pubDate>{date}</pubDate>{money}"
+            f'<enclosure url="https://img.example/{ad.picture}.jpeg" type="image/jpeg" length="0"/>'
             f"<geo:lat>{ad.lat}</geo:lat><geo:long>{ad.lon}</geo:long></item>"
         )
 
