@@ -102,6 +102,10 @@ bench-page: $(READY) ## The page and the README's figures once more, of the repo
 bench-store: $(READY) ## How fast SQLite and PostgreSQL send, claim and settle, beside raw loops on each
 	@$(RUN) bench/store.py
 
+.PHONY: bench-rentals
+bench-rentals: $(READY) ## Rows a second that connectors load, beside plain inserts and dlt (PENSTOCK_DLT=its python); memory of 50 sources
+	@$(RUN) bench/rentals.py
+
 .PHONY: bench-meter
 bench-meter: $(READY) ## What measuring a statement costs, and how close its estimates are
 	@$(RUN) bench/meter.py
