@@ -10,7 +10,7 @@ from penstock.connect import formats
 from penstock.connect.connector import Connector
 from penstock.connect.fields import Find, find_json, needed, order_key, plain, read_field
 from penstock.connect.page import Blocked, Changed, Page, Record
-from penstock.connect.paging import Paging, paging_of
+from penstock.connect.paging import paging_of
 from penstock.connect.singer import read_tap
 from penstock.connect.spec import Field, Spec, header_values, read_spec
 from penstock.connect.web import Http
@@ -77,7 +77,7 @@ class DeclaredConnector(Connector):
         keys: dict[str, Any] = {}
         unreadable = 0
         for node in nodes:
-            record = self._record(node, find)
+            record = make_record(self.spec, self._fields, node, find)
             if record is None:
                 unreadable += 1
                 continue
@@ -85,9 +85,6 @@ class DeclaredConnector(Connector):
             if self.spec.cursor is not None:
                 keys[record.id] = find(node, self.spec.cursor.path)
         return list(records.values()), unreadable, keys
-
-    def _record(self, node: Any, find: Find) -> Record | None:
-        return make_record(self.spec, self._fields, node, find)
 
     def _fresh(
         self, records: list[Record], keys: dict[str, Any], cursor: str | None
@@ -137,6 +134,3 @@ def _higher(high: str | None, newest: tuple[float, str] | None, spec: Spec) -> s
         return high
     known = None if high is None else order_key(high, spec.cursor.type)
     return high if known is not None and known >= newest[0] else newest[1]
-
-
-__all__ = ["DeclaredConnector", "Paging"]
