@@ -52,6 +52,7 @@ class Noticing:
             return
         live = [each for each in offers if each.status != "gone"]
         known = {row.search_id: row for row in await db.rows(KNOWN, home=home)}
+        gone_sources = {each.source for each in offers if each.status == "gone"}
         silent = all(first for _, _, first in changes)
         for search in self.searches:
             fitting = [each for each in live if matches(search.filter, each)]
@@ -60,7 +61,7 @@ class Noticing:
                 if fitting:
                     self._meet(search, home, fitting, silent=silent)
                 continue
-            await self._follow(search, home, row, live, fitting, changes)
+            await self._follow(search, home, row, live, gone_sources, fitting, changes)
 
     def _meet(self, search: Search, home: str, fitting: Sequence[Any], *, silent: bool) -> None:
         listing = min(fitting, key=lambda each: (price_of(each) is None, price_of(each) or 0.0))
@@ -75,6 +76,7 @@ class Noticing:
         home: str,
         row: Any,
         live: Sequence[Any],
+        gone_sources: set[str],
         fitting: Sequence[Any],
         changes: Sequence[Changed],
     ) -> None:
@@ -88,12 +90,13 @@ class Noticing:
         lows: dict[str, float | None] = {kind: getattr(row, kind) for kind in KINDS}
         known = dict(lows)
         cheaper: tuple[float, float, Any] | None = None
+        cut = _ids_of_cuts(gone_sources, changes)
         for kind in KINDS:
             # Like with like: a rent without fees on one portal is not cheaper than one with fees on another.
             (price, listing), low = _lowest(kind, fitting), lows[kind]
             if price is not None and (low is None or is_cheaper(low, price)):
                 lows[kind] = price
-                cheaper = (low, price, listing) if low is not None else cheaper
+                cheaper = (low, price, listing) if low is not None and listing.id in cut else cheaper
         if lows != known:
             self._save(search, home, lows, silent=int(row.is_silent))
         if cheaper is not None:
@@ -116,6 +119,16 @@ class Noticing:
         bound = {"search": search.id, "person": search.person, "home": home, "listing": listing.id, "reason": reason}
         bound |= {"old": old, "new": new, "title": title, "body": body, "now": self.now}
         db.write(NOTICE, bound, id=f"{search.id} {home} {reason} {key}".strip(), send_at=text_of_micros(at))
+
+
+def _ids_of_cuts(gone_sources: set[str], changes: Sequence[Changed]) -> set[str]:
+    """Return the listings whose price may have been cut: changed ones, and those that replace one of the same portal. A
+    lower price on another portal is no cut; and where a join is wrong, it is another home's."""
+    return {
+        each.id
+        for each, kind, _ in changes
+        if kind == "changed" or (kind in ("new", "back") and each.source in gone_sources)
+    }
 
 
 def lowest(offers: Sequence[Any]) -> dict[str, float | None]:
