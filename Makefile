@@ -32,6 +32,10 @@ help: ## Show this list
 		/^##@ / { print "\n" bold substr($$0, 5) plain } \
 		/^[a-z-]+:.*## / { split($$0, part, /:.*## /); printf "  %s%-15s%s %s\n", cyan, part[1], plain, part[2] }' Makefile
 
+.PHONY: demo-brand
+demo-brand: $(READY) ## A virtual week of two brands, in one database and with a database for each service: SEED=1
+	@$(RUN) -m penstock_systems.brand.demo
+
 .PHONY: demo-rentals
 demo-rentals: $(READY) ## Five virtual days of rental listings in a generated city: FLATS=3000 SEED=1 DAYS=5
 	@$(RUN) -m penstock_systems.rentals.demo

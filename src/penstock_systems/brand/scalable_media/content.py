@@ -21,6 +21,7 @@ from penstock_systems.brand.scalable_media.writing import write_article
 REVIEW_DAYS = 7
 EXISTING_MAX = 200  # articles of the brand that a new one is compared with
 DIFFERENCE_CHARACTERS_MAX = 100_000
+REASON_CHARACTERS_MAX = 500
 
 STORE = """
 update sm_content
@@ -140,7 +141,7 @@ async def content(run: ps.Run, content_id: str, slug: str, keyword: str, researc
         await run.step("store-content", store_content, content_id, draft)
         waits = await run.step("check-article", check_article, content_id, slug, research_id)
     except ps.StepFailed as error:
-        await run.step("fail", fail, content_id, slug, keyword, f"{error.name}: {error.error_class}")
+        await run.step("fail", fail, content_id, slug, keyword, str(error)[:REASON_CHARACTERS_MAX])
         return "failed"
     if waits:
         try:

@@ -1,0 +1,1 @@
+"""`make demo-brand`: a virtual week of two brands."""
