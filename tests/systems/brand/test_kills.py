@@ -97,7 +97,7 @@ def test_kills_of_all_services_double_no_post_and_no_page_and_leave_nothing_behi
         chance = Random(seed)
         for _ in range(KILLS):
             service = chance.choice(SERVICES)
-            wait_for(lambda service=service: is_served(ports[service]), 60)  # type: ignore[misc]
+            wait_for(lambda service=service: is_served(ports[service]), 60)
             time.sleep(chance.uniform(0.0, 2.0))
             for worker in workers(service):
                 os.kill(worker, signal.SIGKILL)
