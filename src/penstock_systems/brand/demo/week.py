@@ -111,7 +111,9 @@ class Week:
         for waiting in await list_waiting():
             article = await stored_article(waiting["id"])
             is_first = not await brain.db.value("select count(*) from sm_reviews")
-            action, note = ("edit", "a quotation that no page has") if is_first else ("reject", "the quotation is made up")
+            action, note = (
+                ("edit", "a quotation that no page has") if is_first else ("reject", "the quotation is made up")
+            )
             body = f"{article.body}\n\nA person has read this article." if is_first else None
             async with brain.unit():
                 await decide(waiting["id"], action, Review(by="Ada", note=note, body=body))  # type: ignore[arg-type]
