@@ -3,7 +3,8 @@
     python bench/gateway.py        also in build/bench/gateway.json
 
 Both pass the same chat on to one provider that answers at once. The proxy commits a row before the call and updates it after
-it, each durably, in a SQLite file with a write-ahead log; it has no keys, budgets, rates or shared answers. Both answer in
+it, each durably, in a SQLite file with a write-ahead log; it has no keys, budgets, rates or shared answers. The rate of the
+gateway's provider begins so high that no call waits for its turn. Both answer in
 turn over one connection each, so that other work on the machine slows both.
 """
 
@@ -43,7 +44,7 @@ REPLY = {
 SETTINGS = """
 [systems.gateway]
 allow = ["127.0.0.1:{port}"]
-providers.bench = {{ base_url = "http://127.0.0.1:{port}", rate = [1.0, 1000.0], parallel = 100 }}
+providers.bench = {{ base_url = "http://127.0.0.1:{port}", rate = [900.0, 1000.0], parallel = 100 }}
 
 [systems.gateway.models.small]
 provider = "bench"
