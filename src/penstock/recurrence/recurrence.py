@@ -242,9 +242,14 @@ def _last(until: date | None, place: Zone) -> int | None:
     """The last moment that an end allows."""
     if until is None:
         return None
-    if not isinstance(until, datetime):
-        return _end_of(until, place)
-    return place.moment_of(until) if until.tzinfo is None else to_micros(until)
+    try:
+        if not isinstance(until, datetime):
+            return _end_of(until, place)
+        return place.moment_of(until) if until.tzinfo is None else to_micros(until)
+    except OverflowError:  # beyond the calendar's end, which is an end itself
+        if until.year > 1:
+            return None
+        _refuse("until", until.isoformat(), "Write a later end")
 
 
 def _end_of(day: date, place: Zone) -> int:

@@ -290,6 +290,7 @@ class Run:
         return position
 
     def check_runs(self) -> None:
+        """Raise what ends the run's function where no step may begin now: the run was stopped, or a step is under way."""
         if self.stopped is not None:
             if isinstance(self.stopped, Suspended):
                 raise self.stopped

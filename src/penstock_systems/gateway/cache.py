@@ -51,15 +51,22 @@ def is_deterministic(asked: Mapping[str, Any]) -> bool:
     return asked.get("temperature") == 0 and not asked.get("stream") and (asked.get("n") or 1) == 1
 
 
+def _is_own(failure: ps.Reply) -> bool:
+    """Return whether a failure is of its caller's budget, and says nothing of what another would be answered."""
+    return bool(failure.content["error"]["code"] == "insufficient_quota")
+
+
 async def once(hash: str, seconds: float, call: Callable[[], Awaitable[Outcome]]) -> tuple[Outcome, bool]:
     """Return the answer that is kept or under way, else that of `call`; and whether it was another's.
 
-    A caller that leaves does not stop the call that others wait for."""
+    A caller that leaves does not stop the call that others wait for, and one whose budget is spent refuses no other."""
     found = await db.first(FIND, hash=hash, now=await db.now())
     if found is not None:
         return Answer(found.call_id, found.content_type, base64.b64decode(found.body)), True
-    if hash in _running:
-        return await asyncio.shield(_running[hash]), True
+    while hash in _running:
+        outcome = await asyncio.shield(_running[hash])
+        if isinstance(outcome, Answer) or not _is_own(outcome):
+            return outcome, True
     work = asyncio.get_running_loop().create_task(_kept(hash, seconds, call), context=contextvars.Context())
     _running[hash] = work
     work.add_done_callback(lambda _: _running.pop(hash, None))

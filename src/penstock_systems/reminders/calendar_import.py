@@ -13,9 +13,12 @@ from penstock_systems.reminders.reminders import NewReminder, create
 
 BYTES_MAX = 1_000_000
 EVENTS_MAX = 500
-_LINE = re.compile(r"([A-Za-z0-9-]+)((?:;[^:\";]+=(?:\"[^\"]*\"|[^:\";]*))*):(.*)", re.DOTALL)
+DEPTH_MAX = 10  # of components in each other
+_LINE = re.compile(r"([A-Za-z0-9-]+)((?:;[^:\";=]+=(?:\"[^\"]*\"|[^:\";]*))*):(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\([\\;,nN])")
-_TRIGGER = re.compile(r"-P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+_TRIGGER = re.compile(
+    r"-P(?:([0-9]{1,4})W)?(?:([0-9]{1,5})D)?(?:T(?:([0-9]{1,6})H)?(?:([0-9]{1,8})M)?(?:([0-9]{1,9})S)?)?"
+)
 ALL_DAY_HOUR = 9  # when a reminder of an event without a time is due
 
 
@@ -66,6 +69,8 @@ def read_events(text: str) -> list[list[Property]]:
             continue
         name, value = found[1].upper(), found[3]
         if name == "BEGIN":
+            if len(inside) == DEPTH_MAX:
+                raise ps.HttpError(422, f"The calendar nests more than {DEPTH_MAX} components.", name="bad_calendar")
             inside.append(value.strip().upper())
             if inside[-1] == "VEVENT":
                 events.append([])
@@ -92,10 +97,12 @@ def reminder_of(event: list[Property], user: str, zone: str) -> NewReminder:
     uid = _text(event, "UID") or f"{_text(event, 'SUMMARY')} {start.value}"
     before = timedelta() if rules else _before(event)
     excluded = [each for found in event if found.name == "EXDATE" for each in found.value.split(",")]
-    if start.value.endswith("Z"):
-        text = f"{(at - before).isoformat()}+00:00" if not rules else at.isoformat()
-    else:
+    try:
         text = (at - before).isoformat()
+    except OverflowError as error:
+        raise ps.errors.BadParameter("The time of its alarm is before the year 1.", field="TRIGGER") from error
+    if start.value.endswith("Z") and not rules:
+        text += "+00:00"
     return NewReminder(
         title=(_text(event, "SUMMARY") or "Untitled")[:200],
         body=_text(event, "DESCRIPTION")[:8_000],

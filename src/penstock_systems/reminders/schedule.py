@@ -15,6 +15,7 @@ from penstock.recurrence import Occurrence, Recurrence
 
 MINUTE_MS = 60_000
 SECONDS_MAX = 10 * 366 * 86_400  # how far ahead "in ..." reaches
+YEAR_LEAST, YEAR_MOST = 1900, 9000  # of `at`: a zone and an alarm move it further
 _IN = re.compile(r"in +(.+)", re.IGNORECASE)
 
 
@@ -145,6 +146,8 @@ def _exact(at: str | None, now: int) -> int | None:
         return now + ahead
     try:
         moment = datetime.fromisoformat(at.strip())
+        if not YEAR_LEAST <= moment.year <= YEAR_MOST:
+            _refuse("at", at, f"The year is {YEAR_LEAST} to {YEAR_MOST}")
         return None if moment.tzinfo is None else round(moment.astimezone(UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
         _refuse("at", at, "Write a local time such as 2026-12-24T18:00, one with a zone, or `in 2h`")

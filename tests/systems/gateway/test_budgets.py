@@ -131,6 +131,20 @@ async def test_equal_searches_at_once_are_one_call(gateway: Opened) -> None:
         assert await shop.ledger() == [("settled", 0.005)]
 
 
+async def test_a_caller_without_money_refuses_no_other_that_asks_the_same(gateway: Opened) -> None:
+    async with gateway() as shop:
+        poor, rich = await shop.key("poor", day=0.001), await shop.key("rich")
+
+        statuses = await asyncio.gather(
+            *(search(shop, key, "llc tax deductions") for key in (poor, rich, poor, rich, rich))
+        )
+
+        assert statuses[:2] == [429, 200]
+        assert statuses[3:] == [200, 200]
+        assert shop.search.requests == 1
+        assert await shop.ledger() == [("settled", 0.005)]
+
+
 def app_operation(monkeypatch: pytest.MonkeyPatch, *, usd: float) -> float:
     """Give the search another price."""
     provider = settings.providers["brave"]

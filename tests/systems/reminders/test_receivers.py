@@ -8,6 +8,7 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import which
+from time import process_time
 from typing import Any
 
 import icalendar
@@ -262,6 +263,52 @@ async def test_a_calendar_is_imported_once(office: Opened) -> None:
             ("Dentist", "2026-04-10T14:00"),
         ]
         assert (await it.http.post("/v1/reminders/import.ics", content=b"nothing")).status_code == 422
+
+
+def calendar_of(*lines: str) -> bytes:
+    event = ("BEGIN:VEVENT", "UID:1@example.org", "SUMMARY:Odd", *lines, "END:VEVENT")
+    return "\r\n".join(("BEGIN:VCALENDAR", *event, "END:VCALENDAR", "")).encode()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("DTSTART:20260410T143000Z", "BEGIN:VALARM", f"TRIGGER:-P{'9' * 5_000}D", "END:VALARM"),
+        ("DTSTART:20260410T143000Z", "BEGIN:VALARM", "TRIGGER:-P9999999999999D", "END:VALARM"),
+        ("DTSTART:20260410T143000Z", "BEGIN:VALARM", "TRIGGER:-P9999W", "END:VALARM"),
+        ("DTSTART:00010101T000000Z", "BEGIN:VALARM", "TRIGGER:-P9D", "END:VALARM"),
+        ("DTSTART;TZID=Pacific/Kiritimati:00010101T000000",),
+        ("DTSTART;TZID=America/New_York:99991231T235959",),
+        ("DTSTART;TZID=../../etc/passwd:20260410T143000",),
+        ("DTSTART;TZID=Europe:20260410T143000",),
+        ("DTSTART:20260410T143000Z", f"RRULE:FREQ=DAILY;COUNT={'9' * 5_000}"),
+        ("DTSTART:20260410T143000Z", "RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"),
+        ("DTSTART:99991231T235959Z", "RRULE:FREQ=DAILY"),
+        ("DTSTART:20260410T143000Z", "RRULE:FREQ=DAILY;UNTIL=99991231"),
+        ("DTSTART:20260410T143000Z", "RRULE:FREQ=DAILY;UNTIL=00010101T000000"),
+        ("DTSTART;TZID=America/New_York:20260410T143000", "RRULE:FREQ=DAILY;UNTIL=99991231T235959"),
+        ("DTSTART;TZID=America/New_York:20260410T143000", "RRULE:FREQ=DAILY;UNTIL=99991231T235959Z"),
+        ("DTSTART;TZID=Asia/Tokyo:20260410T143000", "RRULE:FREQ=DAILY;UNTIL=00010101T000000"),
+        ("DTSTART:20260410T143000Z", "RRULE:FREQ=DAILY", "EXDATE:\u00b2\u00b2\u00b2"),
+    ],
+)
+async def test_an_event_that_cannot_be_is_skipped_with_a_reason(office: Opened, lines: tuple[str, ...]) -> None:
+    async with office() as it:
+        answer = await it.http.post("/v1/reminders/import.ics", content=calendar_of(*lines))
+        assert answer.status_code == 200, answer.text
+        found = answer.json()["result"]
+        assert found["imported"] + len(found["skipped"]) == 1
+
+
+@pytest.mark.only_on("sqlite")
+async def test_a_calendar_made_to_take_long_is_read_at_once(office: Opened) -> None:
+    began = process_time()
+    async with office() as it:
+        ambiguous = calendar_of("DTSTART:20260410T143000Z", f"X{';a=b=c' * 26}")
+        assert (await it.http.post("/v1/reminders/import.ics", content=ambiguous)).status_code == 200
+        deep = calendar_of(*["BEGIN:X"] * 60_000, *["A:b"] * 60_000)
+        assert (await it.http.post("/v1/reminders/import.ics", content=deep)).status_code == 422
+    assert process_time() - began < 5
 
 
 @pytest.mark.only_on("sqlite")
