@@ -40,9 +40,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=INSTALL))
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """While it is open no other test of this process can run an event loop in this thread: it ends with this folder."""
+    """While it is open no other test of this process can run an event loop in this thread, so it ends with its module."""
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield launched

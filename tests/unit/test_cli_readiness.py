@@ -97,7 +97,7 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
 
     assert {each["id"]: each["status"] for each in said.told["checks"]} == dict.fromkeys(
         "fixed-batch singleton-name hot-queries undeclared-queues open-routes topology exit-condition ceiling "
-        "rationale trial counting smoke owner expected-cost audience".split(),
+        "rationale trial counting smoke owner expected-cost audience services command-queues".split(),
         "pass",
     ), said.told
     assert said.code == 0
