@@ -33,7 +33,7 @@ eyes = app.service(EYES, tables="gf_", migrations=MIGRATIONS / "gatherfeed")
 mouth = app.service(MOUTH, tables="pp_", uses=[BRAIN], migrations=MIGRATIONS / "pages_plus")
 hands = app.service(HANDS, tables="sg_", uses=[BRAIN], migrations=MIGRATIONS / "social_good")
 
-web = app.http(user_agent=settings.page_user_agent)
+web = app.http(user_agent=settings.page_user_agent, rules=ps.Rules(allow=settings.allow))
 
 researches = eyes.queue("gatherfeed-commands", ResearchRequested, batch=5, batch_wait=10, retries=3)
 publications = mouth.queue("publish-commands", ContentPublish, batch=10, batch_wait=5, retries=3)

@@ -71,28 +71,44 @@ def research(output: Output, slug: str, keywords: tuple[str, ...], priority: str
     """
 
     async def asked() -> str:
-        from penstock_systems.brand.app import brain, wishes
-        from penstock_systems.brand.messages import BrandResearch
-        from penstock_systems.brand.scalable_media.agent import check_keywords
-        from penstock_systems.brand.scalable_media.brands import find_brand
+        from penstock_systems.brand.app import brain
+        from penstock_systems.brand.scalable_media.agent import agents, check_keywords
 
-        await find_brand(slug)
-        wish = BrandResearch(
-            brand_slug=slug,
-            keywords=check_keywords(keywords),
-            priority=priority,  # type: ignore[arg-type]
-            request_id=request_id,
-        )
-        async with brain.unit():
-            return wishes.send(wish)
+        id = request_id or f"command {await brain.db.now()}"
+        chain: str = await agents[slug].request_research(slug, id, check_keywords(keywords), priority)  # type: ignore[arg-type]
+        return chain
 
-    id = _brain(asked)
+    chain = _brain(asked)
     output.show(
-        {"message": id, "brand": slug, "keywords": list(keywords)},
+        {"correlation_id": chain, "brand": slug, "keywords": list(keywords)},
         lambda console: console.print(
-            f"Asked for {len(keywords)} articles of {plain(slug)}. Follow them with: penstock trace {id}", markup=False
+            f"Asked for {len(keywords)} articles of {plain(slug)}. Follow them with:\n"
+            f"  penstock trace '{plain(chain)}' brand.db",
+            markup=False,
+            soft_wrap=True,
         ),
     )
+
+
+@brand.command(cls=Command)
+@click.argument("slug")
+@click.option("--status", type=click.Choice(["draft", "published", "archived", "failed"]), default="published")
+@click.pass_obj
+def articles(output: Output, slug: str, status: str) -> None:
+    """List the articles of a brand, the newest first.
+
+    Example:
+      penstock brand articles llc-tax --status failed
+    """
+
+    async def listed() -> list[dict[str, Any]]:
+        from penstock_systems.brand.scalable_media.brands import find_brand
+        from penstock_systems.brand.scalable_media.reading import list_content
+
+        rows = await list_content((await find_brand(slug)).id, status=status, before="", most=200)
+        return [{"id": row["id"], "title": row["title"] or row["keyword"], "reason": row["reason"]} for row in rows]
+
+    _show(output, "articles", _brain(listed), f"{slug} has no {status} article.")
 
 
 @brand.command(cls=Command)

@@ -62,6 +62,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sites: str = "sites"  # the folder of the published pages
     gateway: str = "https://apimom-router.example"  # the gateway, which holds the keys of paid services
     gateway_key_env: str = "BRAND_GATEWAY_KEY"
+    allow: tuple[str, ...] = ()  # private addresses that may be called, such as that of the gateway
     model: str = ""  # of the gateway; without one, articles are composed from their sources
     model_tokens: Count = 1_000
     pages_per_topic: Annotated[int, msgspec.Meta(ge=1, le=20)] = 4
