@@ -28,7 +28,7 @@ class StagedApp(ps.App):
         self._process = process
         self._order = order
 
-    async def opened(self) -> Engine:
+    async def _opened(self) -> Engine:
         """A simulated process that was closed stays closed: opened anew, it would live in real time."""
         if self._life.engine is None or not self._life.engine.is_open:
             raise StoreUnavailable("This worker has stopped.")

@@ -44,6 +44,14 @@ def test_no_history_of_workflows_breaks_a_law(note: Callable[[str], None]) -> No
     note(f"simulator: {len(RUNS_SEEDS)} histories, {size:,} runs, {len(RUNS_SEEDS) / seconds:.0f} histories a second")
 
 
+def test_nobody_operates_a_run_through_a_worker_that_has_stopped() -> None:
+    """In this history a run is to be resumed by a worker that has stopped meanwhile. It used to be opened anew, outside of the
+    simulation, where no law saw what it did."""
+    with Simulator("runs") as simulator:
+        history = simulator.history(158)
+    assert history.broken is None, report(history)
+
+
 @pytest.mark.parametrize("world", ["messages", "runs"])
 def test_a_seed_tells_the_same_story_every_time(world: str) -> None:
     plans: dict[str, Callable[[int], Staging]] = {"messages": planned, "runs": runs.planned}
