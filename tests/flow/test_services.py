@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import penstock as ps
@@ -156,3 +158,28 @@ async def test_the_chain_of_a_message_goes_on_in_the_other_database() -> None:
         [wanted] = town["gatherfeed"].delivered(room.commands)
         [found] = town["desk"].delivered(room.events)
         assert wanted.number == found.number == 1
+
+
+@virtual
+async def test_more_than_a_bounded_queue_takes_at_once_is_carried_in_portions() -> None:
+    room = Newsroom(apart=True, messages_max=7)
+    async with TestServices(room.app) as town:
+        await room.order(*(f"keyword-{number:02}" for number in range(40)))
+        await town.advance(minutes=30)
+        await town.drain()
+
+        assert await room.notes() == [f"keyword-{number:02}" for number in range(40)]
+
+
+@virtual
+async def test_a_message_that_is_larger_than_its_queue_is_a_dead_letter_of_the_outbox() -> None:
+    room = Newsroom(apart=True)
+    room.commands.settings = replace(room.commands.settings, bytes_max=60)
+    async with TestServices(room.app) as town:
+        await room.order("llc", "x" * 100, "taxes")
+        await town.advance(minutes=1)
+        await town.drain()
+
+        assert await room.notes() == ["llc", "taxes"]
+        [letter] = await town["desk"].dead(room.desk.queues["outbox.gatherfeed"])
+        assert "413" in str(letter.reason) + str(letter.error_message)

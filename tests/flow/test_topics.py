@@ -234,3 +234,49 @@ async def test_the_order_of_a_key_holds_over_an_outbox_and_under_kills(apart: bo
         for numbers in chain.got.values():
             first = list(dict.fromkeys(numbers))
             assert first == sorted(first)
+
+
+@virtual
+async def test_a_dead_message_is_passed_over_though_another_queue_has_its_id() -> None:
+    app = ps.App("press")
+    handled: list[int] = []
+    ordered = app.queue("ordered", Published, order_by=lambda event: event.brand, retries=0, parallel=1)
+    copies = app.queue("copies", Published)
+
+    @ordered.handler
+    async def on_ordered(event: Published) -> None:
+        if event.number == 0:
+            raise ValueError("no")
+        handled.append(event.number)
+
+    @copies.handler
+    async def on_copy(event: Published) -> None: ...
+
+    async with TestApp(app) as shop:
+        async with app.unit():
+            id = ordered.send(Published(brand="a", number=0), id="01890000-0000-7000-8000-000000000001")
+            copies.send(Published(brand="a", number=0), id=id, delay=timedelta(days=1))
+            ordered.send(Published(brand="a", number=1))
+        await shop.advance(minutes=1)
+        assert len(await shop.dead(ordered)) == 1
+        assert handled == [1]
+
+
+@virtual
+async def test_waiting_for_an_earlier_message_is_no_part_of_a_handlers_time() -> None:
+    app = ps.App("press")
+    handled: list[int] = []
+    queue = app.queue("ordered", Published, order_by=lambda event: event.brand, retries=0, parallel=8, timeout=10.0)
+
+    @queue.handler
+    async def on_event(event: Published) -> None:
+        await asyncio.sleep(6)
+        handled.append(event.number)
+
+    async with TestApp(app) as shop:
+        async with app.unit():
+            for number in range(5):
+                queue.send(Published(brand="a", number=number))
+        await shop.advance(minutes=2)
+        assert await shop.dead(queue) == []
+        assert handled == [0, 1, 2, 3, 4]

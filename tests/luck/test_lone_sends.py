@@ -7,11 +7,16 @@ import fcntl
 import threading
 from pathlib import Path
 
+import apsw
 import pytest
 
 import penstock as ps
+from penstock.model.errors import StoreUnavailable
 from penstock.runtime import groups, scheduler
+from penstock.runtime.events import StoreFailed
 from penstock.runtime.groups import CommitGroup, GroupResult
+from penstock.storage.sqlite.connection import disconnect
+from penstock.storage.sqlite.session import SqliteSession
 
 pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite")]
 
@@ -95,3 +100,60 @@ async def test_a_disk_that_was_slow_gives_the_next_commits_to_the_thread(
             async with app.unit():
                 queue.send(Parcelled(number=number))
     assert watched.threads[:3] == ["loop", "lane", "lane"]
+
+
+async def test_a_program_that_locks_the_file_for_a_moment_is_waited_for_in_the_thread(
+    tmp_path: Path, watched: Watched
+) -> None:
+    app = ps.App("sender", database=tmp_path / "a.db")
+    queue = app.queue("parcels", Parcelled)
+    failures: list[object] = []
+    app.events.subscribe(failures.append, StoreFailed)
+    async with app:
+        (await app._opened()).scheduler._usual_seconds = 0.0
+        other = apsw.Connection(str(tmp_path / "a.db"))
+        other.execute("begin immediate")
+
+        async def send() -> None:
+            async with app.unit():
+                queue.send(Parcelled(number=1))
+
+        sending = asyncio.ensure_future(send())
+        await asyncio.sleep(0.02)
+        other.execute("rollback")
+        other.close()
+        await asyncio.wait_for(sending, 10)
+        assert (await (await app.desk()).backlog("parcels")).count == 1
+    assert watched.threads == ["loop", "lane"]
+    assert failures == []
+
+
+async def test_whoever_sends_is_told_when_the_file_cannot_be_opened_again_after_a_failure(
+    tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = ps.App("sender", database=tmp_path / "a.db")
+    queue = app.queue("parcels", Parcelled)
+
+    def failing(session: SqliteSession) -> None:
+        raise apsw.IOError("disk I/O error")
+
+    def not_reopened(session: SqliteSession) -> None:
+        disconnect(session.connection)
+        raise StoreUnavailable("The file cannot be opened.")
+
+    async with app:
+        scheduler = (await app._opened()).scheduler
+        scheduler._usual_seconds = 0.0
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteSession, "commit", failing)
+            patched.setattr(SqliteSession, "reopen", not_reopened)
+
+            async def send() -> None:
+                async with app.unit():
+                    queue.send(Parcelled(number=1))
+
+            with pytest.raises(StoreUnavailable, match="cannot be opened"):
+                await asyncio.wait_for(send(), 5)
+        assert scheduler.broken is not None
+        with (tmp_path / "a.db-turn").open("r+b") as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -45,8 +45,7 @@ def test_no_history_of_workflows_breaks_a_law(note: Callable[[str], None]) -> No
 
 
 def test_nobody_operates_a_run_through_a_worker_that_has_stopped() -> None:
-    """In this history a run is to be resumed by a worker that has stopped meanwhile. It used to be opened anew, outside of the
-    simulation, where no law saw what it did."""
+    """In this history a run is to be resumed by a worker that has stopped meanwhile: opened anew, no law would see it."""
     with Simulator("runs") as simulator:
         history = simulator.history(158)
     assert history.broken is None, report(history)

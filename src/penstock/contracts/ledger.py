@@ -97,6 +97,10 @@ class NotCommitted(PenstockError):
     """The commit failed for a reason of the store, and it is certain that nothing of it was saved."""
 
 
+class WouldWait(NotCommitted):
+    """Another program holds the database, and this commit was not to wait for it."""
+
+
 class Ledger(Protocol):
     """Lives in one thread. Each method is one transaction."""
 

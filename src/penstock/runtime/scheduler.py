@@ -13,7 +13,7 @@ from functools import partial
 from penstock.contracts.clock import Clock
 from penstock.contracts.effects import Joined, SealedUnit
 from penstock.contracts.faults import Faults
-from penstock.contracts.ledger import Chores, ClaimRequest, Committed, Death, Ledger, NotCommitted
+from penstock.contracts.ledger import Chores, ClaimRequest, Committed, Death, Ledger, NotCommitted, WouldWait
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
 from penstock.model.message import Delivery
 from penstock.model.usage import Measure
@@ -205,8 +205,13 @@ class Scheduler:
         return self._is_small and self._usual_seconds < HERE_SECONDS and now >= self._here_from
 
     def _commit_here(self, group: CommitGroup, formed: float) -> GroupResult | None:
+        """None if it would have to wait: then nothing was saved."""
         with self._at_once() as free:
-            return self._commit(group, formed) if free else None
+            result = self._commit(group, formed) if free else None
+        if result is not None and isinstance(result.trouble, WouldWait):
+            self._here_from = self._clock.monotonic() + HERE_PAUSE_SECONDS
+            return None
+        return result
 
     def _next_group(self, now: int) -> CommitGroup:
         units = self._pending[:GROUP_UNITS_MAX]

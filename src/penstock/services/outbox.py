@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.model.errors import BadMessage, NoUnit, PenstockError, Throttled, Unavailable
+from penstock.model.errors import BadMessage, NoUnit, PenstockError, Refused, Throttled, Unavailable
 from penstock.model.message import KEYED, PRIORITY_NORMAL, NewMessage, checksum
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
@@ -36,6 +36,7 @@ HOLD_SECONDS = 600.0  # a batch is retried in place for so long: what waits behi
 FIRST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
 WAIT_SECONDS = 0.2  # of a message whose key has an earlier one that is not in the batch
 SHARE_LEAST = 0.5  # of the back-off: a random part of it is left out, so that senders do not come back together
+TOO_LARGE = 413  # the status of more than the receiver takes at once, however long one waits
 NEVER = 1_000_000_000  # crashes: a kill of the carrier is never the message's fault
 KIND = "application/vnd.penstock.outbox"
 
@@ -177,6 +178,8 @@ class Carrier:
             try:
                 accepted = await self._post(content)
             except PenstockError as error:
+                if isinstance(error, Refused) and error.facts.get("status") == TOO_LARGE:
+                    return await self._divided(bodies, error)
                 wait = self._wait(error)
                 told = Unavailable(f"{self._target} takes no messages now: {error}", retry_after=wait)
                 if loop.time() + wait > until or await self._is_stopped_within(wait):
@@ -184,6 +187,15 @@ class Carrier:
             else:
                 self._failures = 0
                 return accepted
+
+    async def _divided(self, bodies: Sequence[bytes], error: Refused) -> Accepted:
+        """Deliver in halves what a bounded queue does not take at once. One message that is too large alone is refused."""
+        if len(bodies) == 1:
+            return Accepted(0, 0, {0: str(error)})
+        middle = len(bodies) // 2
+        one, other = await self._delivered(bodies[:middle]), await self._delivered(bodies[middle:])
+        refused = one.refused | {place + middle: reason for place, reason in other.refused.items()}
+        return Accepted(one.accepted + other.accepted, one.duplicates + other.duplicates, refused)
 
     async def _post(self, content: bytes) -> Accepted:
         target = peer(self._root, self._target)

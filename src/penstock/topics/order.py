@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KEY_MAX = 200
 IN_PLACE_SECONDS = 60.0  # that a message waits in its handler's place for one that runs in this process
+IN_PLACE_SHARE = 0.1  # and no more than this of the handler's time limit, which includes the wait
 FIRST_SECONDS, LONGEST_SECONDS = 0.01, 0.25  # between two looks
 # After which a message is delivered again whose turn has not come: each time longer.
 AGAIN_SECONDS, AGAIN_SECONDS_LONGEST = 0.1, 5.0
@@ -40,8 +41,8 @@ HEADS = (
     "and (position < :position or (position = :position and message_id < :id)) order by position, message_id limit :limit"
 )
 WAITS = {
-    "sqlite": "select 1 from penstock_messages where id = :id limit 1",
-    "postgres": "select 1 from penstock.penstock_messages where id = :id limit 1",
+    "sqlite": "select 1 from penstock_messages where id = :id and queue = :queue limit 1",
+    "postgres": "select 1 from penstock.penstock_messages where id = :id and queue = :queue limit 1",
 }
 
 
@@ -129,9 +130,10 @@ class Order:
 
     async def _comes(self, place: Place) -> bool:
         """Wait for the turn of a message while the one before it runs here; return whether its turn has come."""
-        waited, pause = 0.0, FIRST_SECONDS
+        limit = self._home.queues[self._queue].settings.timeout_seconds
+        waited, pause, most = 0.0, FIRST_SECONDS, min(IN_PLACE_SECONDS, IN_PLACE_SHARE * limit)
         while (first := await self.before(place)) is not None:
-            if first not in self._here or waited >= IN_PLACE_SECONDS:
+            if first not in self._here or waited + pause > most:
                 return False
             await asyncio.sleep(pause)
             waited, pause = waited + pause, min(2 * pause, LONGEST_SECONDS)
@@ -139,4 +141,4 @@ class Order:
 
     async def _waits(self, id: str) -> bool:
         sql = WAITS[await self._home.db.dialect()]
-        return await self._home.db.value(sql, id=from_text(id)) is not None
+        return await self._home.db.value(sql, id=from_text(id), queue=self._queue) is not None

@@ -6,7 +6,7 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import apsw
 
 from penstock.contracts.audit import Audit
-from penstock.contracts.ledger import Calls, ClaimRequest
+from penstock.contracts.ledger import Calls, ClaimRequest, WouldWait
 from penstock.model.errors import StorageFull, StoreError, StoreReplaced
 from penstock.model.message import NewMessage
 from penstock.model.queue import QueueSettings
@@ -128,6 +128,7 @@ class SqliteSession:
     def __init__(self, settings: SqliteSettings, started_in: Callable[[int], list[int] | None]) -> None:
         self.settings = settings
         self._started_in = started_in
+        self._is_patient = True  # with a program that locks the file
         self.worker = 0
         self.audit: Audit | None = None
         self.guarded: dict[str, QueueSettings] = {}  # queues that hold no more than so much
@@ -239,7 +240,12 @@ class SqliteSession:
 
     def begin(self) -> None:
         self.check_file()
-        self.connection.execute(BEGIN)
+        try:
+            self.connection.execute(BEGIN)
+        except apsw.BusyError as error:
+            if self._is_patient:
+                raise
+            raise WouldWait(f"{self.settings.path} is locked by another program.") from error
 
     def commit(self) -> None:
         """Commit, and raise StoreReplaced rather than acknowledge a commit to a file that is no longer there."""
@@ -296,12 +302,15 @@ class SqliteSession:
             yield False
             return
         checkpointer.waits = True
+        self._is_patient = False
         self.connection.set_busy_timeout(0)
         try:
             yield True
         finally:
             checkpointer.waits = False
-            self.connection.set_busy_timeout(BUSY_MILLISECONDS)
+            self._is_patient = True
+            with suppress(apsw.ConnectionClosedError):  # it failed, and could not be opened again
+                self.connection.set_busy_timeout(BUSY_MILLISECONDS)
             self.turn.give()
 
     def make_room(self) -> None:
