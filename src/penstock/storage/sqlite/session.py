@@ -128,7 +128,6 @@ class SqliteSession:
     def __init__(self, settings: SqliteSettings, started_in: Callable[[int], list[int] | None]) -> None:
         self.settings = settings
         self._started_in = started_in
-        self._is_patient = True  # with a program that locks the file
         self.worker = 0
         self.audit: Audit | None = None
         self.guarded: dict[str, QueueSettings] = {}  # queues that hold no more than so much
@@ -243,9 +242,9 @@ class SqliteSession:
         try:
             self.connection.execute(BEGIN)
         except apsw.BusyError as error:
-            if self._is_patient:
-                raise
-            raise WouldWait(f"{self.settings.path} is locked by another program.") from error
+            if self.checkpointer.waits:
+                raise WouldWait(f"{self.settings.path} is locked by another program.") from error
+            raise
 
     def commit(self) -> None:
         """Commit, and raise StoreReplaced rather than acknowledge a commit to a file that is no longer there."""
@@ -297,18 +296,15 @@ class SqliteSession:
     def without_waiting(self) -> Iterator[bool]:
         """Whether a small commit inside waits for nothing but its sync: no other process has its turn or the file, and no
         checkpoint is due. One that comes due is left to a later commit."""
-        checkpointer = self.checkpointer
-        if checkpointer.is_due or self.reserve.released or not self.turn.try_take():
+        if self.checkpointer.is_due or self.reserve.released or not self.turn.try_take():
             yield False
             return
-        checkpointer.waits = True
-        self._is_patient = False
+        self.checkpointer.waits = True
         self.connection.set_busy_timeout(0)
         try:
             yield True
         finally:
-            checkpointer.waits = False
-            self._is_patient = True
+            self.checkpointer.waits = False
             with suppress(apsw.ConnectionClosedError):  # it failed, and could not be opened again
                 self.connection.set_busy_timeout(BUSY_MILLISECONDS)
             self.turn.give()
