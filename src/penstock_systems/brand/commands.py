@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 import penstock as ps
 from penstock.commands import Command, Noun, Output, fill, plain, table
@@ -227,12 +226,15 @@ def post(output: Output, post_id: str, action: str) -> None:
 
     async def decided() -> None:
         from penstock_systems.brand.app import hands
-        from penstock_systems.brand.social_good.posting import Word
+        from penstock_systems.brand.social_good.routes import decide_post
 
         async with hands.unit():
-            hands.workflows["social-post"][post_id].signal("decide", msgspec.convert({"action": action}, Word))
+            await decide_post(post_id, action)  # type: ignore[arg-type]
 
-    _hands(decided)
+    try:
+        _hands(decided)
+    except ps.HttpError as error:
+        raise ps.errors.BadParameter(str(error)) from error
     output.show({"id": post_id, "action": action}, lambda console: console.print(f"Sent {action} to {plain(post_id)}."))
 
 

@@ -77,13 +77,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         except msgspec.ValidationError as error:
             raise ps.BadConfig(f"[systems.brand] in penstock.toml: {error}.") from error
         for slug, brand in settings.brands.items():
-            problem = _problem(settings, slug, brand)
+            problem = problem_of(settings, slug, brand)
             if problem:
                 raise ps.BadConfig(f"[systems.brand.brands.{slug}] in penstock.toml: {problem}.")
         return settings
 
 
-def _problem(settings: Settings, slug: str, brand: Brand) -> str | None:
+def problem_of(settings: Settings, slug: str, brand: Brand) -> str | None:
+    """Return what is wrong with the settings of a brand, or None."""
     if not SLUG.fullmatch(slug):
         return f"{slug!r} is not a slug; use a to z, 0 to 9 and single dashes"
     if not HOST.fullmatch(brand.fqdn):

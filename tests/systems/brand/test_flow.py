@@ -76,6 +76,23 @@ async def test_ten_keywords_are_ten_commands_also_when_asked_twice_and_after_a_c
         assert (await at_work.counts(at_work.researches)).sent == 10
 
 
+async def test_requests_of_two_brands_with_one_id_and_two_without_an_id_are_all_researched(brands: Opened) -> None:
+    async with brands() as at_work:
+        for slug, keyword, request_id in (
+            ("llc-tax", "llc receipts", "1"),
+            ("garden", "garden tools", "1"),
+            ("garden", "garden paths", ""),
+            ("garden", "garden ponds", ""),
+        ):
+            given = {"keywords": [keyword], "request_id": request_id}
+            headers = {"X-Service-Key": "service-key"}
+            answer = await at_work.http.post(f"/v1/brands/{slug}/research", json=given, headers=headers)
+            assert answer.status_code == 202, answer.text
+        await at_work.advance(minutes=1)
+
+        assert (await at_work.counts(at_work.researches)).sent == 4
+
+
 @pytest.mark.spec("D-09", "G4-19")
 async def test_research_of_low_priority_waits_an_hour_and_high_goes_first(brands: Opened) -> None:
     async with brands() as at_work:
@@ -196,7 +213,8 @@ async def test_a_crash_anywhere_in_the_flow_leaves_one_article_and_one_post(
 @pytest.mark.spec("D-18", "G4-38")
 async def test_an_answer_without_an_article_is_never_stored_and_ends_as_content_failed(brands: Opened) -> None:
     async with brands() as at_work:
-        at_work.chat._reply = lambda asked: json.dumps({"summary": "short", "title": "", "body": ""})
+        empty = {"title": "", "description": "", "body": "", "key_points": [], "citations": []}
+        at_work.chat._reply = lambda asked: json.dumps({"summary": "short"} | empty)
         await at_work.research("llc-tax", "llc receipts")
         await at_work.advance(hours=3)
 

@@ -68,6 +68,37 @@ async def test_a_post_that_cannot_be_looked_up_is_held_for_a_person(
         assert len(at_work.social.arrivals.of("linkedin")) == 1
 
 
+async def test_a_second_decision_about_a_post_is_refused(brands: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with brands(faults=SocialFaults(lost=1.0, lost_seconds=60.0)) as at_work:
+        monkeypatch.setattr(at_work.module("social_good.networks").LinkedIn, "find", Channel.find)
+        await at_work.research("garden", "garden tools")
+        await at_work.advance(hours=6)
+        [shown] = (await at_work.hands_http.get("/v1/posts")).json()["result"]
+        answers = [await at_work.hands_http.post(f"/v1/posts/{shown['id']}/resend") for _ in range(2)]
+
+        assert [answer.status_code for answer in answers] == [200, 409]
+
+
+async def test_a_post_that_may_have_arrived_is_unknown_when_the_network_cannot_be_asked_for_long(
+    brands: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find(*_: object) -> None:
+        return None
+
+    async with brands(faults=SocialFaults(lost=1.0, lost_seconds=60.0)) as at_work:
+        with monkeypatch.context() as patched:
+            patched.setattr(at_work.module("social_good.networks").LinkedIn, "find", find)
+            await at_work.research("garden", "garden tools")
+            await at_work.advance(days=1)
+            [shown] = (await at_work.hands_http.get("/v1/posts")).json()["result"]
+            assert shown["platform"] == "linkedin"
+        await at_work.hands_http.post(f"/v1/posts/{shown['id']}/lookup")
+        await at_work.advance(hours=1)
+
+        assert await at_work.hands.db.value("select state from sg_posts where platform = 'linkedin'") == "posted"
+        assert len(at_work.social.arrivals.of("linkedin")) == 1
+
+
 @pytest.mark.spec("D-27", "F-42")
 @pytest.mark.parametrize("stopped", ["researches", "publications", "postings"])
 async def test_a_service_that_is_stopped_for_a_day_holds_up_no_other_and_catches_up(

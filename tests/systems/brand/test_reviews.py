@@ -88,3 +88,51 @@ async def test_a_decision_about_what_does_not_wait_is_refused(brands: Opened) ->
 
         assert (await at_work.http.post(f"/v1/content/{row.id}/approve", json={"by": "Ada"})).status_code == 409
         assert (await at_work.http.post("/v1/content/none/approve", json={"by": "Ada"})).status_code == 404
+
+
+async def test_a_review_of_an_article_whose_run_was_terminated_is_refused_and_its_draft_ends(brands: Opened) -> None:
+    async with brands(false_citations=(1,)) as at_work:
+        content = await waiting(at_work)
+        await at_work.brain.workflows["content-workflow"][content].terminate()
+        answer = await at_work.http.post(f"/v1/content/{content}/approve", json={"by": "Ada"})
+        assert (answer.status_code, "its run is terminated" in answer.text) == (409, True)
+
+        async with at_work.brain.unit():
+            at_work.wishes.send(at_work.module("messages").BrandAudit(brand_slug="garden"))
+        await at_work.advance(minutes=5)
+        [row] = await at_work.contents()
+        assert (row.status, row.reason) == ("failed", "its run is terminated")
+
+
+async def test_an_article_that_is_archived_while_it_waits_is_never_published(brands: Opened) -> None:
+    async with brands(false_citations=(1,)) as at_work:
+        content = await waiting(at_work)
+        answer = await at_work.http.post(f"/v1/content/{content}/approve", json={"by": "Ada"})
+        assert answer.status_code == 200, answer.text
+        async with at_work.brain.unit():
+            await at_work.module("scalable_media.routing").archive(
+                at_work.module("messages").ContentArchive(content_id=content)
+            )
+        await at_work.advance(hours=3)
+
+        [row] = await at_work.contents()
+        assert row.status == "archived"
+        assert not list(at_work.sites.glob("*/blog/*.html"))
+        assert not at_work.social.arrivals.all
+
+
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        ({"targets": []}, "targets is empty"),
+        ({"social": {"mastodon": "soon"}}, "is not"),
+        ({"targets": ["ghost"]}, "ghost"),
+    ],
+)
+async def test_a_brand_that_could_never_publish_is_refused(
+    brands: Opened, change: dict[str, object], problem: str
+) -> None:
+    async with brands() as at_work:
+        answer = await at_work.http.put("/v1/brands/new", json={"fqdn": "new.example"} | change)
+
+        assert (answer.status_code, problem in answer.text) == (422, True)

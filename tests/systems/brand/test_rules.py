@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
-from penstock_systems.brand.rules.articles import Article, Citation, read_article
+from penstock_systems.brand.rules.articles import Article, Citation, is_web, read_article
 from penstock_systems.brand.rules.checking import Flag, Source, check, is_quoted
 from penstock_systems.brand.rules.posts import LENGTHS, PLATFORMS, compose, facets
 from penstock_systems.brand.rules.texts import cut, graphemes, numbers, slug_of
@@ -115,6 +115,18 @@ def test_html_and_links_of_a_model_are_text_or_harmless() -> None:
 
     assert not any(active in shown for active in ("<script", "<img", 'href="javascript:'))
     assert "&lt;script&gt;" in shown
+
+
+def test_characters_that_break_a_feed_are_left_out_and_an_address_that_is_a_script_is_no_source() -> None:
+    shown = article(title="One\x01 two\x00 \ud800", key_points=["a\x08b"])
+
+    assert (shown.title.split(), shown.key_points) == (["One", "two"], ["a b"])
+    assert [is_web(url) for url in ("https://a.example/", "HTTP://a.example", "javascript:alert(1)", " https")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

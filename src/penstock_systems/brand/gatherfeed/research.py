@@ -107,7 +107,9 @@ async def _read_pages(keyword: str, project: str) -> list[Source]:
         title, text = readable(page.text())
         if text:
             at = await eyes.db.now()
-            sources.append(Source(url=result["url"], title=title or result.get("title", ""), text=text, fetched_at=at))
+            sources.append(
+                Source(url=result["url"], title=title or str(result.get("title", "")), text=text, fetched_at=at)
+            )
     if not sources:
         raise ps.Gone(f"The search for {keyword!r} found {len(found)} pages, and none of them could be read.")
     return sources

@@ -24,6 +24,10 @@ _TAG = re.compile(r"<[^>]*>")
 _BLOCK_END = re.compile(r"</(?:p|h[1-6]|li|blockquote|pre)>|<br ?/?>")
 
 
+# Neither XML nor PostgreSQL takes these.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
 class Citation(msgspec.Struct, frozen=True):
     """A sentence that a page is said to contain."""
 
@@ -64,10 +68,26 @@ def read_article(value: Any) -> Article:
         article = msgspec.convert(value, Article)
     except msgspec.ValidationError as error:
         raise ps.Unparsable(f"The writer's answer is not an article: {error}.") from error
+    article = Article(
+        title=_printable(article.title),
+        description=_printable(article.description),
+        body=_printable(article.body),
+        key_points=[_printable(point) for point in article.key_points],
+        citations=[Citation(_printable(each.url), _printable(each.quote)) for each in article.citations],
+    )
     problem = _problem(article)
     if problem:
         raise ps.Unparsable(f"The writer's answer is not an article: {problem}.")
     return article
+
+
+def is_web(url: str) -> bool:
+    """Return whether a page may link to this address: it is one of the web, and not a script."""
+    return url.partition(":")[0].lower() in SCHEMES
+
+
+def _printable(text: str) -> str:
+    return _CONTROL.sub(" ", text)
 
 
 def _problem(article: Article) -> str | None:

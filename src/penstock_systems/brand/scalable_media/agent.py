@@ -67,7 +67,8 @@ CONTENT = (
 PUBLISHING = "update sm_content set stage = 'publishing', updated_at = :now where id = :id and status = 'draft'"
 PUBLISHED = """
 update sm_content
-set status = 'published', stage = 'published', published_to = :published_to,
+set status = case when status = 'archived' then status else 'published' end,
+  stage = case when status = 'archived' then stage else 'published' end, published_to = :published_to,
   published_at = coalesce(published_at, :now), updated_at = :now
 where id = :id
 """
@@ -125,7 +126,8 @@ class BrandAgent(ps.Object):
         """Send a command for each keyword that is not being researched, and return the name of their chain. The same
         request sends nothing again."""
         known = await self._known(slug)
-        if before := await brain.db.value(REQUEST, id=request_id):
+        id = f"{slug}/{request_id}"
+        if before := await brain.db.value(REQUEST, id=id):
             return str(before)
         now = await brain.db.now()
         correlation = f"brand-cycle-{slug}-{now[:10]}-{request_id}"
@@ -138,7 +140,7 @@ class BrandAgent(ps.Object):
         self.last_research_cycle = correlation
         brain.db.write(
             ADD_REQUEST,
-            id=request_id,
+            id=id,
             brand_id=known.id,
             correlation_id=correlation,
             keywords=json.dumps(wanted),
@@ -171,10 +173,14 @@ class BrandAgent(ps.Object):
         await self._note_failure(event_id, known, "research", event.keyword, event.reason)
 
     async def content_generated(self, event_id: str, event: ContentGenerated) -> None:
-        """Publish it at every target of the brand."""
+        """Publish it at every target of the brand, unless it was archived before."""
         if not self._is_new(event_id):
             return
         known = await self._known(event.brand_slug)
+        row = await brain.db.first(CONTENT, id=event.content_id)
+        if row is not None and row.status == "archived":
+            await self._begin_what_may(known)
+            return
         self.total_content_generated += 1
         brain.db.write(PUBLISHING, id=event.content_id, now=await brain.db.now())
         for target in known.brand.targets:
@@ -187,7 +193,7 @@ class BrandAgent(ps.Object):
         self.waiting = [each for each in self.waiting if each.content_id != event.content_id]
         brain.db.write(FAILED, id=event.content_id, reason=event.reason, now=await brain.db.now())
         await self._note_failure(event_id, known, "content", event.keyword, event.reason)
-        await self._begin_what_may(known, ended=event.content_id)
+        await self._begin_what_may(known, event.content_id)
 
     async def content_published(self, event_id: str, event: ContentPublished) -> None:
         """Add its address, and after the first target have it posted about."""
@@ -206,7 +212,8 @@ class BrandAgent(ps.Object):
         if len(published) > 1:
             return
         self.total_content_published += 1
-        if any(known.brand.delay_seconds(platform) is not None for platform in settings.networks):
+        is_posted = any(known.brand.delay_seconds(platform) is not None for platform in settings.networks)
+        if is_posted and row.status != "archived":
             context = ArticleContext(row.title, row.keyword, row.description, json.loads(row.key_points))
             postings.send(
                 SocialCreate(
@@ -216,7 +223,7 @@ class BrandAgent(ps.Object):
                     published_url=event.published_url,
                 )
             )
-        await self._begin_what_may(known, ended=event.content_id)
+        await self._begin_what_may(known, event.content_id)
 
     async def social_posted(self, event_id: str, event: SocialPosted) -> None:
         if not self._is_new(event_id):
@@ -228,7 +235,7 @@ class BrandAgent(ps.Object):
             brain.db.write(POSTED, id=event.content_id, posted_to=json.dumps(posted), now=await brain.db.now())
 
     async def audit(self, slug: str, name: str) -> None:
-        """Count what stayed unfinished, and begin what may begin."""
+        """Count what stayed unfinished, end the drafts whose run was terminated, and begin what may begin."""
         known = await self._known(slug)
         letters = await brain.dead.list(ps.DeadLetterFilter(queue=researches.name))
         brain.db.write(
@@ -242,7 +249,7 @@ class BrandAgent(ps.Object):
             dead_letters=len(letters),
             now=await brain.db.now(),
         )
-        await self._begin_what_may(known)
+        await self._begin_what_may(known, *await self._end_orphans(known))
 
     async def facts(self) -> dict[str, Any]:
         """Return the state as people see it."""
@@ -258,7 +265,8 @@ class BrandAgent(ps.Object):
     async def alarm(self) -> None:
         """A new day: what exceeded the articles of the last one may begin."""
         if self.brand_slug:
-            await self._begin_what_may(await self._known(self.brand_slug))
+            known = await self._known(self.brand_slug)
+            await self._begin_what_may(known, *await self._end_orphans(known))
 
     # -- what the events share
 
@@ -275,12 +283,25 @@ class BrandAgent(ps.Object):
         self.seen = [*self.seen[1 - SEEN_MAX :], event_id]
         return True
 
-    async def _begin_what_may(self, known: Known, *, ended: str = "") -> None:
-        """Let waiting articles begin, as far as drafts and the articles of the day allow. `ended` is no draft any more."""
+    async def _end_orphans(self, known: Known) -> list[str]:
+        """Fail the drafts whose run was terminated, which would count as drafts for ever. Return their ids."""
+        ended = []
+        for id in await brain.db.column(DRAFTS, brand_id=known.id, most=BUSY + 1):
+            state = await run_state(id)
+            if state in ("terminated", "gone") and (row := await brain.db.first(CONTENT, id=id)) is not None:
+                reason = f"its run is {state}"
+                brain.db.write(FAILED, id=id, reason=reason, now=await brain.db.now())
+                await self._note_failure(f"orphan {id}", known, "content", row.keyword, reason)
+                ended.append(id)
+        return ended
+
+    async def _begin_what_may(self, known: Known, *ended: str) -> None:
+        """Let waiting articles begin, as far as drafts and the articles of the day allow. Those in `ended` are no drafts
+        any more."""
         if not self.waiting:
             return
         now, ceiling = await brain.db.now(), known.brand.articles_per_day
-        drafts = set(await brain.db.column(DRAFTS, brand_id=known.id, most=BUSY + 1)) - {ended}
+        drafts = set(await brain.db.column(DRAFTS, brand_id=known.id, most=BUSY + 1)) - {*ended}
         today = await brain.db.column(TODAY, brand_id=known.id, today=now[:10], most=ceiling)
         room = min(BUSY - len(drafts), ceiling - len(today))
         beginning, self.waiting = self.waiting[: max(0, room)], self.waiting[max(0, room) :]
@@ -303,6 +324,14 @@ class BrandAgent(ps.Object):
 
 
 agents = brain.object(BrandAgent, tag="v1")
+
+
+async def run_state(content_id: str) -> str:
+    """Return the state of an article's run, or `gone` if there is none."""
+    try:
+        return (await brain.workflows["content-workflow"][content_id].status()).state
+    except ps.errors.NoSuchRun:
+        return "gone"
 
 
 def check_keywords(keywords: Iterable[str]) -> list[str]:

@@ -39,8 +39,10 @@ order by created_at desc
 limit :most
 """
 )
-CHECKED = "update sm_content set flags = :flags, stage = :stage, updated_at = :now where id = :id"
-STAGE = "update sm_content set stage = :stage, updated_at = :now where id = :id"
+CHECKED = """
+update sm_content set flags = :flags, stage = :stage, updated_at = :now
+where id = :id and status = 'draft'
+"""
 REVIEWED = "update sm_content set stage = 'approved', reviewed_by = :by, updated_at = :now where id = :id"
 REJECTED = """
 update sm_content set status = 'archived', stage = 'rejected', reason = :reason, reviewed_by = :by, updated_at = :now

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock_systems.brand.app import brain
 from penstock_systems.brand.bindings import Content
+from penstock_systems.brand.rules.articles import is_web
 from penstock_systems.brand.scalable_media.brands import find_brand
 
 READABLE = brain.db.hot(
@@ -63,7 +64,8 @@ async def find_content(content_id: str) -> Content | None:
         html=row.content_html,
         model=row.model,
         reviewed_by=row.reviewed_by,
-        sources=list(dict.fromkeys(each["url"] for each in json.loads(row.citations))),
+        # A writer may cite any text as an address, and the page of the article links to it.
+        sources=[url for url in dict.fromkeys(each["url"] for each in json.loads(row.citations)) if is_web(url)],
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Annotated, Literal
 
 import msgspec
 
 import penstock as ps
-from penstock_systems.brand.app import brain
+from penstock_systems.brand.app import brain, settings
 from penstock_systems.brand.bindings import Content
 from penstock_systems.brand.messages import Priority
 from penstock_systems.brand.rules.articles import Article, read_article
-from penstock_systems.brand.scalable_media.agent import agents, check_keywords
+from penstock_systems.brand.scalable_media.agent import agents, check_keywords, run_state
 from penstock_systems.brand.scalable_media.brands import Known, UnknownBrand, find_brand, list_brands, save_brand
 from penstock_systems.brand.scalable_media.content import Decision, stored_article
 from penstock_systems.brand.scalable_media.reading import find_content, list_content, list_waiting, whole_content
-from penstock_systems.brand.settings import HOST, SLUG, Brand
+from penstock_systems.brand.settings import HOST, SLUG, Brand, problem_of
 
 REVIEW = """
 insert into sm_reviews (content_id, decision, reviewer, note, difference, decided_at)
@@ -64,6 +65,8 @@ async def put_brand(slug: str, brand: Brand) -> str:
         )
     if not HOST.fullmatch(brand.fqdn):
         raise ps.HttpError(422, f"fqdn: {brand.fqdn!r} is not the name of a host.", field="fqdn")
+    if problem := problem_of(settings, slug, brand):
+        raise ps.HttpError(422, f"{slug}: {problem}.")
     await save_brand(slug, brand)
     return slug
 
@@ -129,6 +132,8 @@ async def decide(id: str, action: Literal["approve", "edit", "reject"], given: R
         raise ps.HttpError(409, f"{before.reviewer} decided at {before.decided_at}: {before.decision}.")
     if row.stage != "review":
         raise ps.HttpError(409, f"{id} does not wait for a review; its stage is {row.stage}.")
+    if (state := await run_state(id)) in ("errored", "terminated", "complete", "gone"):
+        raise ps.HttpError(409, f"{id} cannot go on: its run is {state}. Archive it, and ask for the keyword again.")
     article = await _edited(id, given) if action == "edit" else None
     brain.db.write(REVIEW, id=id, decision=action, reviewer=given.by, note=given.note, now=await brain.db.now())
     decision = Decision(action=action, by=given.by, note=given.note, article=article)
@@ -153,4 +158,4 @@ async def _known(slug: str) -> Known:
 
 
 async def _fresh_id(slug: str) -> str:
-    return f"{slug} {await brain.db.now()}"
+    return f"{await brain.db.now()} {secrets.token_hex(4)}"

@@ -153,8 +153,9 @@ class X(Network):
 
     async def _newest(self) -> Sequence[tuple[str, str]]:
         me = await self._get("/2/users/me")
-        found = await self._get(f"/2/users/{me['data']['id']}/tweets?max_results={LOOK_BACK}")
-        return [(str(each["id"]), str(each["text"])) for each in found.get("data", ())]
+        found = await self._get(f"/2/users/{me['data']['id']}/tweets?max_results={LOOK_BACK}&tweet.fields=entities")
+        # X replaces addresses in a text by short ones of its own; the entities have the real ones.
+        return [(str(each["id"]), f"{each['text']} {each.get('entities', '')}") for each in found.get("data", ())]
 
 
 class LinkedIn(Network):

@@ -115,8 +115,9 @@ async def social_post(
         try:
             state = await run.step(f"post-{number}", post, id, unknown)
         except ps.StepFailed as error:
-            await run.step("fail", end, id, "failed", str(error))
-            return "failed"
+            if await run.step(f"fail-{number}", give_up, id, str(error)):
+                return "failed"
+            state = "unknown"
         if state == "posted":
             await run.step("report", report, id)
             return state
@@ -181,6 +182,14 @@ async def report(id: str) -> None:
             post_url=row.remote_id or row.url,
         )
     )
+
+
+async def give_up(id: str, error: str) -> bool:
+    """After the last attempt, return whether the post failed. One that may have arrived is unknown."""
+    row = await hands.db.first(POST, id=id)
+    has_failed = row is None or row.intent_at is None
+    await end(id, "failed" if has_failed else "unknown", error)
+    return has_failed
 
 
 async def end(id: str, state: str, error: str) -> None:

@@ -20,6 +20,7 @@ limit :most
 """
 )
 STATE = "select state from sg_posts where id = :id"
+DECIDED = "update sg_posts set state = 'sending', updated_at = :now where id = :id"
 
 
 @hands.get("/v1/posts")
@@ -37,11 +38,17 @@ async def decide(
     action: Literal["lookup", "resend", "drop"],
 ) -> str:
     """Say what becomes of a post whose outcome is unknown."""
-    id = f"{content_id}/{platform}"
+    return await decide_post(f"{content_id}/{platform}", action)
+
+
+async def decide_post(id: str, action: Literal["lookup", "resend", "drop"]) -> str:
+    """Continue the run of the post, when the current unit commits. The first decision counts."""
     state = await hands.db.value(STATE, id=id)
     if state is None:
         raise ps.HttpError(404, f"There is no post {id!r}.")
     if state != "unknown":
-        raise ps.HttpError(409, f"The outcome of {id} is known: {state}.")
+        raise ps.HttpError(409, f"{id} waits for no decision; its state is {state}.")
+    # A second decision would wait for the next time that the outcome is unknown.
+    hands.db.write(DECIDED, id=id, now=await hands.db.now())
     hands.workflows["social-post"][id].signal("decide", Word(action))
     return id
