@@ -79,11 +79,11 @@ async def test_a_second_decision_about_a_post_is_refused(brands: Opened, monkeyp
         assert [answer.status_code for answer in answers] == [200, 409]
 
 
-async def test_a_post_that_may_have_arrived_is_unknown_when_the_network_cannot_be_asked_for_long(
+async def test_a_post_that_may_have_arrived_is_unknown_after_the_last_failed_lookup(
     brands: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def find(*_: object) -> None:
-        return None
+        raise RuntimeError("the answer has another shape")
 
     async with brands(faults=SocialFaults(lost=1.0, lost_seconds=60.0)) as at_work:
         with monkeypatch.context() as patched:
