@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,10 +71,9 @@ def research(output: Output, slug: str, keywords: tuple[str, ...], priority: str
     """
 
     async def asked() -> str:
-        from penstock_systems.brand.app import brain
         from penstock_systems.brand.scalable_media.agent import agents, check_keywords
 
-        id = request_id or f"command {await brain.db.now()}"
+        id = request_id or secrets.token_hex(6)
         chain: str = await agents[slug].request_research(slug, id, check_keywords(keywords), priority)  # type: ignore[arg-type]
         return chain
 

@@ -76,7 +76,7 @@ async def request_research(slug: str, wanted: Wanted, request: ps.Request) -> di
     """Have articles about these keywords researched. The same request id sends nothing again."""
     await _known(slug)
     check_keywords(wanted.keywords)
-    request_id = wanted.request_id or request.headers.get("idempotency-key") or await _fresh_id(slug)
+    request_id = wanted.request_id or request.headers.get("idempotency-key") or secrets.token_hex(6)
     correlation = await agents[slug].request_research(slug, request_id, wanted.keywords, wanted.priority)
     return {"correlation_id": correlation}
 
@@ -155,7 +155,3 @@ async def _known(slug: str) -> Known:
         return await find_brand(slug)
     except UnknownBrand as error:
         raise ps.HttpError(404, str(error)) from error
-
-
-async def _fresh_id(slug: str) -> str:
-    return f"{await brain.db.now()} {secrets.token_hex(4)}"
