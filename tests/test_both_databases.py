@@ -17,6 +17,7 @@ import apsw
 import psycopg
 import pytest
 
+from penstock.connect.collector import MIGRATIONS as CONNECT
 from penstock.data.migrations import found_in
 from penstock.model.errors import BadStatement
 from penstock.model.migration import Migration
@@ -27,6 +28,7 @@ from tests.postgres import server
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = (ROOT / "examples", ROOT / "src" / "penstock_systems")
+SYSTEM_WITH_CONNECTORS = ROOT / "src/penstock_systems/rentals"
 APPSTORE = "src/penstock_systems/appstore/crawl"
 VERBS = re.compile(r"\s*(select|insert|update|delete|with|values)\b", re.IGNORECASE)
 # Both take these words, and mean different things: numbers end at two billion on one of them, and fractions after seven
@@ -60,12 +62,15 @@ def folders_of(group: Path) -> list[Path]:
     for folder in (group, *group.parents):
         found = sorted(path for path in folder.glob("*migrations") if path.is_dir())
         if found or folder in SHIPPED:
-            return found
+            # An app of several services has a folder of migrations for each.
+            return [part for path in found for part in sorted(filter(Path.is_dir, path.iterdir())) or [path]]
     return []
 
 
 def migrations_of(group: Path, dialect: str) -> list[Migration]:
-    return [migration for folder in folders_of(group) for migration in found_in(folder, dialect)]
+    # An app with connectors has their tables first.
+    folders = [CONNECT, *folders_of(group)] if SYSTEM_WITH_CONNECTORS in (group, *group.parents) else folders_of(group)
+    return [migration for folder in folders for migration in found_in(folder, dialect)]
 
 
 # -- each database ---------------------------------------------------------------------------------------------

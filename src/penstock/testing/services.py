@@ -17,8 +17,6 @@ from penstock.queues.queue import Queue
 from penstock.services.peers import KEY, service_key
 from penstock.services.service import members
 from penstock.testing.harness import DRAIN_SECONDS_MAX, HAIR_SECONDS, NotDrained, TestApp
-from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 
 SEEDS_APART = 1_000_003  # between the seeds of two services: their ids must differ
 
@@ -127,6 +125,9 @@ class _Door:
         self._town = town
         self._name = name
         self._shop = shop
+        from penstock.web.site import make_site  # its libraries take long to load
+        from penstock.web.tokens import KnownToken, hashed
+
         self._site = make_site(shop.app, tokens=[KnownToken(KEY, hashed(service_key()), ())])
 
     async def __call__(self, *given: Any) -> None:

@@ -62,7 +62,8 @@ and status in ('held', 'unknown')
 """
 SETTLE_HELD = """
 update notification_deliveries
-set status = :status, answered_at = :now, sent_at = case when :status = 'sent' then :now else null end, error = :error
+set status = :status, answered_at = :now, error = :error,
+  sent_at = case when :status = 'sent' then cast(:now as bigint) else null end
 where notification_id = :id
 and fire_seq = :fire_seq
 and channel = :channel
