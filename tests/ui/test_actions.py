@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from penstock.testing import TestApp
+from penstock.web.ui.bulk import JOBS_MAX, Jobs
 from tests.ui.planted import MailDue, OrderPlaced, live
 from tests.ui.visiting import Visit, visiting
 
@@ -151,3 +152,13 @@ async def test_a_replay_in_stages_goes_on_while_letters_succeed(shop: TestApp) -
 
     assert (job["state"], job["replayed"], job["died"]) == ("done", 40, 0)
     assert (row["acked"], row["dead"]) == (40, 0)
+
+
+async def test_a_replay_is_known_by_a_number_of_its_own_however_many_there_were(shop: TestApp) -> None:
+    jobs = Jobs(shop.app)
+    given = {"actor": "a", "origin": "test", "rate": None, "staged": False, "now": 0}
+    numbers = [jobs.begin([], **given).id for _ in range(JOBS_MAX + 3)]  # type: ignore[arg-type]
+
+    assert numbers == [*range(1, JOBS_MAX + 4)]
+    assert [row["id"] for row in jobs.rows()] == numbers[:2:-1]
+    assert len(jobs.known) == JOBS_MAX

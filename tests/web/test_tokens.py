@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from penstock.config import Config
+from penstock.config import Config, Token
 from penstock.model.errors import BadConfig
+from penstock.model.times import to_micros
 from penstock.testing import TestApp
 from penstock.web.tokens import Keyring, KnownToken, Unauthorized, configured, hashed
 from tests.web.outside import outside, stored
@@ -97,6 +100,17 @@ def test_tokens_come_from_the_environment_and_the_configuration() -> None:
     assert set(keyring.bearer("Bearer one").scopes) == {"d1:read"}
     assert set(keyring.bearer("Bearer two").scopes) == {"*"}
     assert configured(Config(), {"PENSTOCK_TOKEN": ""}) == []
+
+
+def test_a_service_key_of_the_configuration_ends_when_it_expires() -> None:
+    ends = datetime(2026, 3, 1, tzinfo=UTC)
+    now = [to_micros(ends) - 1]
+    keyring = Keyring([Token(name="FEED", sha256=hashed("key"), scopes=(), expires=ends)], (), lambda: now[0])
+
+    keyring.check_service("FEED", "key")
+    now[0] += 1
+    with pytest.raises(Unauthorized):
+        keyring.check_service("FEED", "key")
 
 
 @pytest.mark.parametrize(

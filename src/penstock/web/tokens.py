@@ -119,7 +119,8 @@ class Keyring:
 
     def check_service(self, name: str, given: str | None) -> None:
         """Raises Unauthorized unless the given secret is the service key of this name."""
-        if not given or _match((each for each in self._service_keys if each.name == name), given) is None:
+        found = _match((each for each in self._service_keys if each.name == name), given) if given else None
+        if found is None or (self._now is not None and not self.is_current(found, self._now())):
             raise Unauthorized("The request needs a valid service key. Send it as `X-Service-Key`.")
 
 

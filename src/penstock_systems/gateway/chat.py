@@ -22,6 +22,12 @@ from penstock_systems.gateway.streaming import Wanted, open_stream
 
 TOKENS_MAX = 1_000_000
 CHOICES_MAX = 16
+# What has another price than the tokens of a text, and the values of it that have not.
+ANOTHER_PRICE: dict[str, tuple[object, ...]] = {
+    "service_tier": (None, "auto", "default", "flex"),
+    "modalities": (None, ["text"]),
+    "web_search_options": (None,),
+}
 PATH = "/v1/chat/completions"
 NO_KEY = "The request has no valid key of this gateway. Make one with: penstock gateway keys add NAME"
 
@@ -98,6 +104,9 @@ def _problem_with(asked: Any) -> tuple[str | None, str] | None:
         value = asked.get(name)
         if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= highest):
             return name, f"{name} is {value!r}; it is a whole number from 1 to {highest:,}."
+    for name, usual in ANOTHER_PRICE.items():
+        if asked.get(name) not in usual:
+            return name, f"{name} changes the price of a call, and the gateway knows only the usual one. Leave it out."
     return None
 
 

@@ -64,6 +64,10 @@ async def create(app: ps.App, name: str, allowed: Allowed) -> str:
     """Store a new key and return its secret, which cannot be read again."""
     if not (0 < len(name) <= NAME_MAX and name.isprintable() and name.strip() == name):
         raise ps.errors.BadParameter(f"The name {name[:100]!r} is not possible: 1 to {NAME_MAX} printable characters.")
+    try:
+        _ = Caller(name, allowed).budgets
+    except ps.errors.BadApp as error:
+        raise ps.errors.BadParameter(error.message) from error
     secret = f"{PREFIX}{secrets.token_urlsafe(32)}"
     stored = msgspec.json.encode(allowed).decode()
     now = await app.db.now()

@@ -17,6 +17,7 @@ from penstock.web import hashed
 from penstock_systems.reminders.app import app, db, environment_secret, now_ms
 
 SECRET_ENV = "REMINDERS_SECRET"  # the name of the variable
+RESEND_SECRET = "REMINDERS_RESEND_WEBHOOK_SECRET"
 SECRET_CHARACTERS_MIN = 16
 OLD_SECRET_MS = 86_400_000  # after a rotation both secrets sign for a day
 SIGNATURE_BYTES = 18

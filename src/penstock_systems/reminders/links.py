@@ -16,10 +16,9 @@ from penstock.channels import read_mail_event, read_secret, verify
 from penstock_systems.reminders import operations
 from penstock_systems.reminders.app import app, environment_secret, web
 from penstock_systems.reminders.calendar_feed import make_calendar
-from penstock_systems.reminders.keys import address_hash, check_expiry, master_key, read_token
+from penstock_systems.reminders.keys import RESEND_SECRET, address_hash, check_expiry, master_key, read_token
 from penstock_systems.reminders.suppressions import note_arrival, suppress
 
-RESEND_SECRET = "REMINDERS_RESEND_WEBHOOK_SECRET"
 PAGE = """\
 <!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="robots" content="noindex"><title>{title}</title></head>

@@ -120,6 +120,14 @@ async def test_a_revoked_key_is_refused_and_a_key_is_limited_to_its_providers(ga
         assert key not in str(stored)
 
 
+async def test_a_key_whose_budget_cannot_be_counted_is_not_created(gateway: Opened) -> None:
+    async with gateway() as shop:
+        answer = await shop.http.post("/v1/keys", json={"name": "rich", "allowed": {"day": 1e300}})
+
+        assert answer.status_code == 422, answer.text
+        assert (await shop.http.get("/v1/keys")).json()["result"] == []
+
+
 async def test_equal_searches_at_once_are_one_call(gateway: Opened) -> None:
     async with gateway() as shop:
         key = await shop.key()

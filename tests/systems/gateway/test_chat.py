@@ -108,6 +108,23 @@ async def test_a_wrong_key_an_unknown_model_and_a_bad_field_have_the_errors_that
         assert shop.chat.book.requests == 0
 
 
+@pytest.mark.parametrize(
+    "asked", [{"service_tier": "priority"}, {"modalities": ["text", "audio"]}, {"web_search_options": {}}]
+)
+async def test_what_has_another_price_than_the_gateway_knows_is_not_asked_for(
+    gateway: Opened, asked: dict[str, object]
+) -> None:
+    async with gateway() as shop:
+        key = await shop.key()
+
+        refused = await shop.ask(key, **asked)
+        accepted = await shop.ask(key, service_tier="default", modalities=["text"])
+
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, next(iter(asked)))
+        assert accepted.status_code == 200
+        assert shop.chat.book.requests == 1
+
+
 async def test_a_provider_that_throttles_is_waited_for_by_the_client(gateway: Opened) -> None:
     async with gateway({1: "throttled"}) as shop:
         client = shop.sdk(await shop.key(), max_retries=2)

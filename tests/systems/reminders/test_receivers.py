@@ -249,6 +249,13 @@ END:VCALENDAR\r
 """
 
 
+@pytest.mark.parametrize("name", ["REMINDERS_SECRET", "REMINDERS_RESEND_WEBHOOK_SECRET", "PENSTOCK_TOKEN"])
+async def test_a_secret_of_the_system_itself_is_not_that_of_an_endpoint(office: Opened, name: str) -> None:
+    async with office() as it:
+        refused = await it.post("/endpoints", expect=422, url="https://hooks.example.com/x", secret_ref=name)
+        assert "secret_ref" in refused["message"]
+
+
 async def test_a_calendar_is_imported_once(office: Opened) -> None:
     async with office() as it:
         await person(it, zone="Europe/Berlin")
