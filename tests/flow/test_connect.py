@@ -8,7 +8,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 import penstock as ps
 from penstock.connect import Http, Page, Record
@@ -547,3 +550,23 @@ def test_a_mistake_in_a_connector_is_named_with_the_way_out() -> None:
     ):
         with pytest.raises(ps.errors.BadConfig, match=said):
             ps.App("a").connector(SPEC | wrong)
+
+
+@pytest.mark.parametrize("base", ["https://other.example", "http://portal.example", "https://portal.example:8443"])
+@virtual
+async def test_the_key_of_a_source_is_not_sent_where_a_link_of_an_answer_leads(base: str) -> None:
+    shelf, keys = Shelf(), dict[str, str | None]()
+
+    async def ads(request: Request) -> Response:
+        keys[str(request.url)] = request.headers.get("x-api-key")
+        following = {"/ads": f"{HOST}/second", "/second": f"{base}/third"}.get(request.url.path)
+        return JSONResponse({"items": [Portal.item(len(keys))], "next": following})
+
+    for host in (HOST, base):
+        shelf.web.mount(host, Starlette(routes=[Route("/{path:path}", ads)]))
+    links = {"kind": "next_link", "path": "next"}
+    shelf.connect(SPEC | {"headers": {"X-Api-Key": "secret"}, "paginator": links})
+    async with TestApp(shelf.app, start=START) as app:
+        await app.advance(minutes=31)
+
+    assert keys == {f"{HOST}/ads": "secret", f"{HOST}/second": "secret", f"{base}/third": None}

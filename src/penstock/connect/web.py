@@ -43,14 +43,18 @@ class Http:
     async def get(
         self, url: str = "", *, params: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Ask for a URL, or a path below `base`. Raises `Unchanged` to the collector where one page is all there is."""
+        """Ask for a URL, or a path below `base`. Raises `Unchanged` to the collector where one page is all there is.
+
+        The connector's headers, which may hold a key, are sent to the host of `base` alone."""
         address = self._address(url, params or {})
         if self._tally.requests >= REQUESTS_MAX:
             raise Changed(f"{self._connector.name} made {REQUESTS_MAX:,} requests in one run: its pages do not end.")
         self._tally.requests += 1
         first = self._tally.requests == 1
         known = self._memory if first and self._connector.one_page else {}
-        given = {**self._connector.headers, **(headers or {}), **_conditions(known)}
+        base = self._connector.base
+        own = self._connector.headers if not base or urlsplit(address)[:2] == urlsplit(base)[:2] else {}
+        given = {**own, **(headers or {}), **_conditions(known)}
         try:
             async with self._pace.permit():
                 response = await self._client.request(

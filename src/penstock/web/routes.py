@@ -55,7 +55,7 @@ class UserRoutes:
         key = None if route.method == "GET" else idempotency_key(request)
         if key is None:
             return await self._run(route, arguments)
-        name = f"http\n{route.method} {route.shape}\n{request.state.principal}\n{key}"
+        name = f"http\n{route.method} {route.shape}\n{request.state.principal or _credentials(request)}\n{key}"
         asked = [request.path_params, request.scope["query_string"], raw]
         digest = blake2b(msgspec.json.encode(asked), digest_size=16).hexdigest()
         while name in self._running:
@@ -161,6 +161,14 @@ async def _next(chunks: AsyncIterator[Any]) -> bytes | None:
 
 
 # -- Idempotency-Key ----------------------------------------------------------------------------------------------
+
+CREDENTIALS = ("authorization", "cookie", "x-service-key", "x-api-key", "x-subscription-token")
+
+
+def _credentials(request: HttpRequest) -> str:
+    """Return what stands for the caller of a route that checks callers itself. No caller gets the answer of another."""
+    given = [request.headers.get(name) for name in CREDENTIALS]
+    return blake2b(msgspec.json.encode(given), digest_size=16).hexdigest() if any(given) else ""
 
 
 def _stored(response: Response, digest: str) -> bytes:

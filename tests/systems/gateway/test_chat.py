@@ -189,3 +189,19 @@ async def test_a_kept_answer_expires(gateway: Opened) -> None:
 
         assert shop.chat.book.requests == 2
         assert await app.db.value("select count(*) from (select 1 from gateway_cache limit 9) as kept") == 1
+
+
+async def test_an_answer_that_is_repeated_by_its_idempotency_key_is_told_to_its_caller_alone(gateway: Opened) -> None:
+    async with gateway() as shop:
+        own, other = await shop.key(), await shop.key("other", models=[])
+        repeated = {"Idempotency-Key": "article-17"}
+
+        assert (await shop.ask("pk_wrong", headers=repeated)).status_code == 401
+        first = await shop.ask(own, headers=repeated)
+        again = await shop.ask(own, headers=repeated)
+
+        assert first.status_code == again.status_code == 200
+        assert first.json() == again.json()
+        assert shop.chat.book.requests == 1
+        assert (await shop.ask(other, headers=repeated)).status_code == 404
+        assert (await shop.ask("pk_wrong", headers=repeated)).status_code == 401
