@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 import penstock as ps
+from penstock.contracts.ledger import ClaimRequest
 from penstock.model.errors import StoreUnavailable
 from penstock.runtime import groups, scheduler
 from penstock.runtime.events import StoreFailed
@@ -157,3 +158,17 @@ async def test_whoever_sends_is_told_when_the_file_cannot_be_opened_again_after_
         assert scheduler.broken is not None
         with (tmp_path / "a.db-turn").open("r+b") as other:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+async def test_a_pull_that_nobody_waits_for_any_more_leases_nothing(tmp_path: Path) -> None:
+    app = ps.App("sender", database=tmp_path / "a.db")
+    queue = app.queue("parcels", Parcelled)
+    async with app:
+        async with app.unit():
+            queue.send(Parcelled(number=1))
+        engine = await app._opened()
+        request = ClaimRequest("parcels", 1, 60_000_000, pull=True)
+        given_up = asyncio.ensure_future(engine.scheduler.pull(request))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        assert len(await engine.scheduler.pull(request)) == 1

@@ -220,6 +220,8 @@ class Scheduler:
         chores = Chores()
         if not self.stopped:
             requests, chores = self._due.decide(now, units, self._sources, may_sweep=self._may_sweep())
+        while self._pulls and self._pulls[0][1].done():
+            del self._pulls[0]  # nobody waits for it any more, and what it claimed would be leased to nobody
         if not self._pulls:
             return CommitGroup(units, requests, chores, now)
         # What is claimed of its queue is the client's.
