@@ -216,12 +216,10 @@ class Scheduler:
     def _next_group(self, now: int) -> CommitGroup:
         units = self._pending[:GROUP_UNITS_MAX]
         del self._pending[:GROUP_UNITS_MAX]
-        requests: list[ClaimRequest] = []
-        chores = Chores()
+        requests, chores = list[ClaimRequest](), Chores()
         if not self.stopped:
             requests, chores = self._due.decide(now, units, self._sources, may_sweep=self._may_sweep())
-        while self._pulls and self._pulls[0][1].done():
-            del self._pulls[0]  # nobody waits for it any more, and what it claimed would be leased to nobody
+        self._pulls = [pull for pull in self._pulls if not pull[1].done()]  # those that somebody still waits for
         if not self._pulls:
             return CommitGroup(units, requests, chores, now)
         # What is claimed of its queue is the client's.
