@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from penstock.cli import run
-from penstock.cli.reference import load
+from penstock.cli.reference import APPS, load
 from tests.extent import patient, sampled
 from tests.unit.cli import PROGRAM, SHOP, Said, Terminal, environ, here, kept_elsewhere, penstock, shop_in
 
@@ -194,6 +194,37 @@ def test_six_days_pass_in_moments_on_a_database_of_their_own(terminal: Terminal,
     assert said.told["queues"][0]["name"] == "sales"
     assert not (shop / "shop.db").exists()
     assert "6d of virtual time" in terminal("run", "./shop.py", "--virtual", "6d").out
+
+
+DYING = """
+import penstock as ps
+
+app = ps.App("dying")
+jobs = app.queue("jobs", retries=0)
+
+@app.cron("0 * * * *", reason="each hour")
+async def begin():
+    jobs.send({"n": 1})
+
+@jobs.handler
+async def work(message):
+    raise ZeroDivisionError("nothing to divide by")
+"""
+
+
+def test_virtual_time_ends_with_the_causes_of_dead_letters(terminal: Terminal, empty_folder: Path) -> None:
+    (empty_folder / "dying.py").write_text(DYING)
+
+    said = terminal("run", "dying.py", "--virtual", "3h")
+
+    assert said.out.rstrip().endswith("Dead letters:\n  jobs: ZeroDivisionError: nothing to divide by (3)"), said.out
+    assert terminal("run", "dying.py", "--virtual", "3h", "--json").told["dead_letters"][0]["letters"] == 3
+    assert "Dead letters:" not in terminal("run", "dying.py", "--virtual", "10m").out
+
+
+def test_help_names_every_system(terminal: Terminal) -> None:
+    said = " ".join(terminal("run", "--help").out.split())
+    assert f"the name of a system: {', '.join(sorted(APPS))}," in said
 
 
 def test_a_span_that_is_none_ends_with_2(terminal: Terminal, shop: Path) -> None:

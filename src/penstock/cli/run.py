@@ -18,7 +18,7 @@ from penstock import logs
 from penstock.cli.apart import run_apart, set_apart
 from penstock.cli.command import CliCommand, refuse, this_output
 from penstock.cli.listening import PORT_MAX, listen, tokens_for, url_of
-from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, listed, progress
+from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, Verbatim, listed, progress
 from penstock.cli.reference import load
 from penstock.cli.reload import die_with_parent, reloading
 from penstock.cli.tryout import try_out
@@ -34,7 +34,7 @@ from penstock.runtime.events import Events
 from penstock.runtime.supervisor import Supervisor
 from penstock.runtime.surroundings import Surroundings
 from penstock.stores import store_at
-from penstock.views import queues
+from penstock.views import dead, queues
 from penstock.views.view import Row, counted, span_text
 
 WORKERS_MAX = 256  # more processes than any machine that keeps one SQLite file busy
@@ -85,8 +85,9 @@ def run(
     """Run an app until Ctrl-C.
 
     APP is a file or a module, and the app's name if there are several: market.py, market.py:app, package.market:app; or the
-    name of a system: appstore. Pending migrations are applied first; an app that requires a trial gets one. Ctrl-C lets
-    running handlers finish; a second one cancels them.
+    name of a system: appstore, brand, gateway, reminders, rentals, whose commands `penstock rentals --help` lists. Pending
+    migrations are applied first; an app that requires a trial gets one. Ctrl-C lets running handlers finish; a second one
+    cancels them.
 
     Example:
       penstock run market.py --reload
@@ -252,6 +253,7 @@ def _run_virtual(reference: str, span: str, seed: int | None, standins: bool) ->
     app = load(reference)
     chosen = int(os.environ.get("PENSTOCK_SEED") or 0) if seed is None else seed
     rows: list[Row] = []
+    dead_rows: list[Row] = []
 
     async def main() -> None:
         town = testing.TestServices(app, seed=chosen)
@@ -267,15 +269,18 @@ def _run_virtual(reference: str, span: str, seed: int | None, standins: bool) ->
                     moved(min(done, seconds))
             for shop in town.shops.values():
                 rows.extend(await queues.rows(shop.app.db, now=round(shop.now.timestamp() * 1_000_000)))
+                dead_rows.extend(map(dead.row_of_group, await shop.app.dead.groups()))
 
     with TemporaryDirectory(prefix="penstock-virtual-") as folder, chdir(folder):  # with the files that the app writes
         testing.run(main, seed=chosen)
-    facts = {"app": app.name, "virtual_seconds": seconds, "seed": chosen, "queues": rows}
+    facts = {"app": app.name, "virtual_seconds": seconds, "seed": chosen, "queues": rows, "dead_letters": dead_rows}
+    died = [f"  {row['queue']}: {dead.group_error(row) or row['reason']} ({row['letters']:,})" for row in dead_rows]
     return Answer(
         facts,
         Title(f"{app.name}  {span} of virtual time, seed {chosen}"),
         "",
         *listed(queues.QUEUES, rows, internals=False).parts,
+        *(["", Verbatim("\n".join(["Dead letters:", *died]))] if died else []),
     )
 
 

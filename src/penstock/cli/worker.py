@@ -171,8 +171,9 @@ def _report(app: App) -> None:
     """Log what runs by itself and what it is expected to cost, and warn of dead letters that no handler takes."""
     if app.requires_trial:
         crons = ", ".join(f"{task.name} ({task.rule.expression})" for task in app.crons.tasks.values()) or "none"
-        asked = app.config.readiness
-        _log.info("%s runs by itself. Crons: %s. Expected: %s USD a month.", app.name, crons, asked.usd_expected)
+        usd = app.config.readiness.usd_expected
+        expected = "" if usd is None else f" Expected: {usd} USD a month."
+        _log.info("%s runs by itself. Crons: %s.%s", app.name, crons, expected)
     if not app.sinks and (queues := unwatched(app.queues.values())):
         names = ", ".join(f"{queue.name}-dlq" for queue in queues)
         _log.warning("No handler takes dead letters of %s: write @queue.dead_letter_handler or @app.on_alert.", names)

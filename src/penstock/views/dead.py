@@ -14,7 +14,7 @@ from penstock.model.redaction import redacted
 from penstock.model.strict_json import BadJson, parse
 from penstock.model.times import iso_z, to_micros
 from penstock.model.usage import Measure
-from penstock.queues.letters import DeadLetter, DeadLetterFilter, DeadLetters
+from penstock.queues.letters import DeadLetter, DeadLetterFilter, DeadLetters, Group
 from penstock.runtime.engine import Engine
 from penstock.views.observer import Observer
 from penstock.views.view import Column, Row, View, short
@@ -85,10 +85,11 @@ def _iso(moment: datetime | None) -> str | None:
 
 async def groups(observer: Observer, which: DeadLetterFilter) -> list[Row]:
     """Return how many died of each cause, the most frequent first."""
-    return [
-        {**msgspec.structs.asdict(group), "first_at": _iso(group.first_at), "last_at": _iso(group.last_at)}
-        for group in await letters(observer).groups(which)
-    ]
+    return [row_of_group(group) for group in await letters(observer).groups(which)]
+
+
+def row_of_group(group: Group) -> Row:
+    return {**msgspec.structs.asdict(group), "first_at": _iso(group.first_at), "last_at": _iso(group.last_at)}
 
 
 # -- columns ------------------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ def _error(row: Row, most: int = ERROR_SHOWN) -> str | None:
     return short(redacted(f"{row['error_class']}: {row['error_message']}"), most)
 
 
-def _group_error(row: Row) -> str | None:
+def group_error(row: Row) -> str | None:
     """Return the one message of a cause, or its pattern with the most frequent messages."""
     examples: Sequence[str] = row["examples"]
     message = f"{row['message']}: {', '.join(examples)}" if row["message"] else None
@@ -140,7 +141,7 @@ GROUPS = View(
         Column("letters", "letters", "count"),
         Column("queue", "queue"),
         REASON,
-        Column("error_class", "error", "prose", rank=1, of=_group_error),
+        Column("error_class", "error", "prose", rank=1, of=group_error),
         Column("last_at", "last", "time", rank=2),
         Column("type", "type", rank=3),
         Column("first_at", "first", "time", rank=4),

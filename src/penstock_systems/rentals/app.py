@@ -47,9 +47,10 @@ async def save_changes(changes: Sequence[Change]) -> None:
 
 def add_sources(chosen: Settings) -> None:
     """Register the sources of these settings; where none is named, those that ship, but only with fake servers."""
-    if not chosen.sources and os.environ.get("PENSTOCK_STANDINS"):
+    if os.environ.get("PENSTOCK_STANDINS"):
         os.environ.setdefault("RENTCAST_KEY", "fake")
-        chosen = structs.replace(chosen, sources={name: {} for name in SHIPPED})
+        if not chosen.sources:
+            chosen = structs.replace(chosen, sources={name: {} for name in SHIPPED})
     for spec in chosen.specs():
         app.connector(spec, http=web).handler(save_changes)
 

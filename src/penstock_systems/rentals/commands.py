@@ -25,6 +25,7 @@ from penstock.commands import (
     table,
 )
 from penstock.commands import find as find_target
+from penstock_systems.rentals.settings import NO_SOURCE
 
 USUAL_FILE = "rentals.db"
 T = TypeVar("T")
@@ -78,13 +79,16 @@ def sources(database: str | None) -> Answer:
     from penstock_systems.rentals.reading import source_shown
 
     async def work() -> list[dict[str, Any]]:
-        return [source_shown(row) for row in await app.sources.list()]
+        try:
+            return [source_shown(row) for row in await app.sources.list()]
+        except StatementFailed:
+            if app.sources.sources:
+                raise
+            return []  # the tables of sources are created by the first start that has one
 
     found = use(database, work)
     if not found:
-        return Answer(
-            {"sources": []}, "No source is chosen. Name some under [systems.rentals.sources] in penstock.toml."
-        )
+        return Answer({"sources": []}, NO_SOURCE)
     shown = ("name", "verdict", "last_run_at", "cursor", "last_error")
     rows = [[each[name] or "" for name in shown] for each in found]
     return Answer({"sources": found}, fill(table(*SOURCES), rows))

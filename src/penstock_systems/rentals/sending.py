@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ from penstock.channels import Notice, Outcome, Recorded, join_notices, next_step
 from penstock.data import text_of_micros
 from penstock_systems.rentals.app import app, channels, db, settings, web
 from penstock_systems.rentals.searches import Search, every
-from penstock_systems.rentals.settings import Notify
+from penstock_systems.rentals.settings import NO_SOURCE, Notify
 
 MICROS = 1_000_000
 ATTEMPTS_MAX = 8
@@ -19,6 +21,8 @@ RETRY_SECONDS = 60.0
 SUMMARY_AFTER = "10m"  # after the last silent match: the source's first run is over
 BEST = 10  # homes named in a summary
 BATCH = 100
+
+_log = logging.getLogger("penstock.rentals")
 
 IS_DUE = """
 select 1 from notices where send_id is null and send_at <= :now limit 1
@@ -85,7 +89,15 @@ on conflict (id) do nothing
 """
 
 
+@cache
+def warn_without_sources() -> None:
+    """Log, once in a process, that nothing is collected."""
+    if not app.sources.sources:
+        _log.warning("%s", NO_SOURCE)
+
+
 async def is_something_due() -> bool:
+    warn_without_sources()
     now = await db.now()
     for sql in (IS_DUE, IS_RETRY_DUE):
         if await db.exists(sql, now=now):

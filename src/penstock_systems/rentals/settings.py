@@ -14,6 +14,10 @@ from penstock.channels import QuietHours, parse_quiet, parse_time
 from penstock.data import parse_span
 
 CONNECTORS = Path(__file__).parent / "connectors"
+NO_SOURCE = (
+    "No source is chosen, and nothing is collected. Name some under [systems.rentals.sources] in penstock.toml, "
+    "or try it with fake portals: penstock run rentals --standins"
+)
 SHIPPED = ("yad2", "stockholm", "rentcast", "olx", "kijiji")
 
 

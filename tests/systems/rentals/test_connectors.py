@@ -52,6 +52,24 @@ def test_a_connector_has_at_most_30_lines(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
+def test_fake_portals_behind_a_port_of_this_machine_answer_a_shipped_connector(name: str) -> None:
+    """As under `--standins`, where requests have that port's host."""
+    [spec] = Settings(sources={name: {}}).specs()
+    connector, clock, client = DeclaredConnector(spec), Clock(), Client()
+    portals = make_portals(clock, city=CITY, begins=clock() - clock.hours * 3_600)
+
+    async def behind_a_port(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(key, b"127.0.0.1:8790" if key == b"host" else value) for key, value in scope["headers"]]
+        await portals(scope | {"headers": headers, "server": ("127.0.0.1", 8790), "scheme": "http"}, receive, send)
+
+    for host in HOSTS:
+        client.mount(host, behind_a_port)
+    pages = asyncio.run(read_pages(connector, None, Http(client, connector, NoPace(), Tally(), {}), most=200))
+    assert sum(len(page.records) for page in pages) > 40
+    assert portals_of(portals).requests.keys() == {name}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_connector_keeps_the_contract(name: str) -> None:
     [spec] = Settings(sources={name: {}}).specs()
     connector = DeclaredConnector(spec)

@@ -24,6 +24,13 @@ HOSTS = (
     "https://www.kijiji.ca",
 )
 PORTAL_OF = dict(zip(HOSTS, ("yad2", "stockholm", "rentcast", "olx", "kijiji"), strict=True))
+PORTAL_AT = {  # behind a port of this machine the host is that port's, and the path says which portal is asked
+    "/realestate-feed/": "yad2",
+    "/AllaAnnonser": "stockholm",
+    "/v1/listings/": "rentcast",
+    "/api/v1/offers": "olx",
+    "/rss-srp-": "kijiji",
+}
 CURRENCY = {"yad2": "EUR", "stockholm": "EUR", "rentcast": "EUR", "olx": "EUR", "kijiji": "EUR"}
 CITY = "Modelton"
 MARKERS_MAX = 200
@@ -102,8 +109,7 @@ class Portals:
         return Response(status_code=429, headers={"Retry-After": str(max(1, round(recent[0] + 60 - now)))})
 
     async def answer(self, request: Request) -> Response:
-        host = f"https://{request.url.hostname}"
-        portal = PORTAL_OF.get(host, "")
+        portal = _portal_of(request)
         if request.url.path == "/robots.txt":
             return Response("User-agent: *\nAllow: /\n", media_type="text/plain")
         if not portal:
@@ -209,7 +215,8 @@ class Portals:
         asked = request.query_params
         offset, limit = int(asked.get("offset", 0)), min(40, int(asked.get("limit", 40)))
         ads = sorted(self.ads("olx"), key=lambda ad: -ad.changed_at(self.hour))
-        links: dict[str, Any] = {"self": {"href": str(request.url)}}
+        here = request.url.replace(scheme="https", netloc=HOSTS[3].removeprefix("https://"))
+        links: dict[str, Any] = {"self": {"href": str(here)}}
         if offset + limit < len(ads):
             links["next"] = {"href": f"{HOSTS[3]}/api/v1/offers/?offset={offset + limit}&limit={limit}"}
         elif int(self.hour) == 30:
@@ -259,6 +266,12 @@ class Portals:
             f'<enclosure url="https://img.example/{ad.picture}.jpeg" type="image/jpeg" length="0"/>'
             f"<geo:lat>{ad.lat}</geo:lat><geo:long>{ad.lon}</geo:long></item>"
         )
+
+
+def _portal_of(request: Request) -> str:
+    """Return the portal that is asked, "" if there is none."""
+    by_path = (name for start, name in PORTAL_AT.items() if request.url.path.startswith(start))
+    return PORTAL_OF.get(f"https://{request.url.hostname}") or next(by_path, "")
 
 
 def make_portals(
