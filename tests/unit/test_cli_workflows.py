@@ -125,7 +125,7 @@ def test_a_run_is_shown_in_the_agreed_shape_with_every_step(
         assert found["steps"][0]["result"] == {"item": "gathered 7"}
         assert found["due_at"] >= found["steps"][1]["due_at"] > found["created_at"]
         assert (found["input"], found["result"], found["reason"]) == ({"cluster_id": 7, "loud": True}, None, None)
-        assert "approved waits for a signal until" in found["waits_for"]
+        assert "approved waits for a signal, which times out at 20" in found["waits_for"]
 
     said = terminal("workflows", "show", id)
     assert "research cluster 7  waiting" in said.out
@@ -434,7 +434,8 @@ def test_why_tells_what_a_run_waits_for_and_how_it_ended(lab: Path, terminal: Te
         return told["state"], told["reason"]
 
     assert why(made)[0] == "waiting"
-    assert f"Run {made} of research waits: approved waits for a signal until 20" in why(made)[1]
+    assert f"Run {made} of research waits: approved waits for a signal, which times out at 20" in why(made)[1]
+    assert "signal approved  waiting  times out in " in terminal("trace", made).out
     assert why(made[1:]) == why(made)  # the id of its message
     assert "waits: sleep-1 sleeps until 20" in why("sleepy")[1]
     assert "waits: anything waits for a signal, without a timeout" in why("patient")[1]

@@ -13,7 +13,7 @@ from penstock.cli.command import CliCommand, beside, looking
 from penstock.cli.output import COLOURS, Answer, Facts, NotFound, Title
 from penstock.model.errors import BadParameter
 from penstock.model.ids import as_text
-from penstock.model.run import ENDED
+from penstock.model.run import ENDED, SIGNAL
 from penstock.model.times import text_of_micros
 from penstock.views import runs
 from penstock.views import trace as tracing
@@ -143,7 +143,8 @@ def _more(event: Traced, now: int) -> Iterator[str]:
     if event.micros is not None:
         yield took_text(event.micros / 1_000)
     if event.status in WAITS and event.due_known is not None:
-        yield f"due in {span_text(max(0, event.due_known - now) / 1_000_000)}"
+        verb = "times out" if event.kind == SIGNAL else "due"
+        yield f"{verb} in {span_text(max(0, event.due_known - now) / 1_000_000)}"
     if event.reason is not None:
         yield f"({printable(event.reason)})"
     if event.resolution is not None:

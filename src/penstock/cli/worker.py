@@ -18,7 +18,7 @@ import msgspec
 
 from penstock.app import App
 from penstock.cli.listening import make_server
-from penstock.cli.reference import load
+from penstock.cli.reference import APPS, load
 from penstock.logs import attach
 from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError, StoreReplaced
 from penstock.outbound.standins import VARIABLE as STANDINS
@@ -65,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hello=given.hello,
             lifeline=given.lifeline,
             listening=None if given.listen is None else socket.socket(fileno=given.listen),
+            is_system=given.reference in APPS,
         )
         _run(app, work)
     except (BadApp, BadConfig, BadMigration) as error:
@@ -105,6 +106,7 @@ async def serve(
     hello: int | None,
     lifeline: int | None,
     listening: socket.socket | None = None,
+    is_system: bool = False,
 ) -> None:
     """Run one worker until SIGTERM, or until its supervisor is gone. With a socket it also serves the app's routes."""
     if urls := os.environ.get(STANDINS):
@@ -117,7 +119,7 @@ async def serve(
             "`require_trial = false` under [readiness] in penstock.toml.",
             app=app.name,
         )
-    _report(app)
+    _report(app, is_system)
     loop = asyncio.get_running_loop()
     server = None if listening is None else Beside(app, listening)
     stop = app.stop if server is None else server.stop
@@ -167,14 +169,15 @@ class Beside:
         await self._served
 
 
-def _report(app: App) -> None:
-    """Log what runs by itself and what it is expected to cost, and warn of dead letters that no handler takes."""
+def _report(app: App, is_system: bool) -> None:
+    """Log what runs by itself and what it is expected to cost, and warn of dead letters that no handler takes. Users of a
+    system that ships cannot write one."""
     if app.requires_trial:
         crons = ", ".join(f"{task.name} ({task.rule.expression})" for task in app.crons.tasks.values()) or "none"
         usd = app.config.readiness.usd_expected
         expected = "" if usd is None else f" Expected: {usd} USD a month."
         _log.info("%s runs by itself. Crons: %s.%s", app.name, crons, expected)
-    if not app.sinks and (queues := unwatched(app.queues.values())):
+    if not is_system and not app.sinks and (queues := unwatched(app.queues.values())):
         names = ", ".join(f"{queue.name}-dlq" for queue in queues)
         _log.warning("No handler takes dead letters of %s: write @queue.dead_letter_handler or @app.on_alert.", names)
 

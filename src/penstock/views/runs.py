@@ -167,7 +167,8 @@ def _wait_text(step: Row) -> str:
     if step.kind == SLEEP:
         return f"{step.name} sleeps{until}"
     if step.kind == SIGNAL:
-        return f"{step.name} waits for a signal" + (until or ", without a timeout")
+        timeout = "without a timeout" if step.due is None else f"which times out at {iso_z(step.due)}"
+        return f"{step.name} waits for a signal, {timeout}"
     return f"{step.name} waits for its child" if step.kind == CHILD else f"step {step.name} begins soon"
 
 

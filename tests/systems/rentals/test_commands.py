@@ -21,7 +21,7 @@ def penstock(folder: Path, *words: str) -> str:
 
 
 def test_the_sources_of_a_start_without_settings_are_answered_with_the_way_out(tmp_path: Path) -> None:
-    penstock(tmp_path, "run", "rentals", "--until-idle")
+    assert "No handler takes dead letters" not in penstock(tmp_path, "run", "rentals", "--until-idle")
     assert " ".join(penstock(tmp_path, "rentals", "sources").split()) == NO_SOURCE
 
 
