@@ -220,7 +220,7 @@ async def test_an_answer_without_an_article_is_never_stored_and_ends_as_content_
 
         [row] = await at_work.contents()
         assert row.status == "failed"
-        assert "missing required field `description`" in row.reason
+        assert "the title is empty" in row.reason
         assert await at_work.brain.db.column("select title from sm_content") == [""]
         assert await at_work.brain.db.column("select kind from sm_failures") == ["content"]
 
