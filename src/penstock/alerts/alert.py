@@ -9,14 +9,7 @@ from typing import ClassVar
 
 from penstock.channels.channel import Channel, Notice
 from penstock.model.times import to_micros
-from penstock.runtime.events import (
-    AlarmWasLost,
-    CeilingReached,
-    EngineEvent,
-    LettersAge,
-    LettersPiledUp,
-    MessageDied,
-)
+from penstock.runtime.events import AlarmWasLost, CeilingReached, EngineEvent, LettersAge, LettersPiledUp, MessageDied
 
 MACHINE, AGENT = "dlq-monitor", "queue-monitor"
 RAISED, RECOVERED = "condition.raised", "condition.recovered"

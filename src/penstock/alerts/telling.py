@@ -9,14 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from penstock.alerts.alert import (
-    ALERTED,
-    RAISED,
-    RECOVERED,
-    Alert,
-    Sink,
-    alert_of,
-)
+from penstock.alerts.alert import ALERTED, RAISED, RECOVERED, Alert, Sink, alert_of
 from penstock.channels.channel import TEXT_CHARACTERS_MAX, TITLE_CHARACTERS_MAX, Channel
 from penstock.contracts.effects import Bindable
 from penstock.model.errors import PenstockError

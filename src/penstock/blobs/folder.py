@@ -214,8 +214,7 @@ class BlobFolder:
                     os.fsync(folder)
         except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
             raise BadParameter(
-                f"{self.path / key} cannot be written: a part of its path is already a blob. Use another key.",
-                key=key,
+                f"{self.path / key} cannot be written: a part of its path is already a blob. Use another key.", key=key
             ) from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -214,11 +214,7 @@ async def send(
     accepted = list(declared.accepts) if declared and declared.accepts else row.accepted() if row else None
     content_type, payload = _payload(name, given, type_, accepted)
     parcel = PushRequest(
-        body=payload,
-        content_type=content_type,
-        delay_seconds=seconds,
-        priority=PRIORITIES[priority],
-        unique=unique,
+        body=payload, content_type=content_type, delay_seconds=seconds, priority=PRIORITIES[priority], unique=unique
     )
     try:
         pushed = await (await app.desk()).push(name, [parcel], source="cli")

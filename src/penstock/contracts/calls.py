@@ -56,8 +56,6 @@ class Calls(Protocol):
 
     def reserve(self, call: NewCall, shares: Sequence[Share], *, now: int) -> None:
         """Counts the most that a call can cost in every sum, or raises OverBudget and counts it in none."""
-        ...
 
     def settle(self, call: NewCall, shares: Sequence[Share], end: CallEnd, *, now: int) -> None:
         """Puts what it did cost in the place of that, once."""
-        ...

@@ -11,8 +11,6 @@ class Clock(Protocol):
 
         An integer, because a due time stored as a float fires early.
         """
-        ...
 
     def monotonic(self) -> float:
         """Seconds since some moment, at a steady rate: for measuring how long something took or may take."""
-        ...

@@ -31,7 +31,6 @@ class Transaction(Protocol):
     def run(self, sql: str, bound: dict[str, Bindable], allowance: Allowance) -> Ran:
         """Run one statement of an HTTP client, which reaches none of the engine's tables. Raises BadStatement where the
         store takes no statements from clients."""
-        ...
 
 
 class Ran(NamedTuple):

@@ -111,8 +111,6 @@ class Ledger(Protocol):
         Raises StaleUnits, RepeatedUnits or RefusedUnits naming what to leave out, NotCommitted when the store is to blame,
         and whatever a user's statement raised.
         """
-        ...
 
     def find_once(self, once: OnceKey) -> bytes | None:
         """The result stored under this key, if it was saved."""
-        ...

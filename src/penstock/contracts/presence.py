@@ -22,32 +22,25 @@ class Presence(Protocol):
     @property
     def path(self) -> Path:
         """The file that holds the list of running handlers and outlives the process."""
-        ...
 
     @property
     def cells(self) -> memoryview:
         """The list of running handlers, in memory shared with the supervisor of this process."""
-        ...
 
     def departed(self) -> list[Departed]:
         """Neighbours that have died and whose rows are not released yet."""
-        ...
 
     def when_cut_off(self, told: Callable[[bool], object]) -> None:
         """Told, in the writer's thread, that this process has lost its lock with its way to the store, and has it again."""
-        ...
 
     def forget(self, worker: int) -> None:
         """The rows of this departed worker were returned: remove what is left of it."""
-        ...
 
     def leave(self) -> None:
         """This process has released everything: nothing of it is left."""
-        ...
 
     def vanish(self) -> None:
         """Lets go as a death would: what it held is found and returned by others."""
-        ...
 
 
 class Bell(Protocol):
@@ -57,6 +50,5 @@ class Bell(Protocol):
 
     def listen(self, heard: Callable[[set[str]], None]) -> None:
         """Calls `heard` on the running event loop with the queues that were rung for; empty means any."""
-        ...
 
     def close(self) -> None: ...

@@ -116,16 +116,13 @@ class Runs(Protocol):
     def listed(self, workflow: str | None, state: str | None, *, now: int, limit: int) -> list[RunRow]: ...
     def pause(self, key: bytes, *, now: int) -> set[str]:
         """As with all that follow, the queues that have changed; none if there is no such run, or it cannot be."""
-        ...
 
     def resume(self, key: bytes, *, now: int) -> set[str]: ...
     def terminate(self, key: bytes, *, now: int, kept_seconds: float) -> set[str]:
         """Its children end with it."""
-        ...
 
     def restart(
         self, key: bytes, position: int, generation: int, message: NewMessage, *, kept_seconds: float
     ) -> set[str]:
         """From the step of that position on it is done anew, with a message of its own, unless it was restarted
         since it was of this generation."""
-        ...

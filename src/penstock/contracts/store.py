@@ -42,12 +42,10 @@ class Reader(Protocol):
     ) -> Rows:
         """At most `rows_max + 1` rows, so that the caller can tell that there were more. What takes longer than
         `seconds_max` is given up."""
-        ...
 
     def ask(self, queries: Sequence[tuple[str, dict[str, Bindable]]], allowance: Allowance) -> list[Rows]:
         """Run an HTTP client's queries in one snapshot; they reach none of the engine's tables. Raises BadStatement where
         the store takes no statements from clients."""
-        ...
 
     def close(self) -> None: ...
 
@@ -57,20 +55,16 @@ class Lookout(Protocol):
 
     def schema_version(self) -> int:
         """Return the version of the engine's tables; 0 where there are none. Raise if this Penstock cannot read them."""
-        ...
 
     def is_alive(self, worker: int, host: str) -> bool | None:
         """Return whether a worker still holds its lock; None where that is not known on this host."""
-        ...
 
     def cells(self, worker: int) -> memoryview | None:
         """Return its list of running handlers as it is now; None where it is not on this host."""
-        ...
 
     def size_bytes(self) -> int: ...
     def server_time(self) -> int | None:
         """Return the server's time in microseconds, by which all processes go; None where it is this host's."""
-        ...
 
     def close(self) -> None: ...
 
@@ -83,30 +77,24 @@ class Upkeep(Protocol):
     def keep_counts(self, tables: Sequence[str]) -> None: ...
     def add_usage(self, month: str, measures: Sequence[tuple[str, Measure]], *, now: int) -> None:
         """Adds to what a month has used, and notes the time, as everything does that happens often enough."""
-        ...
 
     def prune(self, *, now: int, limit: int, dedup_seconds: float = 15 * 86_400.0) -> int:
         """Remove at most `limit` engine records that are not needed any more, and return how many. A record of an id
         that can come back is kept for `dedup_seconds`, and for as long as its message waits."""
-        ...
 
     def size_bytes(self) -> int: ...
     def sample_size(self, *, now: int) -> list[Sample]:
         """Notes today's size; one sample a day so far, oldest first."""
-        ...
 
     def log_bytes(self) -> int:
         """How large the log is that has not been copied back; nothing where there is no such thing."""
-        ...
 
     def look_around(self) -> bool:
         """Whether another process has committed since the last call; reads no row. Also catches up on what could not be
         done at a commit: a checkpoint that a reader held back, a reserve to refill."""
-        ...
 
     def server_time(self) -> int | None:
         """The time by which all processes on this database go, in microseconds; None where it is this host's."""
-        ...
 
 
 class Writer(Protocol):
@@ -132,11 +120,9 @@ class Writer(Protocol):
     def upkeep(self) -> Upkeep: ...
     def without_waiting(self) -> AbstractContextManager[bool]:
         """Return whether a small commit inside the block waits for nothing but its sync, so that the event loop may do it."""
-        ...
 
     def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
         """Run work of this writer whose transactions write the audit of their effect."""
-        ...
 
     def close(self) -> None: ...
 

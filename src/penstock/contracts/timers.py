@@ -68,18 +68,14 @@ class Timers(Protocol):
 
     def declare(self, schedules: Sequence[Declared]) -> None:
         """These are the app's schedules now. One whose rule is as it was keeps its due time; others are left alone."""
-        ...
 
     def keep_only(self, schedules: Sequence[str]) -> None:
         """Schedules of other names are gone from the app, and go."""
-        ...
 
     def pause(self, name: str, *, paused: bool, since: int | None = None, due: int | None = None) -> bool:
         """Pause a schedule, or resume it with the fire that is then `due`. False if there is none."""
-        ...
 
     def trigger(self, name: str, *, now: int) -> bool:
         """Fires a schedule once, now, beside its rule. False if there is none."""
-        ...
 
     def listed(self, kind: str) -> list[TimerRow]: ...

@@ -44,31 +44,25 @@ class Workers(Protocol):
     @property
     def me(self) -> int:
         """The number this process writes under."""
-        ...
 
     def register_queues(self, queues: Sequence[QueueSettings]) -> list[str]: ...
     def register_handlers(self, handlers: Sequence[HandlerRow]) -> None:
         """Notes what this process can run."""
-        ...
 
     def knows(self, handler: HandlerRow) -> bool:
         """Whether another worker that is there can run this."""
-        ...
 
     def return_rows(
         self, worker: int, *, started: Collection[int] | None, charged: Collection[int] = (), now: int
     ) -> Returned:
         """Release what a dead worker held. `started` are the rows that may have begun (None: all of them);
         `charged` are those to blame for their own overrun."""
-        ...
 
     def retire(self, worker: int, *, now: int) -> None:
         """Removes a worker that holds nothing, keeping what it counted."""
-        ...
 
     def behind(self, *, now: int, most: int | None = None) -> int:
         """Notes the time. By how much it lies behind the latest that was noted, 0 if it does not. If that is more than
         `most`, the clock was wrong then: what waits is due that much sooner, and what was noted is forgotten."""
-        ...
 
     def listed(self) -> list[WorkerRow]: ...

@@ -156,8 +156,7 @@ def encode(payload: object) -> bytes:
         check(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadMessage(
-            f"The payload is not a valid {payload_class.__qualname__}: {error}. Nothing was sent.",
-            payload=payload,
+            f"The payload is not a valid {payload_class.__qualname__}: {error}. Nothing was sent.", payload=payload
         ) from error
     return body
 

@@ -47,22 +47,14 @@ def as_json(value: object) -> str:
 
 
 def bind(
-    statement: Statement,
-    given: object,
-    named: Mapping[str, object],
-    *,
-    row_bytes_max: int = LOCAL.row_bytes_max,
+    statement: Statement, given: object, named: Mapping[str, object], *, row_bytes_max: int = LOCAL.row_bytes_max
 ) -> dict[str, Bindable]:
     """The values to bind, by name. A keyword wins over a value of the same name in `given`."""
     return bind_sized(statement, given, named, row_bytes_max=row_bytes_max)[0]
 
 
 def bind_sized(
-    statement: Statement,
-    given: object,
-    named: Mapping[str, object],
-    *,
-    row_bytes_max: int = LOCAL.row_bytes_max,
+    statement: Statement, given: object, named: Mapping[str, object], *, row_bytes_max: int = LOCAL.row_bytes_max
 ) -> tuple[dict[str, Bindable], int]:
     """The values to bind and the bytes they take."""
     if given is None:

@@ -66,8 +66,7 @@ def readable(
     statement = scan(sql, bytes_max=bytes_max, parameters_max=parameters_max)
     if statement.writes:
         raise BadStatement(
-            f"{_quote(sql)} is not a query. Change rows with db.write, and tables in a migration.",
-            verb=statement.verb,
+            f"{_quote(sql)} is not a query. Change rows with db.write, and tables in a migration.", verb=statement.verb
         )
     return statement
 

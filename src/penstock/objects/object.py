@@ -87,7 +87,7 @@ class Object:
         except msgspec.ValidationError as error:
             raise BadApp(
                 f"The saved state of {type(self).__name__}/{self.name} does not fit its class: {error}. Give the "
-                "field another name, or migrate the state.",
+                "field another name, or migrate the state."
             ) from error
         for name in self._fields:
             setattr(self, name, getattr(state, name))

@@ -52,9 +52,7 @@ class Model:
     def client(self) -> Client:
         """The way out to it, with bounds for a service that thinks before it answers."""
         if self._http is None:
-            from penstock.outbound.addresses import (
-                Rules,
-            )  # imported when used: its libraries take a while to load
+            from penstock.outbound.addresses import Rules  # imported when used: its libraries take a while to load
             from penstock.outbound.bodies import Bounds
 
             config = self._configured()

@@ -11,13 +11,7 @@ import msgspec
 from penstock.contracts.ledger import ClaimRequest, NotCommitted
 from penstock.contracts.operations import Backlog, Lease, Operations, Tuning
 from penstock.model.envelope import CONTENT_TYPES, Encoded, Typed, content_type
-from penstock.model.errors import (
-    BadLease,
-    BadMessage,
-    LeaseLost,
-    NoSuchQueue,
-    StoreUnavailable,
-)
+from penstock.model.errors import BadLease, BadMessage, LeaseLost, NoSuchQueue, StoreUnavailable
 from penstock.model.ids import as_text
 from penstock.model.limits import near
 from penstock.model.message import Delivery, NewMessage

@@ -41,12 +41,10 @@ class Home(Protocol):
     @property
     def keeper(self) -> Home:
         """The app whose database it uses: itself, or the app that it is a service of."""
-        ...
 
     @property
     def group(self) -> Any:
         """The services that it shares no database with, if there are any."""
-        ...
 
     @property
     def queues(self) -> Mapping[str, Any]: ...

@@ -65,9 +65,7 @@ class Trial:
     """Declared beside the app: `trial = app.trial`, then `@trial.stage("crawl", within="30m")` above a question."""
 
     def __init__(
-        self,
-        register: Callable[[type[TrialRecord]], Namespace[TrialRecord]],
-        now: Callable[[], Awaitable[str]],
+        self, register: Callable[[type[TrialRecord]], Namespace[TrialRecord]], now: Callable[[], Awaitable[str]]
     ) -> None:
         self.stages: list[Stage] = []
         self._register = register

@@ -22,15 +22,12 @@ class Source(Protocol):
     def queue(self) -> str: ...
     def claim_request(self) -> ClaimRequest | None:
         """What it would take now, if anything."""
-        ...
 
     def tuned(self, parallel: int | None) -> None:
         """An operator has set how many handlers run at once, or left it to the app."""
-        ...
 
     def take(self, deliveries: list[Delivery], *, full: bool, at: int) -> None:
         """What it was given, from when on, and whether there may be more."""
-        ...
 
 
 class DueTable:

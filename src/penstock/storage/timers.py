@@ -85,14 +85,7 @@ def _tick(
 
 def _send(session: Session, tally: Tally, id: bytes, queue: str, type_: str, body: dict[str, Any], now: int) -> None:
     encoded = msgspec.json.encode(body)
-    message = {
-        "id": id,
-        "queue": queue,
-        "type": type_,
-        "due": now,
-        "checksum": checksum(id, encoded),
-        "body": encoded,
-    }
+    message = {"id": id, "queue": queue, "type": type_, "due": now, "checksum": checksum(id, encoded), "body": encoded}
     if session.change("timers.send_fired", message):
         tally.entered(queue, len(encoded), now)
 
@@ -103,10 +96,7 @@ def next_timer(session: Session) -> int | None:
 
 
 def change_timers(
-    session: Session,
-    changes: Sequence[tuple[str, TimerChange]],
-    tally: Tally,
-    measures: Sequence[tuple[str, Measure]],
+    session: Session, changes: Sequence[tuple[str, TimerChange]], tally: Tally, measures: Sequence[tuple[str, Measure]]
 ) -> None:
     """Set, clear and note timers in order, each for the task of its unit."""
     execute = session.change

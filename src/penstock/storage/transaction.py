@@ -70,4 +70,3 @@ class UsersTransaction(ABC):
     @abstractmethod
     def _run(self, sql: str, bound: dict[str, Bindable]) -> Found:
         """Runs one statement if the transaction is open, notes how many rows it changed and what it cost."""
-        ...

@@ -198,12 +198,7 @@ class VirtualHost:
         return made
 
     def surroundings(
-        self,
-        process: Process,
-        faults: Faults,
-        *,
-        tick_seconds: float | None = None,
-        latency: Latency | None = None,
+        self, process: Process, faults: Faults, *, tick_seconds: float | None = None, latency: Latency | None = None
     ) -> Surroundings:
         """What an engine in this process is given. Without ticks days of idleness cost nothing."""
 

@@ -173,12 +173,7 @@ async def one(observer: Observer, name: str) -> Row:
     workers = await serving(observer, name, observer.is_alive)
     hosts = [{"id": each.id, "host": each.host, "pid": each.pid} for each in (*workers.alive, *workers.elsewhere)]
     tuned = {"parallel": queue.parallel_tuned, "rate": queue.rate_tuned}
-    return found[name] | {
-        "settings": queue.settings(),
-        "tuned": tuned,
-        "accepts": queue.accepted(),
-        "served_by": hosts,
-    }
+    return found[name] | {"settings": queue.settings(), "tuned": tuned, "accepts": queue.accepted(), "served_by": hosts}
 
 
 def rate_text(rate: float | None) -> str:

@@ -164,8 +164,7 @@ def held(
     name = f"worker {row.worker}" if holder is None else f"worker {holder.id} (pid {holder.pid} on {holder.host})"
     if alive is False:
         return Cause(
-            "worker_died",
-            f"W{name[1:]} had claimed it and died. The next worker that starts or polls releases it.",
+            "worker_died", f"W{name[1:]} had claimed it and died. The next worker that starts or polls releases it."
         )
     if started == NOT_BEGUN:
         return Cause("claimed", f"W{name[1:]} has claimed it and starts it as soon as a slot is free.")

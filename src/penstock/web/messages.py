@@ -110,10 +110,7 @@ class Messages:
         remarks: list[str] = []
         parcels = [
             self._parcel(
-                each,
-                f"messages[{number}]." if batch else "",
-                None if key is None else f"{key}\n{number}",
-                remarks,
+                each, f"messages[{number}]." if batch else "", None if key is None else f"{key}\n{number}", remarks
             )
             for number, each in enumerate(asked)
         ]

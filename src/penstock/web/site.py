@@ -28,16 +28,7 @@ from penstock.web.messages import Messages
 from penstock.web.openapi import describe
 from penstock.web.reply import MISTAKES, Result, answered, problem, refused, sent
 from penstock.web.routes import UserRoutes
-from penstock.web.tokens import (
-    QUEUES_READ,
-    QUEUES_WRITE,
-    Keyring,
-    KnownToken,
-    Token,
-    configured,
-    hashed,
-    require,
-)
+from penstock.web.tokens import QUEUES_READ, QUEUES_WRITE, Keyring, KnownToken, Token, configured, hashed, require
 from penstock.web.ui import make_dashboard
 from penstock.web.ui.access import Access, Role
 

@@ -23,11 +23,7 @@ ROWS_A_SECOND_MAX = 100_000_000  # no processor reads faster; used only where th
 ROWS_A_PAGE_MAX = 65_536 // 6  # the largest page by the smallest row; used only where a table is counted whole
 
 _COUNTER_SIZE = 2**32
-_COUNTERS = itemgetter(
-    "SQLITE_STMTSTATUS_VM_STEP",
-    "SQLITE_STMTSTATUS_FULLSCAN_STEP",
-    "SQLITE_STMTSTATUS_AUTOINDEX",
-)
+_COUNTERS = itemgetter("SQLITE_STMTSTATUS_VM_STEP", "SQLITE_STMTSTATUS_FULLSCAN_STEP", "SQLITE_STMTSTATUS_AUTOINDEX")
 _TABLE_AT = "select tbl_name from ?.sqlite_schema where rootpage = :root"
 _ROWS_IN = "select count(*) from ?.?"
 
