@@ -246,10 +246,7 @@ MAY_HOLD_OLD_WORDS = {
     "ARCHITECTURE.md": re.compile(r"`\S+\.py`"),
 }
 # Folders whose comments and docstrings are still to be written in plain English.
-MAY_COMMENT_IN_OLD_WORDS = (
-    *(f"src/penstock/{folder}/" for folder in ("control", "queues", "runtime", "workflows")),
-    *(f"src/penstock/contracts/{name}.py" for name in ("effects", "ledger")),
-)
+MAY_COMMENT_IN_OLD_WORDS = ("src/penstock/control/",)
 # Texts that are data: words of reviews, and what fake users write.
 TEXTS_AS_DATA = ("src/penstock_systems/appstore/sentiment.py", "src/penstock_systems/standins/")
 

@@ -1,1 +1,1 @@
-"""Alerts: what a person should know, told once, through whatever sinks the app names."""
+"""Alerts: conditions that a person should know, reported once, through the sinks that the app names."""

@@ -1,4 +1,4 @@
-"""An app's alerts: who is told, and how. Every alert is a message, so retries, back-off and dead letters are the engine's."""
+"""An app's alerts and their sinks. Every alert is a message, so retries, back-off and dead letters are the engine's."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _log = logging.getLogger("penstock.alerts")
 HOUR, DAY = 3_600_000_000, 86_400_000_000
 # The hour lets a job that runs daily, and not to the second, find the same thing twice and tell it once.
 AGAIN_FIRST, AGAIN_LONGEST = DAY, 7 * DAY
-TOLD_A_DAY_MAX = 12  # one that changes or comes and goes all the time is told no more often
+TOLD_A_DAY_MAX = 12  # one that keeps changing is reported no more often
 PIPELINE, AGENT = "pipeline", "alerts"
 PENDING_MAX = 100  # alerts of the engine's on their way
-LOOK_SECONDS = 5.0  # how often it looks whether they have been told
+LOOK_SECONDS = 5.0  # how often it looks whether they have been reported
 WAITING = "select count(*) from (select 1 from penstock_messages where queue = :queue limit :most) as waiting"
 
 
@@ -64,7 +64,7 @@ class Listener:
                     await asyncio.sleep(LOOK_SECONDS)
 
     async def end(self) -> None:
-        """The worker has stopped: what it heard last is told by the next one."""
+        """The worker has stopped: the next one reports what it collected last."""
         for leave in self._leaves:
             leave()
         if self._heard:
@@ -114,8 +114,8 @@ class Listener:
 
 
 def is_told(told_at: Sequence[int], *, is_open: bool, same: bool, repeats: int, now: int) -> bool:
-    """Whether a condition that is found now is told. One that is known, and the same, is told again after a day, then two,
-    four, and every week."""
+    """Whether to report a condition that is found now. A known one that is unchanged is repeated after a day, then two, four,
+    and every week."""
     if sum(at > now - DAY for at in told_at) >= TOLD_A_DAY_MAX:
         return False
     if not is_open or not same or not told_at:

@@ -43,7 +43,7 @@ class Ran(NamedTuple):
     measure: Measure
 
 
-Line = tuple[CodeType, int]  # where in the user's code a call was made: looked up only if somebody asks
+Line = tuple[CodeType, int]  # where in the user's code a call was made: looked up only for an error message
 
 
 def where(line: Line) -> str:
@@ -136,7 +136,7 @@ class OnceKey(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """A dead letter goes back to its queue under a new id. `resolution` says why: replayed, or fixed by somebody."""
+    """A dead letter goes back to its queue under a new id. `resolution` says why: replayed, or fixed by an operator."""
 
     letter: int
     due: int
@@ -212,7 +212,7 @@ class SealedUnit:
         self.repeated = False  # its key was saved before: what it collected is dropped
 
     def finished(self, error: Exception | None) -> None:
-        """Told exactly once what became of the unit, on the event loop."""
+        """Called exactly once with the unit's result, on the event loop."""
 
     @property
     def grows(self) -> bool:

@@ -31,16 +31,16 @@ class Chores(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """Room for so many messages of a queue, each leased for so long. With `wait_micros` only whole batches are taken, until
-    the oldest message has waited that long. `pull` leases to somebody outside who names his `request`; `lapsing` first
-    takes back what others outside have held for too long."""
+    """Room for `limit` messages of a queue, each leased for `lease_micros`. With `wait_micros` only whole batches are
+    taken, until the oldest message has waited that long. `pull` leases to a client outside that names its `request`;
+    `lapsing` first releases the leases of clients outside that have ended."""
 
     queue: str
     limit: int
     lease_micros: int
     batch: int = 1
     wait_micros: int = 0
-    alone: bool = False  # no other row of the queue may be held by anybody meanwhile
+    alone: bool = False  # no other row of the queue may be leased meanwhile
     pull: bool = False
     lapsing: bool = False
     request: str | None = None

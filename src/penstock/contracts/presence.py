@@ -31,7 +31,7 @@ class Presence(Protocol):
         """Neighbours that have died and whose rows are not released yet."""
 
     def when_cut_off(self, told: Callable[[bool], object]) -> None:
-        """Told, in the writer's thread, that this process has lost its lock with its way to the store, and has it again."""
+        """Call `told` in the writer's thread when this process has lost its lock and connection, or regained them."""
 
     def forget(self, worker: int) -> None:
         """The rows of this departed worker were returned: remove what is left of it."""

@@ -22,7 +22,7 @@ class NewRun(NamedTuple):
 
 
 class EndRun(NamedTuple):
-    """The run has ended; its parent, if it has one, is told."""
+    """The run has ended; its parent, if it has one, is notified."""
 
     key: bytes
     state: str

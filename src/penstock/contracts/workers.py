@@ -18,7 +18,7 @@ class Returned:
     suspected: int = 0
     charged: int = 0
     dead: int = 0
-    deaths: tuple[Death, ...] = field(default=(), compare=False)  # the dead ones, told apart
+    deaths: tuple[Death, ...] = field(default=(), compare=False)  # the dead ones, one by one
 
 
 @dataclass(frozen=True, slots=True)

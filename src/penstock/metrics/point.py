@@ -1,4 +1,4 @@
-"""One data point as it is kept: checked, cut to fit, and told apart from other sorts of points by a digest."""
+"""One data point as it is kept: checked, cut to fit, and identified by a digest of its sort."""
 
 from __future__ import annotations
 

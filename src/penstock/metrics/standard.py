@@ -1,8 +1,7 @@
 """The standard points: what every app reports about its queues, cron tasks, alarms, controllers and workflows, and its cost.
 
-What happens is counted in memory as its events come, and told a minute after the first of them. Every five minutes, if
-anything was committed here since, a look at the database is told too. A process with nothing to do reads nothing and writes
-nothing.
+Events are counted in memory and reported a minute after the first of them. Every five minutes, if this process has
+committed anything since, a sample of the database is reported too. An idle process reads and writes nothing.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class StandardPoints:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def end(self) -> None:
-        """A last look, so that what a short run did is told too."""
+        """Sample once more, so that the points include a short run."""
         if self._leaves:
             self._leave()
             self._tell_counts()

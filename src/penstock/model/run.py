@@ -11,7 +11,7 @@ import msgspec
 from penstock.model.errors import BadMessage, PenstockError
 from penstock.model.ids import NO_PARENT, derived
 
-# What a row says. Whether an active run is queued, running or waiting is told by its message.
+# The state of a row. Its message says whether an active run is queued, running or waiting.
 ACTIVE, PAUSED, ERRORED, TERMINATED, COMPLETE = "active", "paused", "errored", "terminated", "complete"
 QUEUED, RUNNING, WAITING = "queued", "running", "waiting"
 STATES = (QUEUED, RUNNING, WAITING, PAUSED, ERRORED, TERMINATED, COMPLETE)

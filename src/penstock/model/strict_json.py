@@ -20,7 +20,7 @@ DEPTH_MAX = 64
 INTEGER_LOWEST, INTEGER_HIGHEST = -(2**63), 2**64 - 1  # every language has a type for these
 NUMBER_DIGITS_MAX = 400  # more than any number of 64 bits has, however it is written
 
-# Nineteen digits may be beyond 64 bits; a colon or a NUL that is written as an escape is told apart by the slow reader.
+# Nineteen digits may be beyond 64 bits; the slow reader tells a colon or a NUL that is written as an escape apart.
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 _TELLING_ESCAPES = (b"\\u0000", b"\\u003a", b"\\u003A")

@@ -167,7 +167,7 @@ class _Tell:
 
 
 def settings_of(cls: type[Object], limits: Limits, retries: int | Retry | None) -> QueueSettings:
-    """The queue through which objects of a class are told and woken: retried after 2, 4, 8 ... s, six times, then parked."""
+    """The queue of the calls and alarms of a class's objects: retried after 2, 4, 8 ... s, six times, then parked."""
     if cls is Object:
         raise BadApp(f"{cls!r} is not an object class: derive it from penstock.Object.")
     return QueueSettings(

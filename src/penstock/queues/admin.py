@@ -1,4 +1,4 @@
-"""Queues as somebody outside their handlers sees them: by name, over HTTP or at the command line."""
+"""Administrative operations on queues by name, for HTTP and the command line."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class QueueAdmin:
     async def pull(
         self, queue: str, *, limit: int, lease_seconds: float, request_id: str | None = None
     ) -> list[PulledMessage]:
-        """Leases at most `limit` messages to somebody outside. The same `request_id` again gives the same leases."""
+        """Lease at most `limit` messages to a client outside. The same `request_id` again gives the same leases."""
         await self._queue(queue)
         engine = self.engine
         lease_micros = int(lease_seconds * 1_000_000)
@@ -128,7 +128,7 @@ class QueueAdmin:
     async def settle(
         self, queue: str, *, acks: Sequence[str], retries: Sequence[tuple[str, float | None]]
     ) -> AckResult:
-        """Acknowledges some leases and gives others back. A lease that has lapsed is told in `warnings`."""
+        """Acknowledge some leases and release others. `warnings` names the leases that have lapsed."""
         target = await self._queue(queue)
         wanted: dict[str, object] = dict.fromkeys(acks)
         wanted |= {lease: RetryRequested(delay) for lease, delay in retries if lease not in wanted}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.runtime.worker import Worker
 
 T_co = TypeVar("T_co", covariant=True)
-BUDGET_SHARE = 2 / 3  # of the wall limit: what is not begun by then is better handed back than cut off
+BUDGET_SHARE = 2 / 3  # of the wall limit: messages that have not begun by then are released
 HAND_BACK_SECONDS = 5.0
 
 
@@ -56,7 +56,7 @@ class Batch(Generic[T_co]):
             message.retry(delay)
 
     def within(self, seconds: Span | None = None) -> Iterator[Message[T_co]]:
-        """Its messages one by one until the time is spent; the rest is handed back for 5 s and loses no attempt."""
+        """Yield the messages one by one until the time is spent; release the rest for 5 s without an attempt."""
         budget = self._budget_seconds if seconds is None else in_seconds(seconds)
         for index, message in enumerate(self.messages):
             if self._time() - self._began >= budget:
@@ -153,7 +153,7 @@ class BatchRunner:
     @asynccontextmanager
     async def own_unit(self, message: Message[Any]) -> AsyncIterator[None]:
         """`async with message:` saves what is done inside together with the message's settlement. A failure inside is this
-        message's alone: it is noted, and the handler goes on after the block."""
+        message's alone: it is noted, and the handler continues after the block."""
         outer = current_unit.get()
         if not isinstance(outer, BatchUnit):
             raise PenstockError("`async with message:` blocks cannot be nested, and end with their batch.")

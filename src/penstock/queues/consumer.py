@@ -53,7 +53,7 @@ class Consumer:
         engine.gate.on_reopen.append(self._reopened)
         engine.gate.on_store_lost.append(self.give_back_waiting)
 
-    # -- asked and told by the due loop -----------------------------------------------------------------
+    # -- called by the scheduler -------------------------------------------------------------------------
 
     def claim_request(self) -> ClaimRequest | None:
         room = self.room()
@@ -103,7 +103,7 @@ class Consumer:
 
     def _adapt(self, full: bool, claimed: int) -> None:
         """Claims grow while they come back full, up to what the handlers were seen to finish in a moment. So does automatic
-        concurrency, up to its bound; without a backlog both begin anew."""
+        concurrency, up to its bound; without a backlog both start again."""
         now = self._loop.time()
         rate = self._runner.ended / max(now - self._since, 0.0001)
         self._runner.ended, self._since = 0, now
@@ -216,7 +216,7 @@ class Consumer:
         finally:
             self._slots.give(slot)
 
-    # -- giving back ------------------------------------------------------------------------------------
+    # -- releasing --------------------------------------------------------------------------------------
 
     def give_back_waiting(self) -> int:
         count = len(self._waiting)
@@ -225,7 +225,7 @@ class Consumer:
         return count
 
     def holds(self) -> bool:
-        """Whether it has claimed anything that is not settled or given back."""
+        """Whether it holds claims that are neither settled nor released."""
         return bool(self._waiting) or self._slots.busy > 0
 
     def cancel_running(self) -> None:

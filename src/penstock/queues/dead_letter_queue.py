@@ -1,4 +1,4 @@
-"""Whoever handles a queue's dead letters does so from a queue of its own, `<queue>-dlq`, with retries of its own."""
+"""The dead letters of a queue are handled from a queue of their own, `<queue>-dlq`, with its own retries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Died(Event, type="message.died"):
 
 
 def dead_letter_queue(home: Home, queue: Queue[Any], letters: DeadLetters) -> Queue[Died]:
-    """The queue that tells of the deaths in another, with its handler."""
+    """The queue that reports the dead letters of another queue, with its handler."""
     usual = preset_of("dead-letters")
     retry = Retry(RETRIES, home.limits.retry_first_seconds, home.limits.retry_longest_seconds)
     settings = QueueSettings(f"{queue.name}-dlq", parallel=usual.parallel, retry=retry)
@@ -51,13 +51,13 @@ def dead_letter_queue(home: Home, queue: Queue[Any], letters: DeadLetters) -> Qu
 async def _is_mended(queue: Queue[Any], letter: DeadLetter, letters: DeadLetters) -> bool:
     if queue.repairer is None or letter.flags & REPAIRED:
         return False
-    mended = await queue.repairer(letter)
-    if mended is None:
+    repaired = await queue.repairer(letter)
+    if repaired is None:
         return False
     try:
-        await letters.repair(letter, mended, flags=REPAIRED)
+        await letters.repair(letter, repaired, flags=REPAIRED)
     except (BadMessage, TooLarge):
-        # It would give the same the next time: better that whoever hears of dead letters hears of this one now.
+        # The next attempt would fail alike: report the dead letter now.
         _log.exception("The repair of dead letter %s of %s does not fit; it stays dead.", letter.id, queue.name)
         return False
     return True

@@ -62,7 +62,7 @@ class PushResult(NamedTuple):
 
 
 class PulledMessage(NamedTuple):
-    """A message that is leased to somebody outside. Times are microseconds."""
+    """A message that is leased to a client outside. Times are microseconds."""
 
     id: str
     lease_id: str

@@ -24,7 +24,7 @@ from penstock.runtime.unit import open_unit, require_unit
 LISTED_MAX = 10_000
 REPLAY_LIMIT = 10
 REPLAYS_MAX = 3  # of one message: what died four times wants a person, not another round
-FOREVER = 2**31  # replays: nobody has that much patience
+FOREVER = 2**31  # replays: longer than any operator waits
 PORTION = 500  # letters dealt with in one commit
 CANARY_SECONDS = 60.0
 EXAMPLES_MAX = 3  # messages that stand for a cause
@@ -90,7 +90,7 @@ limit 1
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that will not be tried again, with everything that is known about how it ended."""
+    """A message that is not retried any more, with all that is known about its failure."""
 
     id: int
     event_id: str
@@ -127,7 +127,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.queue}-dlq"
 
     def facts(self) -> dict[str, Any]:
-        """The five facts somebody is woken with."""
+        """The five facts that an alert contains."""
         return {name: getattr(self, name) for name in ("attempts", "queue", "type", "source", "event_id")}
 
 
@@ -170,7 +170,7 @@ Letters = DeadLetterFilter | Sequence[int] | int  # a description, numbers, or o
 
 
 def picking(which: DeadLetterFilter, limit: int, *, replays_under: int = FOREVER) -> tuple[str, dict[str, Any]]:
-    """The query for the oldest letters that are meant and that nobody has dealt with, and what is bound in it."""
+    """Return the query for the oldest unresolved letters that match, and its parameters."""
     bound = which.bound(most=limit) | {"replays_under": replays_under}
     return (PICK if bound["queue"] is None else PICK_OF_QUEUE), bound
 
@@ -312,7 +312,7 @@ class DeadLetters:
         return await self._resolve(which, "discarded", reason, limit)
 
     async def mark_fixed(self, which: Letters, note: str, *, limit: int = LISTED_MAX) -> int:
-        """Somebody did by hand what they were for."""
+        """Resolve the letters as fixed: an operator has done their work by hand."""
         return await self._resolve(which, "fixed", note, limit)
 
     async def _resolve(self, which: Letters, resolution: str, note: str, limit: int) -> int:
@@ -352,7 +352,7 @@ class DeadLetters:
         require_unit(engine.app).effects.append(replay)
 
     async def _chosen(self, which: Letters, limit: int, *, replays_under: int = FOREVER) -> Sequence[_Picked]:
-        """Numbers that somebody gave are all meant; a description takes the oldest that fit it, `limit` at most."""
+        """Take all letters that are named by number; of a filter, at most `limit` of the oldest that match."""
         engine = await self._opened()
         if isinstance(which, DeadLetterFilter):
             pick, bound = picking(which, limit, replays_under=replays_under)
@@ -370,7 +370,7 @@ class DeadLetters:
         return [letter for letter in picked if letter.resolution is None and letter.replay_count < replays_under]
 
     async def _carry_out(self, verb: str, wanted: Sequence[LetterAction]) -> int:
-        """In commits of a bounded size; a letter that somebody else has dealt with is left alone and not counted."""
+        """In commits of a bounded size; a letter that is already resolved is neither changed nor counted."""
         engine = await self._opened()
         done = 0
         for start in range(0, len(wanted), PORTION):

@@ -111,11 +111,11 @@ class Message(Generic[T_co]):
         self._say(ACK)
 
     def retry(self, delay: Span | None = None) -> None:
-        """Deliver it again, after so many seconds or the queue's back-off. This costs an attempt."""
+        """Deliver it again after `delay` seconds or the queue's back-off. This costs an attempt."""
         self._say(RetryRequested(delay))
 
     def later(self, seconds: Span) -> None:
-        """Deliver it again after so many seconds. This costs no attempt."""
+        """Deliver it again after that many `seconds`. This costs no attempt."""
         self._say(Later(seconds))
 
     def discard(self, reason: str) -> None:

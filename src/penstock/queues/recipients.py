@@ -1,4 +1,4 @@
-"""Who may be told what: a command has one addressee, an event is for whoever wants to know."""
+"""Which queue accepts a message type: a command has one receiver, an event has any number."""
 
 from __future__ import annotations
 

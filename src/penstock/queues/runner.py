@@ -48,7 +48,7 @@ class Runner:
         self._tells_received = worker.tells_received
         self._at = engine.faults.at
         self._loop = asyncio.get_running_loop()
-        self.ended = 0  # handlers that have ended since somebody last looked
+        self.ended = 0  # handlers that have ended since the last look
 
     def begin(self, slot: Slot, delivery: Delivery) -> BlameTracked | None:
         """Runs a handler up to its first wait. Most of the cost of a message that never waits is here; what comes back
@@ -179,8 +179,8 @@ class Runner:
     # -- messages that need a second look ------------------------------------------------------------------
 
     def _chosen(self, delivery: Delivery, handlers: tuple[Handler, ...]) -> Handler | None:
-        """The handler of a row that names one. A row of a type with several becomes one row each; what nobody here knows is
-        left to others; what is damaged is not delivered."""
+        """Return the handler of a row that names one. A row of a type with several becomes one row each. A row that no
+        handler here accepts is left to other workers, and a damaged one is not delivered."""
         if delivery.checksum != checksum(delivery.id, delivery.body):
             refuse_damaged(self._settler, delivery)
             return None
@@ -220,7 +220,7 @@ class BadAnswer(PenstockError):
 
 
 class MessageUnit(Unit):
-    """The unit of one delivery. Its settler hears what became of it, unless that is only what everybody expects."""
+    """The unit of one delivery. Its settler receives the outcome, unless it is the expected one."""
 
     __slots__ = ("ended", "settler", "started")
     settler: Settler
@@ -255,11 +255,11 @@ class Settler:
         self._queue = queue
         self._retry = retry
         self._share = engine.surroundings.random.random
-        self.tells = worker.tells  # somebody wants to hear of every settlement
+        self.tells = worker.tells  # a listener receives every settlement
         self.note: Any = engine.history.settled if engine.history.is_kept else None  # called for every message
 
     def decide(self, delivery: Delivery, outcome: object, task: str) -> Settlement:
-        """The settlement of one message; a failure is told at once."""
+        """Return the settlement of one message; report a failure at once."""
         if outcome is None:
             return DONE
         if isinstance(outcome, Again | Dead):
@@ -297,7 +297,7 @@ class Settler:
         self.put(delivery, HANDED_BACK)
 
     async def hold(self, delivery: Delivery, seconds: float) -> None:
-        """Leases anew what has not begun; `LeaseLost` if it is somebody else's by now."""
+        """Renew the lease of what has not begun; `LeaseLost` if another worker has claimed it."""
         unit = AwaitedUnit(self._engine, delivery, self._queue, "")
         unit.closed = True
         unit.settle(Held(seconds))

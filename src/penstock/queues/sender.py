@@ -111,7 +111,7 @@ class Sender(Generic[T]):
         return as_text(message.id)
 
     def _build(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage:
-        """A message of this id that follows from what the unit follows from, for whoever sends it in his own way."""
+        """Build a message with this id that inherits the unit's causation. The caller sends it."""
         name = self._types.get(type(payload)) or self._accepted(payload)
         body = encode(payload)
         self._check_size(unit, name, body)
@@ -153,7 +153,7 @@ class Sender(Generic[T]):
         rate: int | None = None,
         correlation: str | None = None,
     ) -> list[str]:
-        """Sends any number, all or nothing. `every` staggers them by so many seconds each; `rate` lets that many begin in a
+        """Sends any number, all or nothing. `every` delays each by that many seconds more; `rate` lets that many begin in a
         second. A unit of work holds 4 MB: for more, open one for each of `chunks`."""
         if every is not None and rate is not None:
             raise BadMessage("Give `every` or `rate`, not both.")

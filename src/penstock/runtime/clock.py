@@ -34,7 +34,7 @@ TRUSTED_SECONDS: Final = TRUSTED / SECOND
 READING_SECONDS_MOST: Final = 0.001
 READINGS_MOST: Final = 5
 
-# How far off a server's clock is cannot be told better than this over a busy network.
+# The offset of a server's clock cannot be measured better than this over a busy network.
 LEAN_LEAST: Final = 5_000
 
 _log = logging.getLogger("penstock.clock")
@@ -51,7 +51,7 @@ class Jump:
 class HostClock:
     """Follows the wall clock, at no less than 3/4 of the speed of the monotonic one.
 
-    Slewing is followed. A jump forward is taken over at once. After a jump back the clock goes on from where it was,
+    Slewing is followed. A jump forward is taken over at once. After a jump back the clock continues from where it was,
     slowly, until the wall has caught up. `wall` gives nanoseconds since the epoch. `on_jump` is called before the `now()`
     that noticed the jump returns; it may read the clock.
     """
@@ -88,7 +88,7 @@ class HostClock:
         return now
 
     def not_before(self, time: int) -> None:
-        """Somebody has seen this time already: from there on, slowly, until the wall has caught up."""
+        """Continue from a time that is already recorded, slowly, until the wall clock has caught up."""
         with self._lock:
             self._last = max(self._last, time)
 

@@ -31,7 +31,7 @@ class Source(Protocol):
 
 
 class DueTable:
-    """Has no clock and does nothing: it is asked what to do, and told what came of it."""
+    """A pure decision without a clock: it answers what is due, and learns the results."""
 
     def __init__(self) -> None:
         self.by_queue: dict[str, int | None] = {}

@@ -38,7 +38,7 @@ from penstock.runtime.scheduler import Scheduler
 from penstock.runtime.surroundings import Surroundings
 
 READERS = 4  # queries that run at the same time; SQLite gains nothing from more on a small machine
-FULL_AGAIN_SECONDS = 600.0  # a disk that stays full is told of once in so long
+FULL_AGAIN_SECONDS = 600.0  # a disk that stays full is reported at most this often
 SWITCH_SECONDS = 0.0005  # beside busy Python code a commit would otherwise wait 5 ms for each turn of the interpreter
 
 
@@ -66,9 +66,9 @@ class Engine:
         self.clock = surroundings.clock
         self.faults = surroundings.faults
         self.ids = IdSource(self.clock.now, surroundings.random)
-        # The clock may have jumped just before this process began: nobody else's lease is cut to less than half.
+        # The clock may have jumped just before this process began: no other process's lease is cut to less than half.
         self._hold = SweepHold(lease_longest, until=self.clock.monotonic() + lease_longest / 2)
-        # Somebody outside is told how long his lease is and holds no process: it ends when he was told.
+        # A client outside was told when its lease ends, and no process stands behind it: the lease ends at that time.
         self._hold_outside = SweepHold(self.limits.pull_lease_seconds_max)
         self.writer: Writer
         self.presence: Presence
@@ -139,7 +139,7 @@ class Engine:
             self.clock.on_jump = self._jumped
 
     async def _join_time(self, clock: HostClock) -> None:
-        """If the wall was set back, this process goes on from the time that was, as those do that run."""
+        """If the wall clock was set back, continue from the recorded time, as running processes do."""
         now = clock.now()
         behind = await self.in_writer(partial(self.writer.workers.behind, now=now))
         if behind <= BELIEVED_MICROS:
@@ -150,7 +150,7 @@ class Engine:
             self.events.emit(ClockWasAhead(behind / 1_000_000))
 
     async def close(self) -> None:
-        """Commits what is pending, gives back what is held, and leaves no trace of this process but its counts."""
+        """Commit what is pending, release all claims, and keep nothing of this process but its counts."""
         if not self.is_open:
             return
         self.is_open = False
@@ -168,12 +168,12 @@ class Engine:
             if sound:
                 await self.in_writer(partial(self.writer.workers.retire, self.writer.workers.me, now=self.clock.now()))
         finally:
-            # Last: whoever closes the last connection copies the log back.
+            # Last: closing the last connection copies the log back.
             await self.in_writer(self.writer.close)
             if sound:
                 self.presence.leave()
             else:
-                self.presence.vanish()  # what it held could not be given back: whoever comes next finds it
+                self.presence.vanish()  # its claims could not be released: the next process finds them
             self._writing.close()
 
     # -- the lanes ------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Engine:
             self._bell.ring(queues)
 
     async def return_departed(self) -> None:
-        """Gives back at once what dead neighbours held."""
+        """Releases at once what dead neighbours held."""
         for departed in await self.in_writer(self.presence.departed):
             work = partial(
                 self.writer.workers.return_rows,

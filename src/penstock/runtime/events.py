@@ -33,7 +33,7 @@ class _EventMeta(msgspec.StructMeta):
 
 
 class EngineEvent(msgspec.Struct, metaclass=_EventMeta):
-    """`name` is noun.past-verb. `level`: error wakes a person, warning will if it goes on, info is a life-cycle change."""
+    """`name` is noun.past-verb. `level`: error wakes a person, warning may become one, info is a life-cycle change."""
 
     name: ClassVar[str]
     level: ClassVar[str]
@@ -143,7 +143,7 @@ class MessageDied(EngineEvent, name="message.died", level="error"):
 
 
 class MessageWasLarge(EngineEvent, name="message.bulged", level="warning"):
-    """Told once for each type and process."""
+    """Logged once for each type and process."""
 
     queue: str
     type: str
@@ -175,7 +175,7 @@ class LettersPiledUp(EngineEvent, name="letters.piled", level="error"):
 
 
 class LettersAge(EngineEvent, name="letters.aged", level="error"):
-    """Dead letters will expire in a day unless somebody deals with them."""
+    """Dead letters will expire in a day unless an operator resolves them."""
 
     queue: str
     letters: int
@@ -201,7 +201,7 @@ class TickFailed(EngineEvent, name="tick.failed", level="error"):
 
 
 class CeilingReached(EngineEvent, name="ceiling.reached", level="error"):
-    """A task is skipped until the next month. Told once a month."""
+    """A task is skipped until the next month. Logged once a month."""
 
     task: str
     used: str
@@ -351,7 +351,7 @@ class Events:
         return lambda: subscribers.remove(subscriber) if subscriber in subscribers else None
 
     def wanted(self, kind: type[EngineEvent]) -> bool:
-        """Whether anybody listens: what happens per message is only put into words then."""
+        """Whether there is a listener: events of single messages are only made for one."""
         return bool(self._everyone) or bool(self._by_class.get(kind))
 
     def emit(self, event: EngineEvent) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Gate:
-    """A row whose worker died is delivered alone, so that a second death is its own and nobody else's."""
+    """A row whose worker died is delivered alone, so that only it is charged with a second death."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -24,7 +24,7 @@ class Gate:
         self._quiet = asyncio.Event()
 
     def left(self) -> None:
-        """A handler has ended while somebody waits for quiet."""
+        """A handler has ended while a suspect waits to run alone."""
         if self.running == 0:
             self._quiet.set()
 
@@ -62,7 +62,7 @@ class Gate:
 
     def set_store_lost(self, away: bool) -> None:
         """What began without the store could save nothing, while others may take it over and begin it too: nothing begins,
-        and what was claimed and waits is given back, as soon as that can be."""
+        and claims that wait are released as soon as possible."""
         if away == self.store_lost:
             return
         self.store_lost = away

@@ -26,7 +26,7 @@ class Lane(Protocol):
 
 
 async def run(lane: Lane, work: Callable[[], T]) -> T:
-    """Does `work` in the lane and waits for its result. The work is done even if nobody waits for it any more."""
+    """Run `work` in the lane and wait for its result. It runs even if its caller was cancelled."""
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     lane.submit(work, partial(_resolve, future))
     return await future
@@ -70,7 +70,7 @@ class ThreadLane:
             try:
                 self._loop.call_soon_threadsafe(answer, result, error)
             except RuntimeError:
-                return  # the loop is closed: nobody is left to answer
+                return  # the loop is closed: no caller is left to answer
 
     def close(self) -> None:
         self._work.put(None)

@@ -18,7 +18,7 @@ EVERY_SECONDS = 3_600.0
 ROWS_A_PORTION = 1_000  # one short transaction; others get their turn between two of them
 PORTIONS_MAX = 100  # what is left waits for the next hour
 EXPIRY_SLACK_SECONDS = 0.001  # so that a look at a moment of expiry finds it past
-WARNED_BEFORE_SECONDS = 86_400.0  # somebody gets a day to deal with dead letters that are about to expire
+WARNED_BEFORE_SECONDS = 86_400.0  # operators get a day to resolve dead letters that are about to expire
 LETTERS_MAX = 1_000  # dead letters of one queue, beyond which there is one cause rather than many
 
 
@@ -31,7 +31,7 @@ class Retention:
         self._every = EVERY_SECONDS if shortest_seconds is None else min(EVERY_SECONDS, shortest_seconds)
 
     async def run(self) -> None:
-        """Looks at once, for what expired while nobody was there; then once an hour, and when the next message expires."""
+        """Look at once, for what expired while no worker ran; then once an hour, and when the next message expires."""
         clock = self._engine.clock
         pause, looked_at = 0.0, clock.monotonic()
         while True:
@@ -42,7 +42,7 @@ class Retention:
                     looked_at = clock.monotonic()
                     await self.once()
                     await self._watch_letters()
-            except StoreError as error:  # the next hour may be better; what is due goes on meanwhile
+            except StoreError as error:  # the next hour may be better; deliveries continue meanwhile
                 self._engine.events.emit(StoreFailed(self._engine.store.location, str(error)))
                 pause = self._every
 
@@ -61,7 +61,7 @@ class Retention:
         return float(min(self._every, (expired.next_expiry - now) / 1_000_000 + EXPIRY_SLACK_SECONDS))
 
     async def _watch_letters(self) -> None:
-        """Warns before dead letters expire, and when a queue has more than somebody would look through."""
+        """Warn before dead letters expire, and when a queue has more than an operator would read."""
         engine = self._engine
         kept = engine.limits.dead_retention_seconds
         now = engine.clock.now()
@@ -78,7 +78,7 @@ class Retention:
                 self._piled.discard(queue)
 
     async def once(self) -> int:
-        """A clock that is still far behind what was noted an hour ago is right: nobody has set it since."""
+        """Trust a clock that is still far behind what was recorded an hour ago: it has not been set since."""
         engine = self._engine
         removed = 0
         for _ in range(PORTIONS_MAX):

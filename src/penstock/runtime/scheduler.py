@@ -23,7 +23,7 @@ from penstock.runtime.groups import CommitGroup, GroupResult, commit_group, tell
 from penstock.runtime.lanes import Lane
 
 GROUP_UNITS_MAX = 2_000  # bounds the time of one transaction, and what a single bad unit makes us repeat
-GROUP_UNITS_WAITED = 200  # so many begin their commit at once; fewer let others join for a turn of the loop
+GROUP_UNITS_WAITED = 200  # a group of this size commits at once; a smaller one waits a turn of the loop for more
 RETRY_SECONDS = (0.05, 0.5, 2.0, 3.0)  # after an I/O error whose truth is known: nothing was saved
 FULL_RETRY_SECONDS = 1.0
 # A commit on the event loop's own thread: up to this size, while small commits take less than this, and for a while not
@@ -76,7 +76,7 @@ class Scheduler:
         self._scheduled = False
         self._failures = 0
         self._again: asyncio.TimerHandle | None = None  # the next try after a failure
-        self._pausing = False  # until then nothing is tried, whoever asks
+        self._pausing = False  # until then the scheduler tries nothing
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
         self._is_small = False  # the group under way
@@ -92,7 +92,7 @@ class Scheduler:
     # -- what comes in ---------------------------------------------------------------------------------
 
     def put(self, unit: SealedUnit) -> None:
-        """The unit is sealed: from here on it has one outcome, told to `unit.finished`."""
+        """The unit is sealed: from here on it has one outcome, passed to `unit.finished`."""
         if self.broken is not None:
             unit.finished(self.broken)
             return
@@ -152,7 +152,7 @@ class Scheduler:
         return [*(self._group.units if self._busy else ()), *self._pending]
 
     def close(self) -> None:
-        """Refuse what comes from now on: nobody would save it."""
+        """Refuse units from now on: no commit would save them."""
         if self.broken is None:
             self.broken = StoreUnavailable("The app is closed, and nothing was saved. Open it again.")
         self._refuse_pulls(self.broken)
@@ -219,7 +219,7 @@ class Scheduler:
         requests, chores = list[ClaimRequest](), Chores()
         if not self.stopped:
             requests, chores = self._due.decide(now, units, self._sources, may_sweep=self._may_sweep())
-        self._pulls = [pull for pull in self._pulls if not pull[1].done()]  # those that somebody still waits for
+        self._pulls = [pull for pull in self._pulls if not pull[1].done()]  # those whose callers still wait
         if not self._pulls:
             return CommitGroup(units, requests, chores, now)
         # What is claimed of its queue is the client's.
@@ -249,7 +249,7 @@ class Scheduler:
         if len(self._pending) >= GROUP_UNITS_WAITED:
             self.start()
         elif self._pending or self._pulls:
-            # Who was just told that its commit is done may have the next one ready in this turn of the loop: together they
+            # A caller whose commit has just ended may have its next unit ready in this turn of the loop: together they
             # are one group, apart they would go on as two halves that take turns.
             self._soon()
         elif not self._busy:
@@ -353,7 +353,7 @@ class Scheduler:
             self._break(left, trouble)
 
     def _without_space(self, units: list[SealedUnit], error: StorageFull) -> None:
-        """Settling goes on from the reserve; whatever would grow the database is refused."""
+        """Settle from the reserve; refuse what would grow the database."""
         settling = [unit for unit in units if not unit.grows]
         for unit in units:
             if unit.grows:
@@ -376,7 +376,7 @@ class Scheduler:
             self.arm()
 
     def _break(self, units: list[SealedUnit], error: Exception) -> None:
-        """Nothing can be written any more: everybody who waits is told, and the process is to stop."""
+        """Nothing can be written any more: fail all waiting callers and stop the process."""
         known = error if isinstance(error, StoreError) else StoreUnavailable(f"The database failed: {error}")
         self.broken = known
         self.stop()  # its timer would fire for ever: what is due stays due

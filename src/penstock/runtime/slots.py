@@ -29,9 +29,7 @@ class SlotNumbers:
             return None
         number = self._free.pop()
         if number >= self._cells[running_handlers.USED]:
-            self._cells[running_handlers.USED] = (
-                number + 1
-            )  # whoever looks after the process looks no further than this
+            self._cells[running_handlers.USED] = number + 1  # the supervisor reads no further than this
         return number
 
     def give(self, number: int) -> None:
@@ -120,7 +118,7 @@ class SlotPool:
         self.begin(slot, rows[0])
 
     def settled(self, slot: Slot, row: int) -> None:
-        """One row of a batch is done before the others: whoever gets its number next is not to blame for a death."""
+        """Record that one row of a batch is done before the others, so that it is not blamed for a later death."""
         for number in (slot.number, *slot.members):
             at = running_handlers.HEADER_CELLS + number * running_handlers.SLOT_CELLS
             if self._cells[at + 1] == row:

@@ -1,4 +1,4 @@
-"""The supervisor: starts workers, gives back at once what a dead one held, and kills one that can no longer stop itself.
+"""The supervisor: starts workers, releases at once the claims of dead ones, and kills a worker that cannot stop itself.
 
 It runs no user code. What it knows of a worker it reads from the worker's memory-mapped list of running handlers.
 """
@@ -96,12 +96,12 @@ class Supervisor:
         finally:
             if self._engine is not None:
                 await self._return_departed(self._engine)
-                with suppress(StoreError):  # then its own row is found by whoever comes next
+                with suppress(StoreError):  # then the next process finds its row
                     await self._engine.close()
         return self._exit_code
 
     async def _return_departed(self, engine: Engine) -> None:
-        """What cannot be given back now waits for a neighbour, or for the next death."""
+        """What cannot be released now waits for another worker, or for the next death."""
         try:
             await engine.return_departed()
         except StoreError as error:
@@ -228,7 +228,7 @@ class Supervisor:
         if culprit is None:
             culprit = running_handlers.on_processor(cells)
         if culprit is not None:
-            cells[running_handlers.BLAMED] = culprit.row  # before the kill: whoever returns its rows reads it there
+            cells[running_handlers.BLAMED] = culprit.row  # before the kill: the release of its rows reads it there
         reason = "its event loop is blocked" if stuck else "a handler did not stop at its timeout"
         worker = child.hello.worker if child.hello else 0
         self._events.emit(WorkerWasKilled(worker, child.process.pid, reason))
@@ -252,7 +252,7 @@ def uninterrupted() -> Iterator[None]:
 
 def overdue(cells: memoryview, now_micros: int) -> running_handlers.RunningHandler | None:
     """The handler to blame if one is past its wall limit and its time to clean up: the one that holds the processor, since
-    beside it nobody else can stop in time, or else the one that should have stopped longest ago."""
+    beside it no other handler can stop in time, or else the one that should have stopped longest ago."""
     slack = int(OVERRUN_SECONDS * 1_000_000)
     late = [
         each for each in running_handlers.running(cells) if each.started_micros + each.wall_micros + slack < now_micros

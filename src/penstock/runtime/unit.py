@@ -42,7 +42,7 @@ class Unit(SealedUnit):
         "sent",
         "settlement",
     )
-    refusal: ClassVar[type[PenstockError]] = UnitClosed  # what whoever joins it hears once it is closed
+    refusal: ClassVar[type[PenstockError]] = UnitClosed  # raised when a call joins it after it is closed
 
     def __init__(self, engine: Engine, delivery: Delivery | None, task: str, key: str | None) -> None:
         # Spelt out instead of calling up: one of these is made for every message.
@@ -137,7 +137,7 @@ class Unit(SealedUnit):
 
 
 class AwaitedUnit(Unit):
-    """A unit that somebody waits for at its end: `async with app.unit()`."""
+    """A unit whose caller waits for the commit: `async with app.unit()`."""
 
     __slots__ = ("outcome",)
 
@@ -159,12 +159,12 @@ class AwaitedUnit(Unit):
             await self.outcome
         except asyncio.CancelledError:
             if self.outcome.done():
-                self.outcome.exception()  # looked at, so that nobody is told it was forgotten
+                self.outcome.exception()  # read, so that asyncio reports no forgotten exception
             raise
 
 
 class UncancellableFuture(asyncio.Future[None]):
-    """Who waits for it and is cancelled hears of that when it is done."""
+    """A cancelled waiter receives its cancellation when the commit is done."""
 
     def cancel(self, msg: object = None) -> bool:
         return False

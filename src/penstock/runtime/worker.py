@@ -1,4 +1,4 @@
-"""A worker: runs what is due until it is told to stop, then finishes or hands back what it holds."""
+"""A worker: runs what is due until it is stopped, then finishes or releases its claims."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from penstock.runtime.slots import Slot, SlotNumbers, forked
 
 GRACE_SECONDS = 25.0  # what running handlers get to finish after a stop; under the 30 s that most supervisors wait
 CANCELLED_SECONDS = 5.0  # what a cancelled handler gets to clean up
-LOG_BYTES_WARNED = 256_000_000  # of a log that is cut at 64 MB when nobody reads
+LOG_BYTES_WARNED = 256_000_000  # of a log that is cut at 64 MB while no reader is open
 IDLE_LOOK_SECONDS = 0.02
-BEAT_SECONDS = 1.0  # a sign of life while handlers run; whoever looks after the process gives up after ten
+BEAT_SECONDS = 1.0  # a sign of life while handlers run; the supervisor gives up after ten without
 
 
 class Consuming(Source, Protocol):
@@ -77,7 +77,7 @@ class Worker:
         until_idle: bool = False,
         beside: Sequence[Coroutine[Any, Any, None]] = (),
     ) -> None:
-        """Returns after `stop`, when everything is settled or given back. Raises if the store is beyond help."""
+        """Return after `stop`, when all claims are settled or released. Raise if the store has failed for good."""
         engine = self._engine
         self._consumers = consumers
         self._task = asyncio.current_task()
@@ -104,7 +104,7 @@ class Worker:
         except BaseExceptionGroup as group:
             raise _first(group) from group
         finally:
-            self.stopping = True  # also after a cancellation: a claim that is still under way is given back
+            self.stopping = True  # also after a cancellation: a claim that is still under way is released
             engine.scheduler.stop()
             if self._beat is not None:
                 self._beat.cancel()
@@ -130,7 +130,7 @@ class Worker:
         self._stop.set()
 
     async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
-        """A failure of the worker's own work cancels everything else: handlers it stops are handed back, not charged."""
+        """A failure of the worker's own work cancels everything else. Cancelled messages are released uncharged."""
         try:
             await work
         except Exception:
@@ -172,7 +172,7 @@ class Worker:
         return handed_back
 
     async def _until_quiet(self, seconds: float) -> None:
-        """Waits for the running handlers, for so long at most, or until somebody is in a hurry."""
+        """Wait for the running handlers, at most for the given time, or until a second signal."""
         waiting = [self._loop.create_task(self._engine.gate.quiet()), self._loop.create_task(self._hurry.wait())]
         try:
             await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -231,7 +231,7 @@ class Worker:
                 engine.scheduler.arm()
 
     def _watch_log(self, log_bytes: int) -> None:
-        """Somebody who reads for very long keeps the log from being used again; said once each time it gets large."""
+        """Warn that a long reader keeps SQLite's log from being reused, once each time the log gets large."""
         large = log_bytes > LOG_BYTES_WARNED
         if large and not self._log_is_large:
             self._engine.events.emit(LogGrew(self._engine.store.location, log_bytes))

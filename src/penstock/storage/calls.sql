@@ -16,7 +16,7 @@ where service = :service
 and scope = :scope
 and period = :period;
 
--- Whether somebody who lives has reserved what he may give back in part.
+-- Whether a live worker has a reservation that it may still reduce.
 -- name: under_way
 select 1
 from penstock_calls

@@ -1,4 +1,4 @@
--- Claims: what may run now, and what somebody holds for too long.
+-- Claims: rows that may run now, and rows whose lease has ended.
 
 -- Only queues with something to say are in this index. The row without a name tells when the first message expires, so
 -- that both are one question.

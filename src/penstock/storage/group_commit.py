@@ -166,7 +166,7 @@ class GroupCommit:
         return add_dead_letter(session, facts | {"reason": settlement.reason}, tally, now=now)
 
     def _name_the_stale(self, units: Units) -> None:
-        """Rolls back first: what the group deleted must be there again to be told from what others took."""
+        """Roll back first: rows that the group deleted must exist again, to differ from rows that others took."""
         self._session.rollback()
         stale = [
             unit
@@ -185,7 +185,7 @@ class GroupCommit:
         if repeated:
             raise RepeatedUnits(repeated=repeated)
         if len({once.key for _, once in keys}) < len(keys):
-            raise SameKey("Two units of a group carry one key: the second is told by trying it after the first.")
+            raise SameKey("Two units of a group carry one key: the second is tried after the first.")
         for _, once in keys:
             self._session.change("ledger.save_once", {**once.key._asdict(), "result": once.result, "now": now})
 

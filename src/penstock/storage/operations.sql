@@ -73,7 +73,7 @@ and worker is null
 order by expires
 limit 1;
 
--- A queue whose dead letters somebody handles keeps them: they are his to deal with.
+-- A queue whose dead letters have a handler keeps them: the handler resolves them.
 -- name: expire_dead
 with picked as (
   select penstock_dead.seq

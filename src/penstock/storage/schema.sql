@@ -258,7 +258,7 @@ create table if not exists penstock_items (
   primary key (controller, item)
 ) strict, without rowid;
 
--- One row a run of a workflow. What it waits for, and whether it runs, is told by its message, which has its key for an id.
+-- One row a run of a workflow. Its message, which has its key for an id, says what it waits for and whether it runs.
 -- `generation` is how often it was restarted; after `forget_at` it goes.
 -- name: create_runs
 create table if not exists penstock_runs (

@@ -65,7 +65,7 @@ class Session(Protocol):
         """When the first lease ends; without `surely` it may be earlier."""
 
     def note_number(self, number: int, now: int) -> None:
-        """By which `number` is told afterwards whether this transaction was committed."""
+        """Record `number`, which shows afterwards whether this transaction was committed."""
 
     def run_calls(self, calls: Calls, measures: list[tuple[str, Measure]]) -> list[Any]:
         """Run users' statements in order, and return what each returned."""

@@ -93,7 +93,7 @@ limit 10000
 --postgres for update
 ;
 
--- A process that is stopped in the middle of its commit keeps its rows until the server ends it: nobody waits for that.
+-- A process that is stopped in the middle of its commit keeps its rows until the server ends it: no process waits for that.
 -- name: lapsed
 select seq, token, queue, attempts, crashes
 from penstock_messages

@@ -51,7 +51,7 @@ from penstock_runs
 where key = :key
 and parent is not null;
 
--- Whoever changes what a run waits for goes past here first, one after the other.
+-- Every change of what a run waits for locks this row first, one after the other.
 -- name: lock
 select workflow, state
 from penstock_runs
@@ -82,7 +82,7 @@ where run = :key
 and name = :name
 limit 1;
 
--- A row that somebody is just changing is passed by: whoever suspends a run looks for signals after this.
+-- A row that a transaction is just changing is skipped: the process that suspends a run looks for signals after this.
 -- name: wake
 update penstock_messages
 set due = :now
@@ -181,7 +181,7 @@ and name in (
   and penstock_steps.position >= :position
 );
 
--- Nor is what they say later, should somebody restart them.
+-- Nor are their later results, should an operator restart them.
 -- name: disown_children
 update penstock_runs
 set parent = null,

@@ -39,7 +39,7 @@ class SignalRefused(EngineEvent, name="signal.refused", level="warning"):
 
 
 class StepFailedOnce(EngineEvent, name="step.failed", level="warning"):
-    """A step of a run raised. It is tried again after `wait_seconds`; None: it has failed for good."""
+    """A step of a run raised. It is retried after `wait_seconds`; None: it has failed for good."""
 
     workflow: str
     run: str
@@ -58,7 +58,7 @@ class StepFailedOnce(EngineEvent, name="step.failed", level="warning"):
 
 
 class StepUnit(AwaitedUnit):
-    """Whoever waits for it and is stopped need not learn what became of it: the next execution reads it."""
+    """A cancelled waiter may ignore the result; the next execution reads it from the database."""
 
     __slots__ = ()
 
@@ -183,7 +183,7 @@ class Execution:
         return result if type(result) in PLAIN else restored(body, function)
 
     async def _failed(self, run: Run, tried: StepRecord, error: Exception, retry: Retry) -> StepRecord:
-        """What is to be tried again, and when. What is not is raised in the workflow, once that is saved."""
+        """Record the retry and its time. A final failure is raised in the workflow once it is saved."""
         share = self.engine.surroundings.random.random()
         verdict = judged(error, attempt=tried.attempts + 1, retry=retry, share=share)
         attempts = tried.attempts + verdict.charged

@@ -53,7 +53,7 @@ class RunFailed(EngineEvent, name="workflow.failed", level="error"):
 
 
 class RunParked(EngineEvent, name="workflow.parked", level="error"):
-    """The code of a workflow differs from what a run has recorded. The run waits for somebody to look at it."""
+    """The code of a workflow differs from what a run has recorded. The run waits for an operator."""
 
     workflow: str
     run: str

@@ -52,7 +52,7 @@ class Suspended(BaseException):
 
 
 class RunIsOver(PenstockError):
-    """This run has ended, or goes on elsewhere. Use a run only inside its workflow."""
+    """This run has ended, or continues in another execution. Use a run only inside its workflow."""
 
 
 class Run:
@@ -75,15 +75,15 @@ class Run:
         self.key = key
         self._script = script
         self._signals = signals
-        self._heard: set[int] = set()  # those of them that somebody here has got
+        self._heard: set[int] = set()  # those of them that this execution has received
         self._execution = execution
         self._sleeps = 0
-        self.stopped: BaseException | None = None  # why it goes on no further here
+        self.stopped: BaseException | None = None  # why this execution stops
         self.difference: Nondeterminism | None = None
 
     @property
     def started_at(self) -> datetime:
-        """When the run was started; the same whenever it goes on."""
+        """When the run was started; the same in every execution."""
         return from_micros(self._began)
 
     @property
@@ -102,7 +102,7 @@ class Run:
         timeout: float | timedelta | None = None,
     ) -> T:
         """Does something once. What the function writes and sends is saved with its result; once that is saved the function
-        is never called again in this run. One that raises is tried again, up to `retries` times; each try may take
+        is never called again in this run. One that raises is retried up to `retries` times; each attempt may take
         `timeout` seconds."""
         record = await self._recorded(name, STEP) if self._asks_for(name) else None
         if record is not None and record.state == DONE:
@@ -299,7 +299,7 @@ class Run:
             raise BadMessage("A step was called inside another step. Call steps from the workflow function.")
 
     def suspend(self) -> NoReturn:
-        """Unwind the workflow: it goes on in another execution."""
+        """Unwind the workflow: it continues in another execution."""
         if self.stopped is None:
             self.stopped = Suspended()
         raise self.stopped

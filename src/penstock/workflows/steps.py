@@ -66,7 +66,7 @@ def step() -> Step:
 
 
 class Verdict(NamedTuple):
-    """`wait_seconds` is None if it is not tried again. `facts` are then kept beside the error."""
+    """`wait_seconds` is None if it is not retried. `facts` are then kept beside the error."""
 
     error: str
     charged: bool

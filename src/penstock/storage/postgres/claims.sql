@@ -1,6 +1,6 @@
 -- Claims.
 
--- Every priority is a probe of its own, and rows that somebody else is about to take are passed by. A number is drawn
+-- Every priority is a probe of its own, and rows that another worker is about to take are skipped. A number is drawn
 -- only if there is something to take and the commit has none yet. What lies below a floor is not walked over.
 -- name: take
 with picked as materialized (

@@ -241,7 +241,7 @@ class PostgresSession:
     # -- transactions -------------------------------------------------------------------------------------
 
     def begin(self, *, serializable: bool = False, with_first: bool = False) -> None:
-        """With `with_first` the server is told together with the first statement, which must be a named one."""
+        """With `with_first` it is sent together with the first statement, which must be a named one."""
         self._inside = True
         self._to_begin = "begin isolation level serializable" if serializable else "begin"
         self._floors.begin()

@@ -1,4 +1,4 @@
--- The history of settled work, in a file of its own. It is written for every delivery and read by hardly anybody, so a row
+-- The history of settled work, in a file of its own. It is written for every delivery and seldom read, so a row
 -- is as short as it can be. `seq` is the microsecond an entry was noted at, or the next free number: it never lies before
 -- the end of the delivery, `late` is how far behind. So a bound on time is a bound on the table's own order.
 
