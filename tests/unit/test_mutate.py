@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tools.mutate.choosing import assigned, cut, enclosing, varied
+from tools.mutate.choosing import assigned, cut, enclosing, quiet_seconds, varied
 from tools.mutate.drawing import Equivalent, Mutant, area_files, draw, listed_equivalents, shares
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -136,3 +137,30 @@ def test_a_batch_keeps_both_bounds_and_holds_at_least_one_test() -> None:
     assert cut(["a", "b", "c"], 9, 2.5, seconds) == ["a", "b"]
     assert cut(["a", "b", "c"], 9, 0.5, seconds) == ["a"]
     assert cut([], 9, 0.5, seconds) == []
+
+
+def test_a_test_takes_its_processor_time_or_what_it_waits_whatever_else_the_machine_does() -> None:
+    taken = {"computes": (2.0, 8.0), "also": (1.0, 4.0), "waits": (0.1, 12.0), "failed": (0.5, math.inf)}
+
+    assert quiet_seconds(taken) == {"computes": 2.0, "also": 1.0, "waits": 3.0, "failed": math.inf}
+
+
+def test_a_number_changes_so_that_it_matters() -> None:
+    operators = pytest.importorskip("tools.mutate.operators", reason="Cosmic Ray is installed by `make mutate`")
+
+    assert operators.other_numbers(0) == [1]
+    assert operators.other_numbers(10_000) == [20_000, 0]
+    assert [(number, type(number)) for number in operators.other_numbers(0.0)] == [(1.0, float)]
+    assert operators.other_numbers(2.5) == [5.0, 0.0]
+
+
+def test_a_file_gets_its_numbers_comparisons_and_branches_changed(tmp_path: Path) -> None:
+    operators = pytest.importorskip("tools.mutate.operators", reason="Cosmic Ray is installed by `make mutate`")
+    source = "def is_full(rows: int) -> bool:\n    return rows >= 500\n"
+    (tmp_path / "full.py").write_text(source, encoding="utf-8")
+
+    found = operators.candidates(tmp_path, tmp_path / "full.py")
+    changed = {operators.mutated(source, mutant).splitlines()[1].replace("  ", " ").strip() for mutant in found[2]}
+
+    assert {"return rows >= 1000", "return rows >= 0", "return rows < 500"} <= changed
+    assert set(found) == {2}

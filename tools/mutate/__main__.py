@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -53,12 +54,10 @@ def main() -> int:
     tested = [mutant for mutant in drawn if not any(each.covers(mutant) for each in equivalents)]
     with tempfile.TemporaryDirectory(prefix="p", ignore_cleanup_errors=True) as folder:
         survivors = _survivors(tested, [_copy(Path(folder, str(number))) for number in range(given.workers)])
-    for mutant in survivors:
-        print(f"\n{mutant}\n{difference((ROOT / mutant.file).read_text('utf-8'), mutant)}")
     caught = len(tested) - len(survivors)
     share = caught / len(tested)
     print(
-        f"\nmutants: {len(drawn)} drawn with seed {given.seed}, {len(drawn) - len(tested)} equivalent, "
+        f"mutants: {len(drawn)} drawn with seed {given.seed}, {len(drawn) - len(tested)} equivalent, "
         f"{caught} caught of {len(tested)} ({share:.1%})"
     )
     return int(share < LEAST)
@@ -83,6 +82,7 @@ def _survivors(mutants: Sequence[Mutant], trees: Sequence[Path]) -> list[Mutant]
         for number, (mutant, outcome) in enumerate(zip(mutants, pool.map(attempt, mutants), strict=True), 1):
             print(f"{number:4} of {len(mutants)}  {mutant}: {outcome}", flush=True)
             if outcome.startswith("survived"):
+                print(difference((ROOT / mutant.file).read_text("utf-8"), mutant), flush=True)
                 found.append(mutant)
     return found
 
@@ -127,24 +127,32 @@ def _run(tree: Path, tests: Sequence[str], seconds: float) -> str:
     """Run the tests until the first failure and return how they caught the change, or nothing."""
     listed = tree / ".tmp" / "tests.txt"
     listed.write_text("\n".join(tests), encoding="utf-8")
+    written = tree / ".tmp" / "written.txt"
     files = list(dict.fromkeys(test.split("::")[0] for test in tests))
     process = subprocess.Popen(
-        [*PYTEST, "-x", *files],
+        [*PYTEST, "-x", "--tb=no", "-rfE", *files],
         cwd=tree,
         env=environment(tree) | {LISTED: str(listed)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=written.open("w", encoding="utf-8"),
+        stderr=subprocess.STDOUT,
         start_new_session=True,
     )
     try:
         ended = process.wait(STARTUP_SECONDS + seconds)
-        return "" if ended in (0, 5) else "caught"  # 5: the change renamed the cases
+        return (
+            "" if ended in (0, 5) else f"caught by {_failed(written.read_text('utf-8'))}"
+        )  # 5: the change renamed the cases
     except subprocess.TimeoutExpired:
         return "caught by its time"
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _failed(written: str) -> str:
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", written, re.MULTILINE)
+    return found.group(1) if found else "what it does to pytest"
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 Statement = ast.stmt | ast.ExceptHandler
 
@@ -52,6 +54,15 @@ def cut(tests: Sequence[str], most: int, within: float, seconds: Mapping[str, fl
             break
         batch.append(test)
     return batch
+
+
+def quiet_seconds(taken: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Return what each test takes on a quiet machine, of the seconds of processor and of clock that it took on this one.
+
+    Other programs slowed down most tests by the same factor. A test that waits takes its share of the clock.
+    """
+    slower = max(1.0, median([clock / used for used, clock in taken.values() if used and clock < math.inf] or [1.0]))
+    return {test: max(used, clock / slower) for test, (used, clock) in taken.items()}
 
 
 def _first_line(statement: Statement) -> int:

@@ -12,7 +12,9 @@ from typing import Any
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.number_replacer import NumberReplacer
 from cosmic_ray.operators.provider import OperatorProvider
+from parso.python.tree import Number
 
 from tools.mutate.drawing import Mutant
 
@@ -21,7 +23,7 @@ NEEDS_ARGUMENTS = {"VariableReplacer", "VariableInserter"}
 # change of a frozen value, which the type checker finds too; `zip` of lists of different lengths; an argument by its place
 # that has to be named): the changed program does the same.
 FOR_THE_TYPE_CHECKER = ("@overload", "@override", "@final", "@runtime_checkable")
-SAME_KEYWORDS = ("slots=", "frozen=", "strict=", "covariant=")
+SAME_KEYWORDS = ("slots=", "frozen=", "strict=", "covariant=", "kw_only=")
 LEFT_ALONE = {"name", "string", "fstring_string", "newline"}  # no operator changes these nodes of the syntax tree
 
 Place = tuple[int, int]  # line and column
@@ -76,10 +78,29 @@ def difference(source: str, mutant: Mutant) -> str:
     return "\n".join(f"    {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
+def other_numbers(number: complex) -> list[complex]:
+    """Return what a number becomes: 0 becomes 1, and any other number is doubled or becomes 0.
+
+    Cosmic Ray adds and subtracts 1. No behaviour shows that of a limit of 10,000 rows, and a test that does repeats the
+    number instead of showing what the limit does.
+    """
+    return [number * 2, number * 0] if number else [type(number)(1)]
+
+
+class _Numbers(NumberReplacer):  # type: ignore[misc]  # of a library without types
+    def mutation_positions(self, node: Any) -> Iterator[tuple[Place, Place]]:
+        if isinstance(node, Number):
+            yield from ((node.start_pos, node.end_pos) for _ in other_numbers(ast.literal_eval(node.value)))
+
+    def mutate(self, node: Number, index: int) -> Number:
+        return Number(f" {other_numbers(ast.literal_eval(node.value))[index]}", node.start_pos)
+
+
 @cache
 def _operators() -> dict[str, Any]:
     provider = OperatorProvider()
-    return {name: provider[name]() for name in provider if name not in NEEDS_ARGUMENTS}
+    others = {name: provider[name]() for name in provider if name not in NEEDS_ARGUMENTS}
+    return others | {NumberReplacer.__name__: _Numbers()}
 
 
 def _does_the_same(mutant: Mutant, before: str) -> bool:

@@ -6,6 +6,7 @@ Coverage keeps one context a test. The context is switched for all threads, beca
 from __future__ import annotations
 
 import json
+import math
 import os
 import uuid
 from collections.abc import Iterator
@@ -16,10 +17,10 @@ import pytest
 
 FOLDER = "PENSTOCK_MUTATE_RECORD"  # where each process leaves what it recorded
 LISTED = "PENSTOCK_MUTATE_TESTS"  # the file with the ids of the tests to run, in this order
-FAILED_SECONDS = 1e6  # the duration of a test that failed or was skipped while it was recorded
 
 _running: Any = None
-_seconds: dict[str, float] = {}
+_processor_seconds: dict[str, float] = {}
+_seconds: dict[str, float] = {}  # infinite for a test that failed or was skipped
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,12 +52,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     if _running is not None:
         _running.switch_context(item.nodeid)
-    return (yield)
+    before = _processor()
+    try:
+        return (yield)
+    finally:
+        _processor_seconds[item.nodeid] = _processor() - before
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     passed = not report.failed and not report.skipped
-    _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + (report.duration if passed else FAILED_SECONDS)
+    _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + (report.duration if passed else math.inf)
+
+
+def _processor() -> float:
+    """Return the processor time of this process and of those that it waited for."""
+    return sum(os.times()[:4])
 
 
 def pytest_unconfigure() -> None:
@@ -64,4 +74,5 @@ def pytest_unconfigure() -> None:
         _running.stop()
         _running.save()
         name = f"seconds-{uuid.uuid4().hex}.json"
-        Path(os.environ[FOLDER], name).write_text(json.dumps(_seconds), encoding="utf-8")
+        both = {test: (_processor_seconds[test], took) for test, took in _seconds.items()}
+        Path(os.environ[FOLDER], name).write_text(json.dumps(both), encoding="utf-8")
