@@ -210,8 +210,7 @@ IMPORTED_LATER = {
 
 # Names of classes that stand for several things yet. A name is removed here when one is left of it, and none is added.
 SHARED_CLASS_NAMES = {
-    *("Answer", "Flight", "Forbidden", "Home", "Minute", "Outcome", "Page", "Rules", "Source", "Step"),
-    *("Tally", "Tick", "Token", "Verdict"),
+    *("Answer", "Flight", "Minute", "Outcome", "Page", "Rules", "Step", "Tally", "Tick"),
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "managers", "types", "misc"}
 

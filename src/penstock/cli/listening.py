@@ -18,14 +18,14 @@ from penstock.config import Config
 from penstock.model.errors import BadConfig
 from penstock.web.connection import CONNECTIONS_MAX, AddressLimit, limited
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, Token, configured, hashed
+from penstock.web.tokens import ConfiguredToken, KnownToken, configured, hashed
 from penstock.web.ui.access import Access
 
 PORT_MAX = 65_535
 GRACE_SECONDS = 10  # what requests get to finish in after a signal
 
 
-def tokens_for(config: Config, host: str) -> tuple[list[Token], str | None]:
+def tokens_for(config: Config, host: str) -> tuple[list[ConfiguredToken], str | None]:
     """Return the tokens, and the secret of one made for this run if none is configured."""
     tokens = configured(config, os.environ)
     if tokens:
@@ -79,7 +79,9 @@ class Server(uvicorn.Server):
         self.handle_exit(number, None)
 
 
-def make_server(app: App, tokens: Sequence[Token], limit: AddressLimit, access: Access | None = None) -> Server:
+def make_server(
+    app: App, tokens: Sequence[ConfiguredToken], limit: AddressLimit, access: Access | None = None
+) -> Server:
     """Return the server of an app's routes and its dashboard, which is not running yet."""
     site = make_site(app, tokens=tokens, access=access)
     server = Server(

@@ -19,7 +19,7 @@ from penstock.model.errors import BadConfig
 from penstock.model.redaction import address_shown
 from penstock.views.view import printable
 from penstock.web.connection import AddressLimit
-from penstock.web.tokens import Token
+from penstock.web.tokens import ConfiguredToken
 from penstock.web.ui.access import Access
 
 
@@ -75,7 +75,12 @@ def _address(proxy: str) -> str:
 
 
 async def _serve(
-    output: Output, app: App, listening: socket.socket, limit: AddressLimit, tokens: list[Token], secret: str | None
+    output: Output,
+    app: App,
+    listening: socket.socket,
+    limit: AddressLimit,
+    tokens: list[ConfiguredToken],
+    secret: str | None,
 ) -> int:
     url = url_of(listening)
     async with app:

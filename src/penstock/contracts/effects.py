@@ -184,7 +184,7 @@ Effect = Call | NewMessage | RunChange | TimerChange | ItemChange | LetterAction
 NOTES = (TickNote, NoteItem, DropItems, Audit)  # what the engine notes about work, whatever becomes of it
 
 
-class Answer:
+class UnitResult:
     """What the commit of a unit brought it, beside what its calls returned."""
 
     __slots__ = ("duplicates", "letters", "stops")
@@ -195,7 +195,7 @@ class Answer:
         self.stops = False  # an operator wants its run to stop at the next step
 
 
-NO_ANSWER = Answer()
+NO_ANSWER = UnitResult()
 
 
 class SealedUnit:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from penstock.contracts.effects import Answer, Call, OnceKey, SealedUnit
+from penstock.contracts.effects import Call, OnceKey, SealedUnit, UnitResult
 from penstock.model.errors import PenstockError
 from penstock.model.message import Delivery
 from penstock.model.usage import Measure
@@ -65,14 +65,14 @@ class Committed:
     measures: list[tuple[str, Measure]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # queues that got rows, and when the first of those is due
     outcomes: list[tuple[Call, Any]] = field(default_factory=list)  # what each call of its units returned
-    answers: dict[SealedUnit, Answer] = field(default_factory=dict)  # of the units that get one
+    answers: dict[SealedUnit, UnitResult] = field(default_factory=dict)  # of the units that get one
     deaths: list[Death] = field(default_factory=list)
     next_timer: int | None = None  # known if timers were fired
     parallel: dict[str, int] = field(default_factory=dict)  # of the queues that an operator has tuned
 
-    def answer(self, unit: SealedUnit) -> Answer:
+    def answer(self, unit: SealedUnit) -> UnitResult:
         """Return what this commit answers a unit; the store fills it in."""
-        return self.answers.setdefault(unit, Answer())
+        return self.answers.setdefault(unit, UnitResult())
 
 
 class StaleUnits(PenstockError):

@@ -19,7 +19,7 @@ from penstock.model.outcome import DONE, RetryRequested, settle
 from penstock.model.queue import QueueSettings
 from penstock.queues.external import AckResult, Outgoing, PeekedMessage, PulledMessage, PushRequest, PushResult
 from penstock.queues.queue import Queue
-from penstock.queues.sender import Home
+from penstock.queues.sender import QueueApp
 from penstock.runtime.audit import audit, record
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import AwaitedUnit, open_unit
@@ -29,7 +29,7 @@ PULLED_MAX = 1_000
 
 
 class QueueAdmin:
-    def __init__(self, home: Home, engine: Engine, queues: dict[str, Queue[Any]]) -> None:
+    def __init__(self, home: QueueApp, engine: Engine, queues: dict[str, Queue[Any]]) -> None:
         self._home = home
         self.engine = engine
         self._declared = queues

@@ -30,7 +30,7 @@ def final_outcome(said: Said | None, ended: object, *, held_nothing: bool) -> ob
     return said
 
 
-class Home(Protocol):
+class UnitOwner(Protocol):
     """Where `async with message:` gets its unit of work."""
 
     def own_unit(self, message: Message[Any]) -> AbstractAsyncContextManager[None]: ...
@@ -41,7 +41,7 @@ class Message(Generic[T_co]):
 
     __slots__ = ("_block", "_home", "body", "delivery", "outcome")
 
-    def __init__(self, delivery: Delivery, body: T_co, home: Home | None = None) -> None:
+    def __init__(self, delivery: Delivery, body: T_co, home: UnitOwner | None = None) -> None:
         self.delivery = delivery
         self.body = body
         self.outcome: Said | None = None

@@ -12,7 +12,7 @@ from penstock.model.envelope import ANY_JSON, CONTENT_TYPES, bulky_fields, types
 from penstock.model.errors import BadApp
 from penstock.model.queue import QueueSettings
 from penstock.queues.handler import BatchHandler, Handler, HandlerFunction, Of, OfBoth, OneOf, Registration
-from penstock.queues.sender import Home, Sender, T
+from penstock.queues.sender import QueueApp, Sender, T
 
 if TYPE_CHECKING:
     from penstock.queues.batch import Batch
@@ -28,7 +28,7 @@ class Queue(Sender[T]):
     A message is sent when the unit that sent it commits.
     """
 
-    def __init__(self, home: Home, settings: QueueSettings, payload_type: Any = ANY_JSON) -> None:
+    def __init__(self, home: QueueApp, settings: QueueSettings, payload_type: Any = ANY_JSON) -> None:
         super().__init__(home, settings, payload_type)
         self.handlers: dict[str, tuple[Handler, ...]] = {}
         self.batches: BatchHandler | None = None

@@ -31,7 +31,7 @@ else:
     T = TypeVar("T", contravariant=True)
 
 
-class Home(Protocol):
+class QueueApp(Protocol):
     """The app a queue belongs to."""
 
     @property
@@ -39,7 +39,7 @@ class Home(Protocol):
     @property
     def limits(self) -> Limits: ...
     @property
-    def keeper(self) -> Home:
+    def keeper(self) -> QueueApp:
         """The app whose database it uses: itself, or the app that it is a service of."""
 
     @property
@@ -54,7 +54,7 @@ class Home(Protocol):
 class Sender(Generic[T]):
     """The part of a queue that messages are sent with."""
 
-    def __init__(self, home: Home, settings: QueueSettings, payload_type: Any) -> None:
+    def __init__(self, home: QueueApp, settings: QueueSettings, payload_type: Any) -> None:
         accepts = None if payload_type is ANY_JSON else types_in(payload_type)
         self._home = home
         self._limits = home.limits

@@ -15,7 +15,7 @@ SWEEP_AGAIN_MICROS = 1_000_000  # when to look again for a lapsed lease that may
 NOW = 0  # a due time that has always passed: look at the next opportunity
 
 
-class Source(Protocol):
+class ClaimSource(Protocol):
     """Something that runs rows of one queue."""
 
     @property
@@ -41,7 +41,7 @@ class DueTable:
         self._first = 0
 
     def decide(
-        self, now: int, units: Units, sources: Mapping[str, Source], *, may_sweep: bool
+        self, now: int, units: Units, sources: Mapping[str, ClaimSource], *, may_sweep: bool
     ) -> tuple[list[ClaimRequest], Chores]:
         """Return what to claim and to do beside these units. They commit before the claims, in the same transaction: what
         they send can be claimed at once."""
@@ -102,7 +102,7 @@ class DueTable:
         due = self.by_queue.get(queue)
         return due is not None and due <= now
 
-    def earliest(self, now: int, sources: Mapping[str, Source], *, may_sweep: bool) -> int | None:
+    def earliest(self, now: int, sources: Mapping[str, ClaimSource], *, may_sweep: bool) -> int | None:
         """Return the earliest moment at which a look may bring something."""
         lapse = self._next_lapse
         if lapse is not None and lapse <= now and not may_sweep:

@@ -17,7 +17,7 @@ from penstock.contracts.ledger import Chores, ClaimRequest, Committed, Death, Le
 from penstock.model.errors import StorageFull, StoreError, StoreUnavailable
 from penstock.model.message import Delivery
 from penstock.model.usage import Measure
-from penstock.runtime.due import NOW, DueTable, Source
+from penstock.runtime.due import NOW, ClaimSource, DueTable
 from penstock.runtime.gate import Gate
 from penstock.runtime.groups import CommitGroup, GroupResult, commit_group, tell
 from penstock.runtime.lanes import Lane
@@ -68,7 +68,7 @@ class Scheduler:
         self._on_death = on_death
         self._on_trouble = on_trouble
         self._due = DueTable()
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, ClaimSource] = {}
         self._pending: list[SealedUnit] = []
         self._pulls: list[Pull] = []
         self._group = CommitGroup([])  # under way, or the last that was
@@ -110,7 +110,7 @@ class Scheduler:
             self._soon()
         return [delivery for delivery in (await answer).claimed if delivery.queue == request.queue]
 
-    def begin(self, sources: Iterable[Source]) -> None:
+    def begin(self, sources: Iterable[ClaimSource]) -> None:
         self.stopped = False
         for source in sources:
             self._sources[source.queue] = source

@@ -17,7 +17,7 @@ from penstock.model.message import Delivery
 from penstock.model.outcome import Again, Dead, Settlement
 from penstock.model.queue import is_internal
 from penstock.model.times import iso_z
-from penstock.runtime.due import Source
+from penstock.runtime.due import ClaimSource
 from penstock.runtime.engine import Engine
 from penstock.runtime.events import (
     LeaseWasLost,
@@ -38,7 +38,7 @@ IDLE_LOOK_SECONDS = 0.02
 BEAT_SECONDS = 1.0  # a sign of life while handlers run; the supervisor gives up after ten without
 
 
-class Consuming(Source, Protocol):
+class Consuming(ClaimSource, Protocol):
     def give_back_waiting(self) -> int: ...
     def cancel_running(self) -> None: ...
     def holds(self) -> bool: ...

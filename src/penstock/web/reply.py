@@ -17,7 +17,7 @@ from penstock.model.errors import PenstockError, QueueFull, StoreError
 from penstock.model.strict_json import BadJson
 from penstock.objects.host import Elsewhere, Moved
 from penstock.web.intake import BadField, BadKind, Disconnected, KeyReused
-from penstock.web.tokens import Forbidden, Unauthorized
+from penstock.web.tokens import MissingScope, Unauthorized
 
 CODE_BASE = 10_000  # an error's code is this and its status; its name tells more
 RETRY_SECONDS = 5  # after which a store that could not be reached is worth another try
@@ -40,7 +40,7 @@ _STATUSES: tuple[tuple[type[PenstockError], int, str], ...] = (
     (KeyReused, 422, "key_reused"),
     (BadKind, 415, "bad_kind"),
     (Unauthorized, 401, "unauthorized"),
-    (Forbidden, 403, "forbidden"),
+    (MissingScope, 403, "forbidden"),
     (Disconnected, 400, "disconnected"),
     (UnknownPath, 404, "not_found"),
     (TooSlow, 504, "too_slow"),

@@ -28,7 +28,16 @@ from penstock.web.messages import Messages
 from penstock.web.openapi import describe
 from penstock.web.reply import MISTAKES, Result, answered, problem, refused, sent
 from penstock.web.routes import UserRoutes
-from penstock.web.tokens import QUEUES_READ, QUEUES_WRITE, Keyring, KnownToken, Token, configured, hashed, require
+from penstock.web.tokens import (
+    QUEUES_READ,
+    QUEUES_WRITE,
+    ConfiguredToken,
+    Keyring,
+    KnownToken,
+    configured,
+    hashed,
+    require,
+)
 from penstock.web.ui import make_dashboard
 from penstock.web.ui.access import Access, Role
 
@@ -40,7 +49,7 @@ _log = logging.getLogger("penstock.web")
 def make_site(
     app: App,
     *,
-    tokens: Iterable[Token] | None = None,
+    tokens: Iterable[ConfiguredToken] | None = None,
     now: Callable[[], int] | None = None,
     access: Access | None = None,
     lifespan: Lifespan[Starlette] | None = None,

@@ -27,7 +27,7 @@ _OF_ROUTES = re.compile(r"[a-z][a-z0-9_-]*:[a-z0-9_-]+")  # scopes that routes a
 MISSPELT = 0.85  # so similar to a scope of ours it is meant to be that
 
 
-class Token(Protocol):
+class ConfiguredToken(Protocol):
     """One entry of `[[tokens]]` in penstock.toml: `sha256` is the hash of the token in hexadecimal."""
 
     @property
@@ -49,7 +49,7 @@ class Unauthorized(PenstockError):
     """The request has no valid token. Send `Authorization: Bearer TOKEN`."""
 
 
-class Forbidden(PenstockError):
+class MissingScope(PenstockError):
     """The token may not do this."""
 
 
@@ -57,9 +57,9 @@ def hashed(secret: str | bytes) -> str:
     return sha256(secret if isinstance(secret, bytes) else secret.encode()).hexdigest()
 
 
-def configured(config: object, environ: Mapping[str, str]) -> list[Token]:
+def configured(config: object, environ: Mapping[str, str]) -> list[ConfiguredToken]:
     """PENSTOCK_TOKEN, which may do everything, and the tokens of penstock.toml."""
-    found: list[Token] = list(getattr(config, "tokens", ()))
+    found: list[ConfiguredToken] = list(getattr(config, "tokens", ()))
     if secret := environ.get("PENSTOCK_TOKEN", "").strip():
         found.append(KnownToken("PENSTOCK_TOKEN", hashed(secret)))
     return found
@@ -69,7 +69,10 @@ class Keyring:
     """Knows who may do what."""
 
     def __init__(
-        self, tokens: Iterable[Token], service_keys: Iterable[Token] = (), now: Callable[[], int] | None = None
+        self,
+        tokens: Iterable[ConfiguredToken],
+        service_keys: Iterable[ConfiguredToken] = (),
+        now: Callable[[], int] | None = None,
     ) -> None:
         self._tokens = list(tokens)
         self._now = now
@@ -97,7 +100,7 @@ class Keyring:
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
-    def bearer(self, authorization: str | None) -> Token:
+    def bearer(self, authorization: str | None) -> ConfiguredToken:
         """Return the token of an `Authorization` header. Raises Unauthorized where it is missing or not valid."""
         if not authorization:
             raise Unauthorized
@@ -108,12 +111,12 @@ class Keyring:
             raise Unauthorized("The token is not valid.")
         return found
 
-    def find(self, secret: str, now: int) -> Token | None:
+    def find(self, secret: str, now: int) -> ConfiguredToken | None:
         """Return the token of this secret, unless it has expired."""
         found = _match(self._tokens, secret)
         return found if found is not None and self.is_current(found, now) else None
 
-    def is_current(self, token: Token, now: int) -> bool:
+    def is_current(self, token: ConfiguredToken, now: int) -> bool:
         """Return whether a token has not expired; `now` is in microseconds."""
         return (ends := self._ends.get(token.name)) is None or now < ends
 
@@ -124,16 +127,16 @@ class Keyring:
             raise Unauthorized("The request needs a valid service key. Send it as `X-Service-Key`.")
 
 
-def _expiry(token: Token) -> int | None:
+def _expiry(token: ConfiguredToken) -> int | None:
     expires: datetime | None = getattr(token, "expires", None)
     return None if expires is None else to_micros(expires if expires.tzinfo else expires.replace(tzinfo=UTC))
 
 
-def _match(tokens: Iterable[Token], secret: str) -> Token | None:
+def _match(tokens: Iterable[ConfiguredToken], secret: str) -> ConfiguredToken | None:
     """Compare with all of them, always: the time taken does not show which was nearly right."""
     # Headers come as Latin-1; a token beyond ASCII was meant as the bytes that it came in.
     given = hashed(secret.strip().encode("latin-1", "replace"))
-    found: Token | None = None
+    found: ConfiguredToken | None = None
     for token in tokens:
         if hmac.compare_digest(given, token.sha256.lower()):
             found = token
@@ -143,4 +146,4 @@ def _match(tokens: Iterable[Token], secret: str) -> Token | None:
 def require(scopes: Collection[str], needed: Iterable[str]) -> None:
     missing = [scope for scope in needed if scope not in scopes and EVERYTHING not in scopes]
     if missing:
-        raise Forbidden(f"The token has no scope {' and '.join(missing)}.", missing=missing)
+        raise MissingScope(f"The token has no scope {' and '.join(missing)}.", missing=missing)

@@ -65,7 +65,7 @@ def step() -> Step:
     return found
 
 
-class Verdict(NamedTuple):
+class FailedAttempt(NamedTuple):
     """`wait_seconds` is None if it is not retried. `facts` are then kept beside the error."""
 
     error: str
@@ -75,17 +75,17 @@ class Verdict(NamedTuple):
     traceback: str | None = None
 
 
-def judged(error: Exception, *, attempt: int, retry: Retry, share: float) -> Verdict:
+def judged(error: Exception, *, attempt: int, retry: Retry, share: float) -> FailedAttempt:
     """What follows from an attempt that raised."""
     settlement = settle(error, attempt=attempt, retry=retry, share=share)
     failure = describe(error)
     text = f"{failure.error_class}: {failure.message}"
     if isinstance(error, BudgetSpent):  # what to do without money is the workflow's own decision
         until = None if error.until is None else to_micros(error.until)
-        return Verdict(text, True, None, msgspec.json.encode(_Spent(error.budget, until)))
+        return FailedAttempt(text, True, None, msgspec.json.encode(_Spent(error.budget, until)))
     if isinstance(settlement, Again):
-        return Verdict(text, settlement.charged, settlement.seconds, traceback=failure.traceback)
-    return Verdict(text, True, None, traceback=failure.traceback)
+        return FailedAttempt(text, settlement.charged, settlement.seconds, traceback=failure.traceback)
+    return FailedAttempt(text, True, None, traceback=failure.traceback)
 
 
 class _Spent(msgspec.Struct):

@@ -39,7 +39,7 @@ class Making(Protocol):
     def _build(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage: ...
 
 
-class Home(Protocol):
+class WorkflowApp(Protocol):
     async def _opened(self) -> Engine: ...
 
 
@@ -83,7 +83,7 @@ class Workflow(Generic[P, R]):
 
     def __init__(
         self,
-        home: Home,
+        home: WorkflowApp,
         name: str,
         function: Callable[..., Awaitable[R]],
         inputs: Inputs,

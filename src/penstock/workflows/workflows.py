@@ -18,7 +18,7 @@ from penstock.workflows.executor import Begun, Executor
 from penstock.workflows.inputs import Inputs
 from penstock.workflows.run import Run
 from penstock.workflows.steps import RETRY
-from penstock.workflows.workflow import Handle, Home, Making, RunState, Workflow, state_of
+from penstock.workflows.workflow import Handle, Making, RunState, Workflow, WorkflowApp, state_of
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -52,7 +52,7 @@ class WorkflowOptions(TypedDict, total=False):
 
 
 class Workflows:
-    def __init__(self, home: Home, limits: Limits, make_queue: MakeQueue) -> None:
+    def __init__(self, home: WorkflowApp, limits: Limits, make_queue: MakeQueue) -> None:
         self._home = home
         self._limits = limits
         self._make_queue = make_queue

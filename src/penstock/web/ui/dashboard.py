@@ -21,7 +21,7 @@ from starlette.routing import Route
 from penstock.app import App
 from penstock.model.errors import BadParameter, PenstockError, StoreError
 from penstock.runtime.audit import operated_by
-from penstock.web.tokens import Token
+from penstock.web.tokens import ConfiguredToken
 from penstock.web.ui.access import (
     Access,
     Forged,
@@ -363,7 +363,7 @@ class Dashboard:
 def make_dashboard(
     app: App,
     *,
-    tokens: Iterable[Token] | None = None,
+    tokens: Iterable[ConfiguredToken] | None = None,
     title: str | None = None,
     read_only: bool = False,
     hosts: Sequence[str] | None = None,
