@@ -77,13 +77,15 @@ types-based: .venv/.basedpyright ## basedpyright over tests/typed, whose errors 
 	@.venv/bin/basedpyright
 
 .PHONY: crash
-crash: $(READY) ## Kill workers KILLS=2000 times on each store, restart the server for a minute, fail every statement once
-	@PENSTOCK_EVERYTHING=1 PENSTOCK_KILLS=$(KILLS) $(RUN) -m pytest tests/crash
+crash: $(READY) ## Kill workers KILLS=2000 times on each store (STORE=sqlite: on one), restart the server, fail every statement once
+	@PENSTOCK_RECORD=1 PENSTOCK_EVERYTHING=1 PENSTOCK_KILLS=$(KILLS) $(RUN) -m pytest tests/crash $(if $(STORE),-k $(STORE)); \
+	ran=$$?; $(RUN) -m tests.long_runs; exit $$ran
 
 .PHONY: simulate
 simulate: $(READY) ## Run the seeded simulator over SEEDS=10000 histories, and on every planted bug
-	@$(RUN) -m tests.simulation --seeds $(SEEDS)
-	@PENSTOCK_EVERYTHING=1 $(RUN) -m pytest -q tests/simulation/test_mutants.py
+	@PENSTOCK_RECORD=1 $(RUN) -m tests.simulation --seeds $(SEEDS)
+	@PENSTOCK_RECORD=1 PENSTOCK_EVERYTHING=1 $(RUN) -m pytest -q tests/simulation/test_mutants.py
+	@$(RUN) -m tests.long_runs
 
 .PHONY: mutate
 mutate: .venv/.mutate ## Change the source in 150 places drawn from SEED=1 and count the changes that the tests catch, in half an hour

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -19,11 +19,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.bytecode import compile_all
 from tests.extent import EVERYTHING
+from tests.long_runs import RECORDING, LongRun
 
 pytest_plugins = ["tests.plugins.spec_report"]
 
 SEED = pytest.StashKey[int]()
 NOTES = pytest.StashKey[list[str]]()
+FAILED = pytest.StashKey[bool]()
 MEMORY = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 FIXED_SEED = 1  # of every run but those of `make test-all`
@@ -59,6 +61,15 @@ def seed(pytestconfig: pytest.Config) -> int:
 def note(pytestconfig: pytest.Config) -> Callable[[str], None]:
     """Takes a line that is printed at the end of the run, whether the test passes or not."""
     return pytestconfig.stash[NOTES].append
+
+
+@pytest.fixture
+def long_run(request: pytest.FixtureRequest) -> Iterator[LongRun]:
+    """Counts what `make crash` and `make simulate` keep of this test, passed or failed."""
+    run = LongRun(request.node.name)
+    yield run
+    if RECORDING:
+        run.record(failed=request.node.stash.get(FAILED, False))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -160,6 +171,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     report.sections = [(name, _encodable(text)) for name, text in report.sections]
     if report.failed:
+        item.stash[FAILED] = True
         if (text := str(report.longrepr)) != _encodable(text):
             report.longrepr = _encodable(text)
         report.sections.append(("seed", f"repeat with: --seed {item.config.stash[SEED]}"))

@@ -24,6 +24,7 @@ from tests.crash.lookout import RunningList
 from tests.crash.oracle import Oracle
 from tests.crash.test_pauses import pause_outside_of_a_transaction
 from tests.extent import EVERYTHING, sampled
+from tests.long_runs import LongRun
 
 EVERYTHING_KILLS = KILLS // 2 if EVERYTHING else 10
 KILLS_A_ROUND = 10
@@ -64,7 +65,7 @@ ONCE_A_LIFE = {"return.before", "return.after"}
 @pytest.mark.fault("F01", "F05", "F32", "F34")
 @pytest.mark.spec("A1-09", "A2-09", "A5-09", "A7-02", "A7-03")
 def test_everything_at_once_happens_once_through_kills_at_any_moment(
-    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
+    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None], store: str, long_run: LongRun
 ) -> None:
     began = time.monotonic()
     scene = Scene(site, oracle, Random(seed))
@@ -79,6 +80,13 @@ def test_everything_at_once_happens_once_through_kills_at_any_moment(
         scene.stop_ticking()
     assert scene.problems_at_rest() == []
 
+    long_run.counted(
+        f"kills with queues, objects, cron, workflows and a controller at work, {store}",
+        kills=len(scene.killer.kills),
+        at_named_points=sum(bool(kill.point) for kill in scene.killer.kills),
+        effects=scene.numbers,
+        ticks=scene.invariants.ticks(),
+    )
     note(f"{scene.summary()}; {time.monotonic() - began:.0f} s")
     assert oracle.damage() == []
     assert oracle.dead() == []

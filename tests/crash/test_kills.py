@@ -12,9 +12,10 @@ import pytest
 from penstock.contracts.faults import CRASH_POINTS
 from tests.crash.harness import KILLS, Site, Victim
 from tests.crash.journal import wait_until
-from tests.crash.killer import Kill, Killer, quantile, spread
+from tests.crash.killer import Kill, Killer, hit_a_handler, quantile, spread
 from tests.crash.oracle import Oracle, read_ids
 from tests.extent import EVERYTHING, patient, sampled
+from tests.long_runs import LongRun
 
 SUPERVISED_KILLS = KILLS // 20 if EVERYTHING else 4  # each costs a fresh interpreter
 REDELIVERED_SECONDS = 2.0  # the promise on one host
@@ -29,7 +30,7 @@ STAGES = ("first", "second")
 @pytest.mark.fault("F01")
 @pytest.mark.spec("A1-01", "A1-09", "A2-09")
 def test_workers_killed_at_random_moments_lose_and_double_nothing(
-    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
+    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None], store: str, long_run: LongRun
 ) -> None:
     started = time.monotonic()
     killer = Killer(site, oracle, Random(seed))
@@ -44,6 +45,14 @@ def test_workers_killed_at_random_moments_lose_and_double_nothing(
     waits = killer.redeliveries()
     note(f"{killer.summary()}; {scene.producers_killed} of the producer; {time.monotonic() - started:.0f} s")
     note(f"from a kill to the next delivery of what it hit: {spread(waits)}; {len(sent):,} messages sent, none lost")
+    commits, hits = sum(kill.in_commit for kill in killer.kills), sum(map(hit_a_handler, killer.kills))
+    long_run.counted(
+        f"workers killed at random moments, {store}",
+        kills=len(killer.kills),
+        hit_a_handler=hits,
+        inside_a_commit=commits,
+        messages=len(sent),
+    )
     assert oracle.lost_or_doubled(sent, begun, STAGES) == []
     assert oracle.unbalanced() == []
     assert oracle.damage() == []
@@ -115,7 +124,7 @@ class Scene:
 @pytest.mark.fault("F01")
 @pytest.mark.spec("A1-09")
 def test_a_supervisor_returns_at_once_what_its_killed_workers_held(
-    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
+    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None], store: str, long_run: LongRun
 ) -> None:
     killer = Killer(site, oracle, Random(seed))
     producer = site.start("producer", first_number=0, ledger=str(site.ids))
@@ -132,6 +141,7 @@ def test_a_supervisor_returns_at_once_what_its_killed_workers_held(
 
     sent, begun = read_ids(site.ids)
     waits = killer.redeliveries()
+    long_run.counted(f"workers of a supervisor killed, {store}", kills=len(killer.kills), messages=len(sent))
     note(f"under a supervisor, {killer.summary()}; from a kill to the next delivery: {spread(waits)}")
     assert oracle.lost_or_doubled(sent, begun, STAGES) == []
     assert oracle.unbalanced() == []

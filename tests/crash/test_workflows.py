@@ -18,6 +18,7 @@ from tests.crash.oracle import Oracle
 from tests.crash.test_pauses import pause_outside_of_a_transaction
 from tests.crash.workflow_app import PARALLEL, RUNGS, effect_of
 from tests.extent import EVERYTHING
+from tests.long_runs import LongRun
 
 QUEUE = "workflow.twenty_steps"
 BOUNDARIES = ("step.before", "step.after", "step.saved")
@@ -62,7 +63,7 @@ def test_a_run_of_twenty_steps_is_completed_whichever_boundary_its_worker_is_kil
 @pytest.mark.fault("F32")
 @pytest.mark.spec("A7-02", "A7-03")
 def test_runs_in_flight_survive_workers_that_are_killed_at_random_moments(
-    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None]
+    site: Site, oracle: Oracle, seed: int, note: Callable[[str], None], store: str, long_run: LongRun
 ) -> None:
     random, runs, kills = Random(seed), 0, 0
     workers = [worker(site), worker(site)]
@@ -85,6 +86,7 @@ def test_runs_in_flight_survive_workers_that_are_killed_at_random_moments(
     check(site, oracle, runs=runs)
     again = sum(sum(calls_of(site, number).values()) - RUNGS for number in range(runs))
     assert again <= kills * PARALLEL
+    long_run.counted(f"kills during runs of {RUNGS} steps, {store}", kills=kills, runs=runs)
     note(f"{runs} runs of {RUNGS} steps, {kills} kills at random moments: {again} calls outside were made again")
 
 

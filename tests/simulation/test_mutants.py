@@ -6,14 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.extent import sampled
+from tests.long_runs import LongRun
 from tests.simulation.mutants import PATCHES, SEEDS, bug_of, try_mutant
 
 
 @sampled("patch", PATCHES, every=len(PATCHES) // 5, ids=lambda patch: patch.stem)
-def test_a_planted_bug_is_found(patch: Path, note: Callable[[str], None]) -> None:
+def test_a_planted_bug_is_found(patch: Path, note: Callable[[str], None], long_run: LongRun) -> None:
     verdict = try_mutant(patch)
     assert not verdict.trouble, verdict.trouble
     assert verdict.seed is not None, f"no history of {len(SEEDS)} shows that {bug_of(patch)}"
+    long_run.counted("bugs planted for the simulator", found=1)
     note(f"mutant {patch.stem}: found at seed {verdict.seed}: {verdict.law}")
 
 
