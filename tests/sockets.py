@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -34,3 +35,10 @@ async def server(talk: Talk, tls: ssl.SSLContext | None = None) -> AsyncIterator
         for task in talking:
             task.cancel()
         await asyncio.gather(*talking, return_exceptions=True)
+
+
+def free_port() -> int:
+    """Return a port on which nothing listens now."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port

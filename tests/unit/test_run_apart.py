@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
+
+from tests.sockets import free_port
 
 SECONDS = 60.0
 NEWSROOM = """
@@ -59,12 +60,6 @@ async def order(keyword: str) -> str:
 async def notes() -> list[str]:
     return await desk.db.column("select about from desk_notes order by keyword limit 100")
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def until_notes(url: str, expected: list[str]) -> None:

@@ -103,6 +103,51 @@ async def test_research_of_low_priority_waits_an_hour_and_high_goes_first(brands
         assert (await at_work.counts(at_work.researches)).acked == 1
 
 
+@pytest.mark.spec("D-09", "G4-19")
+async def test_a_request_of_higher_priority_does_not_wait_behind_a_pending_one(brands: Opened, apart: bool) -> None:
+    async with brands() as at_work:
+        await at_work.research("llc-tax", "llc receipts", priority="low", key="1")
+        await at_work.research("llc-tax", "llc receipts", priority="normal", key="2")
+        await at_work.research("llc-tax", "llc receipts", priority="low", key="3")
+        await at_work.advance(minutes=10)
+        [row] = await at_work.contents(status="published")
+        assert at_work.search.requests == 1
+
+        async with at_work.brain.unit():
+            at_work.wishes.send(at_work.module("messages").ContentArchive(content_id=row.id))
+        await at_work.advance(hours=2)  # the first command is delivered, and begins no second article
+        assert (await at_work.counts(at_work.researches)).acked == 2
+        assert [row.status for row in await at_work.contents()] == ["archived"]
+
+
+@pytest.mark.spec("D-09", "D-28")
+async def test_a_failure_is_shown_once_where_a_keyword_was_asked_for_twice(brands: Opened) -> None:
+    async with brands() as at_work:
+        at_work.pages.is_down = True
+        await at_work.research("llc-tax", "llc receipts", priority="low", key="1")
+        await at_work.research("llc-tax", "llc receipts", priority="high", key="2")
+        await at_work.advance(minutes=30)
+        assert (await at_work.agent("llc-tax"))["pending_research"] == ["llc receipts"]
+        await at_work.advance(hours=2)
+
+        assert (await at_work.agent("llc-tax"))["pending_research"] == []
+        assert await at_work.brain.db.column("select keyword from sm_failures") == ["llc receipts"]
+
+
+@pytest.mark.spec("D-09", "D-13")
+async def test_of_the_articles_that_wait_those_of_high_priority_begin_first(brands: Opened) -> None:
+    async with brands() as at_work:
+        await at_work.research("llc-tax", "a", "b", "c", "d", "e", "f", key="1")
+        await at_work.advance(minutes=10)
+        await at_work.research("llc-tax", "urgent", priority="high", key="2")
+        await at_work.research("llc-tax", "e", priority="high", key="3")
+        await at_work.advance(minutes=10)
+        assert len((await at_work.agent("llc-tax"))["waiting"]) == 4
+
+        await at_work.advance(days=1)
+        assert (await at_work.agent("llc-tax"))["waiting"] == ["f"]
+
+
 @pytest.mark.spec("D-10")
 async def test_research_of_the_last_seven_days_is_used_again(brands: Opened) -> None:
     async with brands() as at_work:

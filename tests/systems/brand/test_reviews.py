@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -52,6 +53,27 @@ async def test_the_first_decision_counts_and_is_kept_with_its_person(brands: Ope
             [page] = [path.read_text() for path in at_work.sites.glob("*/blog/*.html") if path.name != "index.html"]
             assert "reviewed by Ada" in page
             assert ("Three sources speak" in page) is (action == "edit")
+
+
+async def test_of_two_reviews_at_the_same_instant_one_wins_and_the_other_is_told_who(
+    brands: Opened, apart: bool
+) -> None:
+    async with brands(false_citations=(1,)) as at_work:
+        path = f"/v1/content/{await waiting(at_work)}"
+        answers = await asyncio.gather(
+            at_work.http.post(f"{path}/approve", json={"by": "Ada"}),
+            at_work.http.post(f"{path}/reject", json={"by": "Bob"}),
+        )
+        await at_work.advance(hours=3)
+
+        first, second = sorted(answers, key=lambda answer: answer.status_code)
+        won, lost = ("Ada", "Bob") if first is answers[0] else ("Bob", "Ada")
+        assert (first.status_code, second.status_code) == (200, 409), (first.text, second.text)
+        assert f"{won} decided at" in second.text
+        assert lost not in second.text
+        assert await at_work.brain.db.column("select reviewer from sm_reviews") == [won]
+        [row] = await at_work.contents()
+        assert row.status == ("published" if won == "Ada" else "archived")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from penstock_systems.brand.messages import (
     SocialPosted,
 )
 from penstock_systems.brand.scalable_media.brands import Known, brand_id, find_brand, save_brand
+from penstock_systems.brand.scalable_media.content import Decision, run_state
+from penstock_systems.brand.scalable_media.reviewing import save_review
 
 BUSY = 5  # drafts of a brand at which the next article waits
 SEEN_MAX = 1_000  # events that are recognised when they come again
@@ -109,12 +111,15 @@ class Waiting(msgspec.Struct, frozen=True):
     content_id: str
     keyword: str
     research_id: str
+    priority: Priority = "normal"
 
 
 class BrandAgent(ps.Object):
     brand_slug: str = ""
     brand_id: str = ""
     pending_research: dict[str, str] = {}  # noqa: RUF012 (an object's state: each has its own) keyword: request
+    priorities: dict[str, Priority] = {}  # noqa: RUF012 (of each keyword that is pending)
+    repeats: dict[str, int] = {}  # noqa: RUF012 (answers to come beyond the one that counts, by keyword)
     waiting: list[Waiting] = []  # noqa: RUF012
     seen: list[str] = []  # noqa: RUF012
     total_content_generated: int = 0
@@ -123,20 +128,24 @@ class BrandAgent(ps.Object):
     last_research_cycle: str = ""
 
     async def request_research(self, slug: str, request_id: str, keywords: list[str], priority: Priority) -> str:
-        """Send a command for each keyword that is not being researched, and return the name of their chain. The same
-        request sends nothing again."""
+        """Send a command for each keyword that is not being researched, or only with a lower priority, and return the name of
+        their chain. The same request sends nothing again."""
         known = await self._known(slug)
         id = f"{slug}/{request_id}"
         if before := await brain.db.value(REQUEST, id=id):
             return str(before)
         now = await brain.db.now()
         correlation = f"brand-cycle-{slug}-{now[:10]}-{request_id}"
-        wanted = [keyword for keyword in check_keywords(keywords) if keyword not in self.pending_research]
+        wanted = [keyword for keyword in check_keywords(keywords) if self._is_more_urgent(keyword, priority)]
         delay = LOW_DELAY_SECONDS if priority == "low" else 0
         for keyword in wanted:
             command = ResearchRequested(brand_slug=slug, keyword=keyword, priority=priority)
             researches.send(command, correlation=correlation, priority=PRIORITIES[priority], delay=delay)
-            self.pending_research[keyword] = request_id
+            if (
+                keyword in self.pending_research
+            ):  # the first command finds the research done, and its answer changes nothing
+                self.repeats[keyword] = self.repeats.get(keyword, 0) + 1
+            self.pending_research[keyword], self.priorities[keyword] = request_id, priority
         self.last_research_cycle = correlation
         brain.db.write(
             ADD_REQUEST,
@@ -153,23 +162,29 @@ class BrandAgent(ps.Object):
         """Begin an article, unless the brand has one about this keyword; if the brand is busy, it waits."""
         if not self._is_new(event_id):
             return
+        if event.keyword not in self.pending_research and self._is_repeat(event.keyword):
+            return
         known = await self._known(event.brand_slug)
         self.pending_research.pop(event.keyword, None)
+        priority = self.priorities.pop(event.keyword, "normal")
         if await brain.db.value(HAS_CONTENT, brand_id=known.id, keyword=event.keyword):
             return
         content_id = f"{known.slug}-{event.research_id[:12]}-{event_id[-6:]}"
-        waiting = Waiting(content_id, event.keyword, event.research_id)
-        if any(each.keyword == event.keyword for each in self.waiting):
+        if before := next((each for each in self.waiting if each.keyword == event.keyword), None):
+            urgent = min(before.priority, priority, key=PRIORITIES.__getitem__)
+            self.waiting[self.waiting.index(before)] = msgspec.structs.replace(before, priority=urgent)
             return
-        self.waiting.append(waiting)
+        self.waiting.append(Waiting(content_id, event.keyword, event.research_id, priority))
         brain.workflows["content-workflow"][content_id].start(content_id, known.slug, event.keyword, event.research_id)
         await self._begin_what_may(known)
 
     async def research_failed(self, event_id: str, event: ResearchFailed) -> None:
-        if not self._is_new(event_id):
+        """Show the failure, unless another command for the keyword may still succeed or has succeeded."""
+        if not self._is_new(event_id) or self._is_repeat(event.keyword):
             return
         known = await self._known(event.brand_slug)
         self.pending_research.pop(event.keyword, None)
+        self.priorities.pop(event.keyword, None)
         await self._note_failure(event_id, known, "research", event.keyword, event.reason)
 
     async def content_generated(self, event_id: str, event: ContentGenerated) -> None:
@@ -234,6 +249,10 @@ class BrandAgent(ps.Object):
             posted = [*json.loads(row.posted_to), {"platform": event.platform, "url": event.post_url}]
             brain.db.write(POSTED, id=event.content_id, posted_to=json.dumps(posted), now=await brain.db.now())
 
+    async def review(self, content_id: str, decision: Decision) -> None:
+        """Save what a person decided about an article. The first decision counts; a later one is refused with its person."""
+        await save_review(content_id, decision)
+
     async def audit(self, slug: str, name: str) -> None:
         """Count what stayed unfinished, end the drafts whose run was terminated, and begin what may begin."""
         known = await self._known(slug)
@@ -283,6 +302,18 @@ class BrandAgent(ps.Object):
         self.seen = [*self.seen[1 - SEEN_MAX :], event_id]
         return True
 
+    def _is_more_urgent(self, keyword: str, priority: Priority) -> bool:
+        """Whether a request changes anything: the keyword is not pending, or only with a lower priority."""
+        pending = self.priorities.get(keyword, "normal")
+        return keyword not in self.pending_research or PRIORITIES[priority] < PRIORITIES[pending]
+
+    def _is_repeat(self, keyword: str) -> bool:
+        """Count an answer beyond the one that counts, and return whether this is one."""
+        left = self.repeats.pop(keyword, 0)
+        if left > 1:
+            self.repeats[keyword] = left - 1
+        return left > 0
+
     async def _end_orphans(self, known: Known) -> list[str]:
         """Fail the drafts whose run was terminated, which would count as drafts for ever. Return their ids."""
         ended = []
@@ -304,6 +335,7 @@ class BrandAgent(ps.Object):
         drafts = set(await brain.db.column(DRAFTS, brand_id=known.id, most=BUSY + 1)) - {*ended}
         today = await brain.db.column(TODAY, brand_id=known.id, today=now[:10], most=ceiling)
         room = min(BUSY - len(drafts), ceiling - len(today))
+        self.waiting = sorted(self.waiting, key=lambda each: PRIORITIES[each.priority])  # the oldest first within each
         beginning, self.waiting = self.waiting[: max(0, room)], self.waiting[max(0, room) :]
         for each in beginning:
             brain.db.write(
@@ -324,14 +356,6 @@ class BrandAgent(ps.Object):
 
 
 agents = brain.object(BrandAgent, tag="v1")
-
-
-async def run_state(content_id: str) -> str:
-    """Return the state of an article's run, or `gone` if there is none."""
-    try:
-        return (await brain.workflows["content-workflow"][content_id].status()).state
-    except ps.errors.NoSuchRun:
-        return "gone"
 
 
 def check_keywords(keywords: Iterable[str]) -> list[str]:

@@ -156,6 +156,14 @@ async def content(run: ps.Run, content_id: str, slug: str, keyword: str, researc
     return "generated"
 
 
+async def run_state(content_id: str) -> str:
+    """Return the state of an article's run, or `gone` if there is none."""
+    try:
+        return (await content[content_id].status()).state
+    except ps.errors.NoSuchRun:
+        return "gone"
+
+
 async def stored_article(content_id: str) -> Article:
     row = await brain.db.first(STORED, id=content_id)
     if row is None:

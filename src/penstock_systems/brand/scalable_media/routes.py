@@ -12,19 +12,13 @@ from penstock_systems.brand.app import brain, settings
 from penstock_systems.brand.bindings import Content
 from penstock_systems.brand.messages import Priority
 from penstock_systems.brand.rules.articles import Article, read_article
-from penstock_systems.brand.scalable_media.agent import agents, check_keywords, run_state
+from penstock_systems.brand.scalable_media.agent import agents, check_keywords
 from penstock_systems.brand.scalable_media.brands import Known, UnknownBrand, find_brand, list_brands, save_brand
 from penstock_systems.brand.scalable_media.content import Decision, stored_article
 from penstock_systems.brand.scalable_media.reading import find_content, list_content, list_waiting, whole_content
 from penstock_systems.brand.settings import HOST, SLUG, Brand, problem_of
 
-REVIEW = """
-insert into sm_reviews (content_id, decision, reviewer, note, difference, decided_at)
-values (:id, :decision, :reviewer, :note, '', :now)
-on conflict (content_id) do nothing
-"""
-REVIEWED = "select decision, reviewer, decided_at from sm_reviews where content_id = :id"
-STAGE = "select stage, keyword from sm_content where id = :id"
+BRAND = "select sm_brands.slug from sm_content join sm_brands on sm_brands.id = sm_content.brand_id where sm_content.id = :id"
 Most = Annotated[int, msgspec.Meta(ge=1, le=200)]
 
 
@@ -122,22 +116,14 @@ async def review(id: str, action: Literal["approve", "edit", "reject"], given: R
 
 
 async def decide(id: str, action: Literal["approve", "edit", "reject"], given: Review) -> dict[str, str]:
-    """Save a decision and continue the run of the article, when the current unit commits."""
+    """Have the agent of the brand save a decision, which continues the run of the article."""
     if not given.by.strip():
         raise ps.HttpError(422, "by: name the person who decides.", field="by")
-    before, row = await brain.db.first(REVIEWED, id=id), await brain.db.first(STAGE, id=id)
-    if row is None:
+    slug = await brain.db.value(BRAND, id=id)
+    if slug is None:
         raise ps.HttpError(404, f"There is no content {id!r}.")
-    if before is not None:
-        raise ps.HttpError(409, f"{before.reviewer} decided at {before.decided_at}: {before.decision}.")
-    if row.stage != "review":
-        raise ps.HttpError(409, f"{id} does not wait for a review; its stage is {row.stage}.")
-    if (state := await run_state(id)) in ("errored", "terminated", "complete", "gone"):
-        raise ps.HttpError(409, f"{id} cannot go on: its run is {state}. Archive it, and ask for the keyword again.")
     article = await _edited(id, given) if action == "edit" else None
-    brain.db.write(REVIEW, id=id, decision=action, reviewer=given.by, note=given.note, now=await brain.db.now())
-    decision = Decision(action=action, by=given.by, note=given.note, article=article)
-    brain.workflows["content-workflow"][id].signal("review", decision)
+    await agents[slug].review(id, Decision(action=action, by=given.by, note=given.note, article=article))
     return {"content_id": id, "decision": action}
 
 

@@ -11,7 +11,7 @@ import uvicorn
 
 import penstock as ps
 from penstock_systems.standins.notifications import Arrivals
-from penstock_systems.standins.publishing import SocialFaults, make_world
+from penstock_systems.standins.publishing import PAGES, SocialFaults, make_world
 
 GRACE_SECONDS = 2
 
@@ -23,13 +23,23 @@ GRACE_SECONDS = 2
 @click.option(
     "--port", default=8792, show_default=True, type=click.IntRange(0, 65_535), help="0 takes any that is free."
 )
-def main(count: Path | None, seed: int, faults: str, port: int) -> None:
-    """Serve fakes of a gateway, of web pages and of four social networks on loopback."""
+@click.option(
+    "--own-pages", is_flag=True, help="The search finds pages of this address, for callers without `--standins`."
+)
+def main(count: Path | None, seed: int, faults: str, port: int, own_pages: bool) -> None:
+    """Serve fakes of a gateway, of web pages, of four social networks and of a Ghost site on loopback."""
     clock = ps.Client().clock
     given = SocialFaults(**json.loads(faults))
-    app = make_world(lambda: clock.now() / 1_000_000, arrivals=Arrivals(count), faults=given, seed=seed)
     with socket.create_server(("127.0.0.1", port)) as listening:
-        click.echo(f"Fake servers for brands: http://127.0.0.1:{listening.getsockname()[1]}")
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        app = make_world(
+            lambda: clock.now() / 1_000_000,
+            arrivals=Arrivals(count),
+            faults=given,
+            seed=seed,
+            pages_at=url if own_pages else PAGES,
+        )
+        click.echo(f"Fake servers for brands: {url}")
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_SECONDS)
         uvicorn.Server(config).run(sockets=[listening])
 

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from penstock_systems.standins.brave import Search
 from penstock_systems.standins.notifications import Arrivals
+from penstock_systems.standins.publishing.ghost import Ghost
 from penstock_systems.standins.publishing.pages import Pages
 from penstock_systems.standins.publishing.social import Social, SocialFaults
 from penstock_systems.standins.publishing.writer import write_reply
@@ -21,11 +22,21 @@ CHARACTERS_A_TOKEN = 4
 
 
 def make_world(
-    now: Callable[[], float], *, arrivals: Arrivals | None = None, faults: SocialFaults | None = None, seed: int = 1
+    now: Callable[[], float],
+    *,
+    arrivals: Arrivals | None = None,
+    faults: SocialFaults | None = None,
+    seed: int = 1,
+    pages_at: str = PAGES,
 ) -> Starlette:
-    """Return the app. Its `state` has the `social` networks, the `pages` and the `search`."""
-    search, pages, reply = Search(now, hosts=(PAGES,), seed=seed), Pages(seed), write_reply()
-    social = Social(now, arrivals or Arrivals(), faults or SocialFaults(), seed)
+    """Return the app. Its `state` has the `social` networks, the `pages`, the `search` and the site of `ghost`.
+
+    A real gateway can take it as its provider of searches and models.
+    """
+    arrived, given = arrivals or Arrivals(), faults or SocialFaults()
+    search, pages, reply = Search(now, hosts=(pages_at,), seed=seed), Pages(seed), write_reply()
+    social = Social(now, arrived, given, seed)
+    ghost = Ghost(now, arrived, given.lost, given.lost_seconds, seed)
 
     async def web_search(request: Request) -> Response:
         search.requests += 1
@@ -45,6 +56,6 @@ def make_world(
         Route("/v1/brave/web_search", web_search),
         Route("/v1/chat/completions", chat, methods=["POST"]),
     ]
-    app = Starlette(routes=[*gateway, *social.routes, *pages.app.routes])
-    app.state.social, app.state.pages, app.state.search = social, pages, search
+    app = Starlette(routes=[*gateway, search.route, *social.routes, *ghost.app.routes, *pages.app.routes])
+    app.state.social, app.state.pages, app.state.search, app.state.ghost = social, pages, search, ghost
     return app
