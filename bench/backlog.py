@@ -19,7 +19,7 @@ from penstock.contracts.ledger import ClaimRequest
 from penstock.contracts.store import Writer
 from penstock.model.envelope import encode
 from penstock.model.message import PRIORITY_NORMAL, Delivery, NewMessage, checksum
-from penstock.model.outcome import HANDED_BACK
+from penstock.model.outcome import RELEASED
 from penstock.storage.sqlite.session import SQL
 from penstock.storage.sqlite.store import SqliteStore
 
@@ -118,7 +118,7 @@ def _claim(writer: Writer) -> list[Delivery]:
 
 def _hand_back(writer: Writer, claimed: list[Delivery]) -> None:
     """Outside the clock. The rows are due again behind all others, so the next claim finds fresh ones."""
-    units = [SealedUnit("bench", [Settle(delivery, HANDED_BACK)]) for delivery in claimed]
+    units = [SealedUnit("bench", [Settle(delivery, RELEASED)]) for delivery in claimed]
     writer.ledger.commit(units, [], now=_now(), sweep=False)
 
 

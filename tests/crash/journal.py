@@ -32,7 +32,6 @@ class Entry(msgspec.Struct, omit_defaults=True):
     suspected: int = 0
     charged: int = 0
     dead: int = 0
-    handed_back: int = 0
     exit_code: int = 0
     reason: str = ""
     error: str = ""

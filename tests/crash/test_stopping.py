@@ -37,18 +37,18 @@ def test_a_stopped_worker_hands_a_long_message_back_uncharged_within_its_grace(
     left = time.monotonic()
 
     again = site.journal.wait("began", count=2, number=1)
-    handed_back = site.journal.wait("cancelled", pid=worker.pid).at
+    released = site.journal.wait("cancelled", pid=worker.pid).at
     assert GRACE_SECONDS <= left - told <= GRACE_SECONDS + patient(LEAVING_SECONDS)
     assert again.pid == neighbour.pid
-    assert again.at - handed_back <= patient(REDELIVERED_SECONDS)
+    assert again.at - released <= patient(REDELIVERED_SECONDS)
     assert (again.attempt, again.crashes) == (began.attempt, began.crashes) == (1, 0)
-    assert site.journal.wait("worker.stopped", pid=worker.pid).handed_back == 1
+    assert site.journal.wait("worker.stopped", pid=worker.pid).released == 1
     wait_until(lambda: oracle.left("patient") == 1, "other messages to be done")
     taken = [entry for entry in site.journal.all("began", pid=worker.pid) if entry.at > told + 0.1]
     assert taken == [], "it went on claiming"
     assert oracle.charged() == []
     assert oracle.unbalanced() == []
-    waited = (again.at - handed_back) * 1000
+    waited = (again.at - released) * 1000
     note(
         f"SIGTERM with a grace of 1 s: gone after {left - told:.2f} s, its message elsewhere after {waited:.0f} ms more"
     )
@@ -64,7 +64,7 @@ def test_a_stopped_worker_lets_a_message_that_is_nearly_done_finish(site: Site, 
 
     assert oracle.effects() == {"patient": {1: 1}}
     assert len(site.journal.all("began")) == 1
-    assert site.journal.wait("worker.stopped").handed_back == 0
+    assert site.journal.wait("worker.stopped").released == 0
     assert oracle.left() == 0
     assert site.lock_files() == []
 

@@ -96,7 +96,8 @@ def test_a_wrong_call_ends_with_2_and_says_how_it_goes(terminal: Terminal, argum
     [
         (["stauts"], "There is no command 'stauts'. Did you mean status"),
         (["apstore"], "Did you mean appstore"),
-        (["queues", "lst"], "Did you mean 'list'?"),
+        (["queues", "lst"], "There is no command 'lst'. Did you mean list"),
+        (["queues", "market.py"], "Write the command before the app or database: penstock queues list market.py"),
         (["run", "a.py", "--untill-idle"], "--until-idle"),
     ],
 )

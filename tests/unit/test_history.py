@@ -14,7 +14,7 @@ from penstock.contracts.faults import NoFaults
 from penstock.contracts.history import Entry, HistoryFile
 from penstock.model.errors import StorageFull
 from penstock.model.message import Delivery
-from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Settlement, Split
+from penstock.model.outcome import DONE, RELEASED, Again, Dead, Failure, Settlement, Split
 from penstock.runtime import history as keeping
 from penstock.runtime.events import EngineEvent, Events
 from penstock.runtime.history import HistoryDropped, HistoryFailed, HistoryLog, HistoryRenewed
@@ -208,7 +208,7 @@ NO = Failure("ValueError", "no")
         (Again(30.0, failure=NO), "retried", "ValueError: no"),
         (Again(5.0, charged=False), "later", None),
         (Again(5.0, charged=False, failure=NO), "later", "ValueError: no"),
-        (HANDED_BACK, "released", None),
+        (RELEASED, "released", None),
         (Dead("exhausted", NO), "dead", "ValueError: no"),
         (Dead("discarded"), "dead", None),
         (Split(("a", "b")), "split", None),

@@ -156,8 +156,8 @@ def test_a_terminal_gets_text_and_anything_else_gets_json() -> None:
         events.emit(WorkerStopped(7, 2))
         stop()
 
-    assert terminal.lines()[0].endswith("worker.stopped worker=7 handed_back=2")
-    assert pipe.objects()[0]["handed_back"] == 2
+    assert terminal.lines()[0].endswith("worker.stopped worker=7 released=2")
+    assert pipe.objects()[0]["released"] == 2
 
 
 def test_colours_are_for_terminals_whose_owner_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ import click
 from penstock.app import App
 from penstock.cli import target as targets
 from penstock.cli.output import Answer, Output, Verbatim
+from penstock.model.limits import near
 from penstock.runtime.audit import operated_by
 from penstock.stores import checked_address
 from penstock.views.observer import Observer, Target, observe
@@ -55,6 +56,16 @@ class Noun(CliCommand, click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        command = super().get_command(ctx, cmd_name)
+        if command is None:
+            first = next(iter(self.commands))
+            hint = near(cmd_name, self.commands)
+            if targets.names_target(cmd_name):
+                hint = f"Write the command before the app or database: {ctx.command_path} {first} {cmd_name}"
+            raise click.UsageError(f"There is no command {cmd_name!r}. {hint}", ctx)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -89,7 +89,7 @@ class Held(msgspec.Struct, frozen=True):
 Settlement = Done | Again | Dead | Split | Held
 
 DONE = Done()
-HANDED_BACK = Again(0.0, charged=False)
+RELEASED = Again(0.0, charged=False)
 
 ERROR_TEXT_MAX = 2_000  # characters of an error that are kept; the rest is in the log
 

@@ -35,7 +35,7 @@ class Consumer:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[float, Delivery]] = deque()  # since when
-        self._hand_back_timer: asyncio.TimerHandle | None = None
+        self._release_timer: asyncio.TimerHandle | None = None
         self._tuned: int | None = None
         self._slots = SlotPool(worker.slots, worker.cells, self._least_parallel(), settings.timeout_seconds)
         self._settler = Settler(worker, engine, queue.name, settings.retry)
@@ -51,7 +51,7 @@ class Consumer:
         self.lease_micros = int(settings.lease_seconds * 1_000_000)
         self._wait_micros = int(settings.batch_wait_seconds * 1_000_000) if patient and settings.batch > 1 else 0
         engine.gate.on_reopen.append(self._reopened)
-        engine.gate.on_store_lost.append(self.give_back_waiting)
+        engine.gate.on_store_lost.append(self.release_waiting)
 
     # -- called by the scheduler -------------------------------------------------------------------------
 
@@ -85,9 +85,9 @@ class Consumer:
         since = max(0, self._engine.clock.now() - at) / 1_000_000
         if self._worker.stopping or since > UNSTARTED_SECONDS:  # or the process stood still since it asked
             for delivery in deliveries:
-                self._settler.give_back(delivery)
+                self._settler.release(delivery)
             return
-        self._give_back_old()
+        self._release_old()
         self._adapt(full, len(deliveries))
         self._asked = False
         claimed_at = self._loop.time() - since
@@ -98,8 +98,8 @@ class Consumer:
             else:
                 self._waiting.append((claimed_at, delivery))
         self._go_on()
-        if self._hand_back_timer is None:
-            self._hand_back_in_time()
+        if self._release_timer is None:
+            self._release_in_time()
 
     def _adapt(self, full: bool, claimed: int) -> None:
         """Claims grow while they come back full, up to what the handlers were seen to finish in a moment. So does automatic
@@ -155,7 +155,7 @@ class Consumer:
             # The last of too many slots ends: an operator may have lowered their number. If user code cancelled this task
             # and returned, the rest runs in another.
             while (
-                self._give_back_old()
+                self._release_old()
                 and not (gate.closed or self._worker.stopping or task.cancelling())
                 and slots.busy <= slots.parallel
             ):
@@ -204,7 +204,7 @@ class Consumer:
     async def _run_now(self, delivery: Delivery) -> None:
         slot = None if self._worker.stopping else self._slots.take()
         if slot is None:
-            self._settler.give_back(delivery)
+            self._settler.release(delivery)
             return
         slot.task = asyncio.current_task()
         self._slots.started()
@@ -218,10 +218,10 @@ class Consumer:
 
     # -- releasing --------------------------------------------------------------------------------------
 
-    def give_back_waiting(self) -> int:
+    def release_waiting(self) -> int:
         count = len(self._waiting)
         while self._waiting:
-            self._settler.give_back(self._waiting.popleft()[1])
+            self._settler.release(self._waiting.popleft()[1])
         return count
 
     def holds(self) -> bool:
@@ -233,17 +233,17 @@ class Consumer:
 
     def close(self) -> None:
         self._slots.close()
-        if self._hand_back_timer is not None:
-            self._hand_back_timer.cancel()
+        if self._release_timer is not None:
+            self._release_timer.cancel()
 
-    def _give_back_old(self) -> bool:
+    def _release_old(self) -> bool:
         """Nothing begins with an old lease: not behind handlers that take long, nor in a process that stood still. Whether
         anything is left that may begin."""
         while self._waiting and self._waiting[0][0] + UNSTARTED_SECONDS <= self._loop.time():
-            self._settler.give_back(self._waiting.popleft()[1])
+            self._settler.release(self._waiting.popleft()[1])
         return bool(self._waiting)
 
-    def _hand_back_in_time(self) -> None:
-        self._hand_back_timer = None
-        if self._give_back_old():
-            self._hand_back_timer = self._loop.call_at(self._waiting[0][0] + UNSTARTED_SECONDS, self._hand_back_in_time)
+    def _release_in_time(self) -> None:
+        self._release_timer = None
+        if self._release_old():
+            self._release_timer = self._loop.call_at(self._waiting[0][0] + UNSTARTED_SECONDS, self._release_in_time)

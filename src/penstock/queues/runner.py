@@ -10,7 +10,7 @@ from penstock.contracts.workers import HandlerRow
 from penstock.model.errors import HandlerExit, LeaseLost, PenstockError, StoreError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery, checksum
-from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Failure, Held, Settlement, Split, describe, settle
+from penstock.model.outcome import DONE, RELEASED, Again, Dead, Failure, Held, Settlement, Split, describe, settle
 from penstock.model.retry import Retry
 from penstock.queues.message import Message, final_outcome
 from penstock.queues.queue import Queue
@@ -168,7 +168,7 @@ class Runner:
             return limit(f"The handler ran past the {passed}. Raise `{slot.overdue}=`, or split the work.")
         if self._worker.stopping:
             task.uncancel()
-            return HANDED_BACK
+            return RELEASED
         self._worker.require_running()
         while task.uncancel():
             pass
@@ -293,8 +293,8 @@ class Settler:
         unit.settle(settlement)
         self._engine.scheduler.put(unit)
 
-    def give_back(self, delivery: Delivery) -> None:
-        self.put(delivery, HANDED_BACK)
+    def release(self, delivery: Delivery) -> None:
+        self.put(delivery, RELEASED)
 
     async def hold(self, delivery: Delivery, seconds: float) -> None:
         """Renew the lease of what has not begun; `LeaseLost` if another worker has claimed it."""
@@ -329,7 +329,7 @@ class Settler:
         elif isinstance(error, LeaseLost):
             # One of them is not ours any more. The others are, and end one by one: again, if their work is lost with it.
             for delivery, settlement, _ in unit.settles():
-                self.put(delivery, HANDED_BACK if unit.grows or settlement is None else settlement, unit.task)
+                self.put(delivery, RELEASED if unit.grows or settlement is None else settlement, unit.task)
         elif not self._is_beyond_help(error):
             for delivery, *_ in unit.settles():
                 self.put(delivery, self.decide(delivery, error, unit.task), unit.task)

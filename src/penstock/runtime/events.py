@@ -258,7 +258,7 @@ class WorkerStarted(EngineEvent, name="worker.started"):
 
 class WorkerStopped(EngineEvent, name="worker.stopped"):
     worker: int
-    handed_back: int
+    released: int
 
 
 class WorkerDied(EngineEvent, name="worker.died", level="error"):

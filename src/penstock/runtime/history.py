@@ -10,7 +10,7 @@ from zlib import crc32
 from penstock.contracts.clock import Clock
 from penstock.contracts.history import Entry, HistoryFile
 from penstock.model.message import Delivery
-from penstock.model.outcome import DONE, HANDED_BACK, Again, Dead, Settlement, Split
+from penstock.model.outcome import DONE, RELEASED, Again, Dead, Settlement, Split
 from penstock.model.redaction import redacted
 from penstock.model.stack import located
 from penstock.runtime import lanes
@@ -202,7 +202,7 @@ class HistoryLog(BufferedLog[list[Entry]]):
 def _told(settlement: Settlement) -> tuple[str, str | None]:
     """How the history calls it, and the error that led to it."""
     match settlement:
-        case Again() if settlement is HANDED_BACK:
+        case Again() if settlement is RELEASED:
             return "released", None
         case Again(charged=charged, failure=failure):
             status = "retried" if charged else "later"

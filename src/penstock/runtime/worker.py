@@ -39,7 +39,7 @@ BEAT_SECONDS = 1.0  # a sign of life while handlers run; the supervisor gives up
 
 
 class Consuming(ClaimSource, Protocol):
-    def give_back_waiting(self) -> int: ...
+    def release_waiting(self) -> int: ...
     def cancel_running(self) -> None: ...
     def holds(self) -> bool: ...
     def close(self) -> None: ...
@@ -98,7 +98,7 @@ class Worker:
                 except asyncio.CancelledError:
                     self.require_running()
                     raise
-                handed_back = await self._drain()
+                released = await self._drain()
                 for task in tasks:
                     task.cancel()
         except BaseExceptionGroup as group:
@@ -112,7 +112,7 @@ class Worker:
                 consumer.close()
         if engine.scheduler.broken is not None:
             raise engine.scheduler.broken
-        engine.events.emit(WorkerStopped(engine.writer.workers.me, handed_back))
+        engine.events.emit(WorkerStopped(engine.writer.workers.me, released))
 
     async def stops_within(self, seconds: float) -> bool:
         """Wait so long, or until the worker is asked to stop; return whether it is."""
@@ -161,15 +161,15 @@ class Worker:
         engine = self._engine
         engine.scheduler.stop()
         engine.faults.at("drain.begun")
-        handed_back = sum(consumer.give_back_waiting() for consumer in self._consumers)
+        released = sum(consumer.release_waiting() for consumer in self._consumers)
         await self._until_quiet(self._grace_seconds)
         if engine.gate.running:
-            handed_back += engine.gate.running
+            released += engine.gate.running
             for consumer in self._consumers:
                 consumer.cancel_running()
             await self._until_quiet(CANCELLED_SECONDS)
         await engine.scheduler.drained()
-        return handed_back
+        return released
 
     async def _until_quiet(self, seconds: float) -> None:
         """Wait for the running handlers, at most for the given time, or until a second signal."""
