@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.model.message import KEYED
 from penstock.model.outcome import Again
 from tests.contract.inspection import Counted, Inspect
 from tests.contract.material import ORDERS, T0, Desk, bodies, done, message, sheet
@@ -120,3 +121,23 @@ def test_rows_wait_as_they_were_sent(desk: Desk, inspect: Inspect) -> None:
 
     (row,) = inspect.messages()
     assert (row.priority, row.due, row.worker, row.attempts, row.crashes) == (2, T0 + 99, None, 0, 0)
+
+
+@pytest.mark.spec("A2-07")
+@pytest.mark.parametrize("twice", [0, 1])
+@pytest.mark.parametrize("count", [1, 9, 10, 75])
+def test_of_many_ids_that_can_come_back_those_that_came_back_are_ignored(
+    desk: Desk, inspect: Inspect, count: int, twice: int
+) -> None:
+    early = [message(str(number).encode(), flags=KEYED) for number in range(count)]
+    desk.send(*early)
+    for delivery in desk.claim(count):
+        desk.settle(delivery)
+    late = [message(str(number).encode(), flags=KEYED) for number in range(count)]
+    unit = sheet(*late, early[-1], message(b"other"), *late[:twice])
+
+    desk.commit(unit)
+
+    assert sorted(row.body for row in inspect.messages()) == sorted([*(each.body for each in late), b"other"])
+    assert unit.answer.duplicates == {each.id for each in [early[-1], *late[:twice]]}
+    assert inspect.counted() == {ORDERS: Counted(sent=2 * count + 1, acked=count)}

@@ -12,7 +12,7 @@ from penstock.contracts.effects import Settle
 from penstock.model.envelope import class_named, decoder
 from penstock.model.errors import PenstockError, UnitClosed
 from penstock.model.message import Delivery, checksum
-from penstock.model.outcome import Dead, describe
+from penstock.model.outcome import DONE, Dead, Settlement, describe
 from penstock.model.times import Span, in_seconds
 from penstock.queues.message import Message, final_outcome
 from penstock.queues.queue import Queue
@@ -94,7 +94,7 @@ class BatchRunner:
         unit.settler = self._settler
         # Of the shallowest: with the deepest, messages that only met in a batch would soon look like one long chain.
         unit.origin = min((message.delivery for message in messages), key=lambda each: each.depth)
-        unit.fences = [Settle(message.delivery) for message in messages]
+        unit.fences = [_fence(message.delivery, None) for message in messages]
         unit.slot = slot
         slot.unit = unit
         slot.outside = current_unit.set(unit)
@@ -140,11 +140,14 @@ class BatchRunner:
         if not keeps_effects(outcome):
             unit.discard()
         final = partial(final_outcome, ended=outcome, held_nothing=held_nothing)
-        said = {message.delivery.seq: message.outcome for message in messages}
-        unit.fences = [
-            Settle(delivery, self._settler.decide(delivery, final(said[delivery.seq]), unit.task))
-            for delivery, *_ in unit.settles()
-        ]
+        said = {message.delivery.seq: message.outcome for message in messages if message.outcome is not None}
+        if said or outcome is not None:
+            unit.fences = [
+                Settle(delivery, self._settler.decide(delivery, final(said.get(delivery.seq)), unit.task))
+                for delivery, *_ in unit.settles()
+            ]
+        else:
+            unit.fences = [_fence(delivery, DONE) for delivery, *_ in unit.settles()]
         self._runner.ended += len(messages)
         self._engine.faults.at("unit.sealed")
         if unit.fences or unit.effects:
@@ -192,6 +195,11 @@ class BatchRunner:
                 self._settler.told(message.delivery, unit.settlement, began, self._loop.time())
         if cancelled is not None:
             raise cancelled
+
+
+def _fence(delivery: Delivery, settlement: Settlement | None) -> Settle:
+    """Made through the tuple itself: twice as quick as calling the class, and two are made for every message."""
+    return tuple.__new__(Settle, (delivery, settlement, 0))
 
 
 def _check_open(batch: BatchUnit, message: Message[Any]) -> None:

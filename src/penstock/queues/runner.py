@@ -323,7 +323,7 @@ class Settler:
 
     def batch_finished(self, unit: BatchUnit, error: Exception | None) -> None:
         if error is None:
-            for delivery, settlement, _ in unit.settles():
+            for delivery, settlement, _ in unit.settles() if self.tells or self.note is not None else ():
                 if settlement is not None:
                     self.told(delivery, settlement, unit.started, unit.ended)
         elif isinstance(error, LeaseLost):

@@ -1,4 +1,4 @@
-"""Sends inside a commit: rows in bulk, ids that can come back looked up, and queues that are full refused."""
+"""Sends inside a commit: rows in bulk, one by one where an id may be there already, and queues that are full refused."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from penstock.storage.session import Session
 from penstock.storage.tally import NOTHING, SENT, Tally
 
 FULL_SECONDS = 1.0  # when to ask a full queue again
+KEYED_IN_BULK = 10  # ids that can come back are looked up one by one if they are fewer: one may well be there already
 
 _body_of = attrgetter("body")
 
@@ -34,10 +35,14 @@ def send(
 ) -> None:
     if session.guarded:
         _guard(session, units, tally, now)
-    if careful or any(row.flags & KEYED for row in rows):
+    keyed = [(row.id, row.queue, row.type, row.source, now) for row in rows if row.flags & KEYED]
+    if careful or 0 < len(keyed) < KEYED_IN_BULK:
         for unit in units:
             _send_one_by_one(session, unit, committed, tally, now)
         return
+    if keyed and session.insert("sends.note_seen", keyed) != len(keyed):
+        session.rollback()
+        raise Conflicts
     if session.insert_messages(rows) != len(rows):
         session.rollback()
         raise Conflicts

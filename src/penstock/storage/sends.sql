@@ -1,4 +1,4 @@
--- Sends: in bulk where ids are ours, one by one where they can come back.
+-- Sends: in bulk, and one by one where an id may be there already.
 
 -- name: note_seen
 insert into penstock_seen (id, queue, type, source, seen_at)

@@ -10,6 +10,11 @@ copy penstock_messages (
 from stdin
 with (format binary);
 
+-- name: note_seen_many
+copy penstock_seen (id, queue, type, source, seen_at)
+from stdin
+with (format binary);
+
 -- name: send
 insert into penstock_messages (
   id, queue, priority, due, type, source, correlation_id, causation_id, hops, depth, sent_at, checksum, body, flags,

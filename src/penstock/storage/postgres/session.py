@@ -47,6 +47,7 @@ LOCK_SECONDS = 20.0  # longer than a process holds the lock of another, unless i
 NOTHING: dict[str, Any] = {}
 TYPES = {  # of the columns of rows that are copied
     "sends.send": "bytea text int8 int8 text text bytea bytea int8 int8 int8 int8 bytea int8 int8".split(),
+    "sends.note_seen": "bytea text text text int8".split(),
     "workflow_runs.create": "bytea text text text bytea int8 bytea bytea text int8".split(),
     "workflow_runs.add_step": "bytea int8 text text text int8 int8 int8 int8 bytea text text".split(),
 }
