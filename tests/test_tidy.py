@@ -71,22 +71,27 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logs": ENGINE | {"config"},
     "lifecycle": ENGINE | CONCEPTS | USERS | {"app"},
     "telemetry": ENGINE,
+    "pages": PURE | {"routes", "views.view"},
+    "views.view": PURE,  # how a value is written: a page of an app declares columns
     "routes": PURE | {"web"},  # `app.asgi` imports the server when it is called
     "outside": ENGINE | CONCEPTS | USERS | {"config", "lifecycle"},
     # `app.service` imports what it makes when it is called.
-    "app": ENGINE | CONCEPTS | USERS | {"config", "lifecycle", "outside", "routes", "services", "stores", "topics"},
+    "app": ENGINE
+    | CONCEPTS
+    | USERS
+    | {"config", "lifecycle", "outside", "pages", "routes", "services", "stores", "topics"},
     "errors": ENGINE | CONCEPTS | USERS,  # every error that a program may catch
     PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes", "services", "topics"},
     # What a command or a page shows: rows that are read from a database, and how each value is written.
-    "views": ENGINE | CONCEPTS | USERS | {"app", "config", "services", "stores", "storage"},
+    "views": ENGINE | CONCEPTS | USERS | {"app", "config", "services", "stores", "storage", "views.view"},
     "web": ENGINE | CONCEPTS | USERS | {"app", "routes", "views", "web.ui", PUBLIC},
-    "web.ui": ENGINE | CONCEPTS | USERS | {"app", "stores", "views", "web", PUBLIC},
+    "web.ui": ENGINE | CONCEPTS | USERS | {"app", "pages", "routes", "stores", "views", "views.view", "web", PUBLIC},
     "cli": ENGINE
     | CONCEPTS
     | USERS
     | BACKENDS
-    | {"app", "config", "logs", "moving", "services", "stores", "views", "web", "web.ui", PUBLIC},
-    "commands": {"cli", "data", "model", "views"},  # what a system's own commands are written with
+    | {"app", "config", "logs", "moving", "services", "stores", "views", "views.view", "web", "web.ui", PUBLIC},
+    "commands": {"cli", "data", "model", "views", "views.view"},  # what a system's own commands are written with
     "testing": ENGINE | CONCEPTS | USERS | BACKENDS | {"app", "config", "services", "stores", "web", "cli", PUBLIC},
     "__main__": {"cli"},
 }
@@ -99,6 +104,7 @@ PUBLIC_MODULES = {
     "penstock.connect",
     "penstock.data",
     "penstock.errors",
+    "penstock.pages",
     "penstock.recurrence",
     "penstock.telemetry",
     "penstock.testing",
@@ -138,6 +144,7 @@ FOLDER_LINES_MAX = {
     "cron": 400,
     "data": 1_050,
     "outbound": 1_910,
+    "pages": 210,
     "metrics": 1_070,
     "model": 3_875,
     "moving": 1_210,
@@ -155,7 +162,7 @@ FOLDER_LINES_MAX = {
     "testing": 2_250,
     "views": 3_010,
     "web": 1_650,
-    "web/ui": 4_500,
+    "web/ui": 4_760,
     "workflows": 1_420,
 }
 

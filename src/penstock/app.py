@@ -38,6 +38,7 @@ from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClas
 from penstock.outbound.paid import Gateway
 from penstock.outbound.standins import StandIn
 from penstock.outside import Outside
+from penstock.pages.page import AppPage, Paged
 from penstock.queues.dead_letter_queue import dead_letter_queue
 from penstock.queues.letters import DeadLetters
 from penstock.queues.queue import Queue
@@ -73,7 +74,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class App(Outside, Routed):
+class App(Outside, Routed, Paged):
     """`App("market")` keeps everything in market.db in the current folder, or in `file`, or where PENSTOCK_DATABASE or
     penstock.toml says. `database` overrides both. With `require_trial` it is not let loose before a trial has
     passed, unless penstock.toml says otherwise. With `serve`, `penstock run` also serves its routes. With `apart` each of
@@ -124,6 +125,7 @@ class App(Outside, Routed):
         asked = self.config.readiness.require_trial
         self.requires_trial = require_trial if asked is None else asked
         self.routes = Routes(self._clock)
+        self.pages: dict[str, AppPage] = {}
         self.controllers = Controllers(self._opened, self.host, self.object)
         self.sources = Collector(self, self.http, self.pace)
         self.alerts = Alerts(self._internal_queue, self.object)

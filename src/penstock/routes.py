@@ -30,7 +30,7 @@ RESERVED = ("/client", "/health", "/metrics", "/ui", "/static", "/openapi.json",
 CACHED_MAX = 1_000  # answers that are kept; a client that varies its query removes the oldest
 EMPTY = inspect.Parameter.empty
 _ALIAS = re.compile(r"/v1(/[a-z0-9][a-z0-9_-]*)+")
-_PATH = re.compile(r"/|(/(?!\.{1,2}(/|$))([\w.~:@-]|\{[A-Za-z_]\w*(:path)?\})+)+", re.ASCII)
+PATH = re.compile(r"/|(/(?!\.{1,2}(/|$))([\w.~:@-]|\{[A-Za-z_]\w*(:path)?\})+)+", re.ASCII)
 _PLACE = re.compile(r"\{(\w+)(:path)?\}", re.ASCII)
 _SCOPE = re.compile(r"[a-z][a-z0-9_-]*:[a-z0-9_-]+")
 _HEADER = re.compile(r"[^\r\n\0]*")
@@ -116,7 +116,7 @@ class Route(NamedTuple):
     @property
     def shape(self) -> str:
         """The path without the names of its parameters: two routes of one shape answer the same requests."""
-        return _PLACE.sub(r"{\2}", self.path)
+        return shape_of(self.path)
 
     @property
     def order(self) -> list[tuple[bool, bool, int, str]]:
@@ -150,7 +150,7 @@ class Routes:
     def add(
         self, method: Method, path: str, auth: Auth, status: int, cache: float = 0.0
     ) -> Callable[[AnyHandler], AnyHandler]:
-        if _PATH.fullmatch(path) is None or path in self.aliases:
+        if PATH.fullmatch(path) is None or path in self.aliases:
             raise BadApp(
                 f"{path!r} cannot be a route: write letters, digits, `{{name}}` and . _ ~ : @ - between slashes, without a "
                 "slash at the end; no alias of a controller.",
@@ -266,6 +266,11 @@ class Routed:
 def _report_end(running: asyncio.Task[None]) -> None:
     if not running.cancelled() and (error := running.exception()) is not None:
         _log.critical("the worker of this server ended: %s", error, exc_info=error)
+
+
+def shape_of(path: str) -> str:
+    """Return a path without the names of its parameters."""
+    return _PLACE.sub(r"{\2}", path)
 
 
 def read_signature(method: str, path: str, function: Callable[..., Any]) -> tuple[tuple[Parameter, ...], Any]:

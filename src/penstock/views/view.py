@@ -20,13 +20,15 @@ SPANS = ((2 * 86_400, 86_400, "days"), (2 * 3_600, 3_600, "h"), (120, 60, "min")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of a row, or what `of` makes of the row. A narrow table leaves columns out, those of the highest rank first."""
+    """A field of a row, or what `of` makes of the row. A narrow table leaves columns out, those of the highest rank first.
+    `link` is the page of an app that the value leads to: `/orders/{id}`."""
 
     name: str
     heading: str
     kind: str = "text"  # of KINDS
     rank: int = 0
     of: Callable[[Row], Any] | None = None
+    link: str = ""
 
     def text(self, row: Row, now: int) -> str:
         value = row.get(self.name) if self.of is None else self.of(row)
@@ -155,7 +157,7 @@ def exact_text(iso: str, now: int) -> str:
 
 # How values of a kind are written, given the time in microseconds. Prose may be broken into lines.
 KINDS: dict[str, Callable[[Any, int], str]] = {
-    **dict.fromkeys(("text", "prose", "figure"), lambda value, _: str(value)),
+    **dict.fromkeys(("text", "prose", "figure", "url"), lambda value, _: str(value)),
     "state": lambda value, _: str(value).replace("_", " "),
     "count": lambda value, _: f"{value:,}",
     "percent": lambda value, _: f"{value:.1f} %",

@@ -83,7 +83,7 @@ class UserRoutes:
         async with self._app.unit(key) as unit:
             unit.task = "http"
             if not unit.repeated:
-                response = self._response(route, await self._in_time(route.function(**arguments)), key)
+                response = self._response(route, await self.in_time(route.function(**arguments)), key)
                 if key is not None:
                     unit.once_result = _stored(response, digest)
         if unit.repeated and unit.once is not None:
@@ -92,7 +92,7 @@ class UserRoutes:
             unit.engine.faults.at("send.after_commit")
         return response
 
-    async def _in_time(self, work: Any) -> Any:
+    async def in_time(self, work: Any) -> Any:
         """Await user code within the wall and the processor time of the profile."""
         allowed = self._app.limits.http_invocation
         seconds, cpu_seconds = allowed.timeout_seconds, allowed.cpu_timeout_seconds
@@ -135,7 +135,7 @@ class UserRoutes:
     async def _chunks(self, content: Any) -> AsyncIterator[bytes]:
         chunks, size = aiter(content), 0
         try:
-            while (chunk := await self._in_time(_next(chunks))) is not None:
+            while (chunk := await self.in_time(_next(chunks))) is not None:
                 size += len(chunk)
                 if size > STREAM_BYTES_MAX:
                     raise TooLarge(f"The stream is longer than {STREAM_BYTES_MAX:,} bytes, and was cut.")
@@ -224,7 +224,7 @@ async def _argument(each: Parameter, request: HttpRequest, query: Mapping[str, l
                 return each.default
             return await decode_json(body, each.kind)
         case "path":
-            return _converted(each, request.path_params[each.name])
+            return converted(each, request.path_params[each.name])
     given = query.get(each.name, [])
     if not given:
         if each.default is EMPTY:
@@ -232,10 +232,10 @@ async def _argument(each: Parameter, request: HttpRequest, query: Mapping[str, l
         return each.default
     if len(given) > 1 and not each.is_repeated:
         raise BadField(f"{each.name}: it occurs {len(given)} times, and only one value is allowed.", field=each.name)
-    return _converted(each, given if each.is_repeated else given[0])
+    return converted(each, given if each.is_repeated else given[0])
 
 
-def _converted(each: Parameter, given: str | list[str]) -> Any:
+def converted(each: Parameter, given: str | list[str]) -> Any:
     try:
         value = msgspec.convert(given, each.kind, strict=False)
     except msgspec.ValidationError as error:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.app import App
 from penstock.model.errors import BadParameter, PenstockError
 from penstock.model.run import ENDED
 from penstock.model.strict_json import BadJson, parse
+from penstock.pages import ActionResult
 from penstock.queues.external import PushRequest
 from penstock.views import queues as queue_views
 from penstock.views import runs as run_views
@@ -22,6 +23,9 @@ from penstock.web.ui.access import Role
 from penstock.web.ui.form import Form
 from penstock.web.ui.reading import PageSource
 from penstock.workflows.run import Run
+
+if TYPE_CHECKING:
+    from penstock.web.ui.bulk import Jobs
 
 REASON_LENGTH_MAX = 500
 PLAIN_TYPES = ("text", "bytes")
@@ -34,9 +38,12 @@ class Doing:
     app: App
     source: PageSource
     form: Form
+    jobs: Jobs
+    actor: str
+    origin: str
 
 
-Act = Callable[[Doing], Awaitable[str]]  # returns what was done, as a sentence
+Act = Callable[[Doing], Awaitable[str | ActionResult]]  # returns what was done, as a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class Action:
     path: str
     act: Act
     role: Role = Role.OPERATOR
+    keeps: Sequence[str] = ()  # fields that are shown again where it was not done
 
 
 # -- queues -------------------------------------------------------------------------------------------------
@@ -70,7 +78,7 @@ async def purge_queue(doing: Doing) -> str:
     waiting = (await admin.backlog(name)).count
     if has_changed(planned, waiting):
         raise BadParameter(
-            f"{waiting:,} messages wait now; the page said {planned:,}. PageLook at it again. Nothing was changed."
+            f"{waiting:,} messages wait now; the page said {planned:,}. Look at it again. Nothing was changed."
         )
     return f"Purged {counted(await admin.purge(name), 'message')} of queue {name}."
 
@@ -156,16 +164,12 @@ async def edit_letter(doing: Doing) -> str:
 
 
 async def discard_letters(doing: Doing) -> str:
-    numbers = [_number(each) for each in doing.form.all("id")]
+    numbers = [letter_number(each) for each in doing.form.all("id")]
     done = await doing.app.dead.discard(numbers, _reason(doing.form))
     return f"Discarded {counted(done, 'dead letter')}. {'They stay' if done != 1 else 'It stays'} readable."
 
 
-async def _in_bulk(doing: Doing) -> str:
-    raise AssertionError("the jobs of the dashboard do this")
-
-
-def _number(text: str) -> int:
+def letter_number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
         raise BadParameter(f"{text!r} is not the number of a dead letter.", field="id")
     return int(text)
@@ -284,8 +288,6 @@ ACTIONS: Sequence[Action] = (
     Action("/do/queues/send", send_message),
     Action("/do/queues/purge", purge_queue, Role.ADMIN),
     Action("/do/dead/replay", replay_one),
-    Action("/do/dead/bulk", _in_bulk),
-    Action("/do/dead/abort", _in_bulk),
     Action("/do/dead/edit", edit_letter),
     Action("/do/dead/discard", discard_letters),
     Action("/do/cron/trigger", trigger_cron),

@@ -17,10 +17,11 @@ from penstock.model.envelope import replay_id
 from penstock.model.errors import BadParameter, PenstockError
 from penstock.model.ids import from_text
 from penstock.model.sql_files import load
+from penstock.pages import ActionResult
 from penstock.queues.letters import DeadLetter
 from penstock.runtime.audit import operated_by
 from penstock.views.view import Row
-from penstock.web.ui.actions import Doing, _number
+from penstock.web.ui.actions import Action, Doing, letter_number
 
 SQL = load("penstock.web.ui", "pages.sql")
 STAGES = (1, 10, 100)
@@ -140,9 +141,9 @@ def _sent_as(letter: DeadLetter) -> bytes:
     return replay_id(from_text(origin), letter.replay_count + 1, letter.id)
 
 
-async def begin_replay(jobs: Jobs, doing: Doing, actor: str, origin: str) -> str:
+async def begin_replay(doing: Doing) -> ActionResult:
     """Begin what the form of the page asks for; return where it can be followed."""
-    numbers = [_number(each) for each in doing.form.all("id")]
+    numbers = [letter_number(each) for each in doing.form.all("id")]
     if not numbers:
         raise BadParameter("No dead letter was selected.")
     rate = doing.form.text("rate")
@@ -152,5 +153,12 @@ async def begin_replay(jobs: Jobs, doing: Doing, actor: str, origin: str) -> str
         raise BadParameter(f"{rate!r} is not a rate. Write a number of letters a second.", field="rate") from None
     staged = doing.form.text("canary") is not None
     now = await doing.source.now()
-    job = jobs.begin(numbers, actor=actor, origin=origin, rate=a_second, staged=staged, now=now)
-    return f"Began to replay {job.chosen:,} dead letters{', one first' if staged else ''}."
+    job = doing.jobs.begin(numbers, actor=doing.actor, origin=doing.origin, rate=a_second, staged=staged, now=now)
+    return ActionResult(f"Began to replay {job.chosen:,} dead letters{', one first' if staged else ''}.", "/bulk")
+
+
+async def stop_replay(doing: Doing) -> str:
+    return doing.jobs.abort(doing.form.number("job"))
+
+
+ACTIONS = (Action("/do/dead/bulk", begin_replay), Action("/do/dead/abort", stop_replay))

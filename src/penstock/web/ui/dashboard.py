@@ -19,13 +19,14 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from penstock.app import App
-from penstock.model.errors import BadParameter, PenstockError, StoreError
+from penstock.model.errors import PenstockError, StoreError
+from penstock.pages import ActionResult
 from penstock.runtime.audit import operated_by
 from penstock.web.tokens import ConfiguredToken
+from penstock.web.ui import bulk
 from penstock.web.ui.access import (
     Access,
     Forged,
-    Misdirected,
     Role,
     TooManyAttempts,
     Visitor,
@@ -46,10 +47,10 @@ from penstock.web.ui.addresses import (
     shown,
     shown_address,
 )
-from penstock.web.ui.bulk import Jobs, begin_replay
+from penstock.web.ui.contributed import actions_of, pages_of
 from penstock.web.ui.drawing import address, environment, shared
 from penstock.web.ui.entrance import THEMES, Entrance, set_session
-from penstock.web.ui.export import as_csv
+from penstock.web.ui.export import as_csv, listed_rows
 from penstock.web.ui.exposition import CONTENT_TYPE, exposition, measured
 from penstock.web.ui.form import Form, read_form
 from penstock.web.ui.headers import HEADERS
@@ -58,16 +59,10 @@ from penstock.web.ui.memory import Keys, Tracks
 from penstock.web.ui.page import Facts, NoSuchThing, Page, PageLook
 from penstock.web.ui.pages import PAGES
 from penstock.web.ui.reading import PageCost, PageSource
-from penstock.web.ui.refusals import Refusals
+from penstock.web.ui.refusals import Refusals, explained
 from penstock.web.ui.static import Static
 
-KEPT = (
-    "body",
-    "payload",
-    "rate",
-    "parallel",
-    "reason_given",
-)  # of a form that was not done: what was typed is shown again
+KEPT = ("body", "payload", "rate", "parallel", "reason_given")  # of a form that was not done: it is shown again
 SAID, SAID_MAX = "penstock_said", 400
 
 _log = logging.getLogger("penstock.web.ui")
@@ -83,11 +78,13 @@ class Dashboard:
         self.title = title or app.name
         self.read_only = read_only
         self.static = Static(Path(__file__).parent / "static")
-        self.refusals, self.jobs = Refusals(app), Jobs(app)
+        self.refusals, self.jobs = Refusals(app), bulk.Jobs(app)
         self.live, self._tracks = Live(self.source), Tracks()
         self._entrance = Entrance(access, self.draw)
         self._keys = Keys()
         self._templates = environment()
+        self.pages = [*PAGES, *pages_of(app, read_only=read_only)]
+        self.actions = [*ACTIONS, *bulk.ACTIONS, *actions_of(app)]
 
     def routes(self) -> list[Route]:
         made = [
@@ -102,11 +99,11 @@ class Dashboard:
         if not self.read_only:
             made += [
                 Route(each.path, self.guarded(partial(self._act, each), each.role), methods=["POST"])
-                for each in ACTIONS
+                for each in self.actions
             ]
         made += [
             Route(page.path, self.guarded(partial(self._page, page), page.role), methods=["GET"])
-            for page in PAGES
+            for page in self.pages
             if not (self.read_only and page.path.startswith("/confirm/"))
         ]
         return made
@@ -167,24 +164,13 @@ class Dashboard:
         return RedirectResponse(address(prefix_of(request), "/login", next=own_address(request) + query), 303)
 
     def _refused(self, request: Request, error: PenstockError) -> Response:
-        match error:
-            case NoSuchThing():
-                return self.problem(request, 404, "There is nothing here", str(error))
-            case Misdirected():
-                return self.problem(request, 421, "Unknown host", str(error))
-            case Forged():
-                return self.problem(request, 403, "Refused", str(error))
-            case TooManyAttempts():
-                response = self.problem(request, 429, "Too many attempts", str(error))
-                response.headers["Retry-After"] = str(error.facts["retry_after"])
-                return response
-            case StoreError():
-                _log.error("a page could not be read: %s", error)
-                text = "The database cannot be read now. The page tries again by itself."
-                return self.problem(request, 503, "The database cannot be read", text)
-            case BadParameter():
-                return self.problem(request, 400, "This cannot be shown", str(error))
-        return self.problem(request, 409, "Not done", str(error))
+        if isinstance(error, StoreError):
+            _log.error("a page could not be read: %s", error)
+        status, title, text = explained(error)
+        response = self.problem(request, status, title, text)
+        if isinstance(error, TooManyAttempts):
+            response.headers["Retry-After"] = str(error.facts["retry_after"])
+        return response
 
     def problem(self, request: Request, status: int, title: str, text: str) -> Response:
         if format_of(request) == "json" or "text/html" not in request.headers.get("accept", "text/html"):
@@ -208,7 +194,7 @@ class Dashboard:
             given = shared(facts, config.hide, shows_payloads=self._shows_payloads(role))
             return Response(msgspec.json.encode(given, enc_hook=str), media_type="application/json")
         if kind == "csv" and page.listing is not None:
-            content = as_csv(page.listing.columns, facts[page.listing.name])
+            content = as_csv(page.listing.columns, listed_rows(facts, page.listing.name))
             name = f'attachment; filename="{page.listing.name}.csv"'
             return Response(content, media_type="text/csv; charset=utf-8", headers={"Content-Disposition": name})
         if (goto := facts.get("goto")) is not None:
@@ -222,8 +208,15 @@ class Dashboard:
         parts = matched(page, path) or {} if path else dict(request.path_params)
         rows = self.source.total.rows
         look = partial(
-            PageLook, role=visitor.role, query=dict(given), parts=parts, ids=given.getlist("id"), jobs=self.jobs.rows()
+            PageLook,
+            role=visitor.role,
+            query=dict(given),
+            parts=parts,
+            fields=given.multi_items(),
+            jobs=self.jobs.rows(),
         )
+        if page.of_app is not None:
+            return await page.of_app(look(None, dashboard_rows=rows)), PageCost()  # type: ignore[arg-type]
         facts, spent = await self.source.read(lambda reading: page.read(look(reading, dashboard_rows=rows)))
         if "track" in facts and "pace" in facts:
             facts["track"] = self._tracks.add(facts["pace"], request.state.now, facts["track"])
@@ -232,7 +225,7 @@ class Dashboard:
     async def _live(self, request: Request) -> Response:
         """Answer with a stream of events for the page that the browser shows."""
         path, _, query = request.query_params.get("page", "").partition("?")
-        page = next((each for each in PAGES if each.every and matched(each, path) is not None), None)
+        page = next((each for each in self.pages if each.every and matched(each, path) is not None), None)
         if page is None:
             raise NoSuchThing("No page that is kept current has this address.")
         session = f"{request.state.visitor.name} {client_of(request)}"
@@ -252,30 +245,30 @@ class Dashboard:
         if key is not None and not self._keys.add(key):
             return self._said(request, back, "This was done already; nothing was repeated.", "calm")
         try:
-            origin, doing = f"dashboard {client_of(request)}", Doing(self.app, self.source, form)
+            origin = f"dashboard {client_of(request)}"
+            doing = Doing(self.app, self.source, form, self.jobs, visitor.name, origin)
             with operated_by(visitor.name, origin):
-                if action.path == "/do/dead/bulk":
-                    done, back = await begin_replay(self.jobs, doing, visitor.name, origin), f"{prefix}/bulk"
-                elif action.path == "/do/dead/abort":
-                    done = self.jobs.abort(form.number("job"))
-                else:
-                    done = await action.act(doing)
+                done = await action.act(doing)
             self.live.forget()
         except PenstockError as error:
             if isinstance(error, StoreError):
                 raise
-            return await self._not_done(request, back, form, error)
+            return await self._not_done(request, back, form, error, (*KEPT, *action.keeps))
+        made = done if isinstance(done, ActionResult) else ActionResult(done)
+        back = prefix + made.to if made.to else own_path(form.text("after") or back, prefix)
         if format_of(request) == "json" or not visitor.by_cookie:
-            return Response(msgspec.json.encode({"done": done}), media_type="application/json")
-        return self._said(request, back, done, "good")
+            return Response(msgspec.json.encode({"done": made.text}), media_type="application/json")
+        return self._said(request, back, made.text, "good")
 
-    async def _not_done(self, request: Request, back: str, form: Form, error: PenstockError) -> Response:
+    async def _not_done(
+        self, request: Request, back: str, form: Form, error: PenstockError, keeps: Iterable[str]
+    ) -> Response:
         """Show the page of the form again, with what was typed and why it was not done."""
         if format_of(request) == "json" or not request.state.visitor.by_cookie:
             return self.problem(request, 422, "Not done", str(error))
         path, _, query = back.removeprefix(prefix_of(request)).partition("?")
-        typed = {name: value for name in KEPT if (value := form.text(name)) is not None}
-        for page in PAGES:
+        typed = {name: value for name in keeps if (value := form.text(name)) is not None}
+        for page in self.pages:
             if matched(page, path or "/") is not None and allowed(request.state.visitor, page.role):
                 facts, spent = await self.facts(page, request, path or "/", query)
                 own = {"path": path or "/", "query": dict(QueryParams(query)) | typed}
@@ -302,6 +295,14 @@ class Dashboard:
 
     def _shows_payloads(self, role: Role | None) -> bool:
         return self.app.config.dashboard.payloads == "viewer" or (role is not None and role >= Role.OPERATOR)
+
+    def _menu(self, role: Role | None) -> dict[str, list[Page]]:
+        """Return the pages of the app by heading that a visitor of this role may see."""
+        found: dict[str, list[Page]] = {}
+        for page in self.pages:
+            if page.heading and role is not None and role >= page.role:
+                found.setdefault(page.heading, []).append(page)
+        return found
 
     def draw(
         self,
@@ -338,7 +339,7 @@ class Dashboard:
             "static": partial(self.static.path, prefix_of(request)),
             "location": self.source.target.database,
             "said": said,
-            "reports": (),
+            "reports": self._menu(role),
             "new_key": partial(secrets.token_urlsafe, 12),
             "is_part": request.query_params.get("part") == "1",
         }

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Formatter
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
 from penstock.model.redaction import redacted, without_secrets
 from penstock.model.times import iso_z
+from penstock.pages import Column, PageAction, Section
 from penstock.views.view import (
     KINDS,
     NONE,
-    Column,
     Row,
     ago_text,
     bytes_text,
@@ -42,7 +44,7 @@ TIMES = ("time", "due", "exact_time")
 
 def environment() -> Environment:
     made = Environment(
-        loader=PackageLoader("penstock.web.ui", "templates"),
+        loader=ChoiceLoader([PackageLoader("penstock.web.ui", "templates"), FunctionLoader(_of_app)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -66,9 +68,36 @@ def environment() -> Environment:
         "took": took_text,
         "usd": usd_text,
     }
+    made.globals |= {"linked_to": linked_to, "pressed": pressed, "url_of": url_of}
     made.globals |= {"cell": cell, "time": time_tag, "moment": moment, "url": url, "here": here}
     made.globals |= {"spark": sparkline, "chart_data": chart_data, "track_data": track_data}
     return made
+
+
+def _of_app(path: str) -> str | None:
+    """Return the template of a page of an app, which names its own file."""
+    return Path(path).read_text("utf-8") if Path(path).is_absolute() else None
+
+
+def linked_to(column: Column, row: Row) -> str | None:
+    """Return the page of the app that a value leads to; None where the row lacks a part of its address."""
+    names = [name for _, name, _, _ in Formatter().parse(column.link) if name]
+    if not column.link or any(row.get(name) in (None, "") for name in names):
+        return None
+    return "/pages" + column.link.format(**{name: path_part(row[name]) for name in names})
+
+
+@pass_context
+def pressed(context: Context, action: PageAction, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a button of an app's page posts, or the form that it leads to."""
+    known = action.known(given)
+    form = None if not action.asks(given) else url_of(context, f"/forms{action.path}", known)
+    return {"fields": known, "form": form, "to": f"/do/pages{action.path}"}
+
+
+@pass_context
+def url_of(context: Context, path: str, query: Mapping[str, object]) -> str:
+    return f"{context['prefix']}{path}" + (f"?{urlencode(dict(query))}" if query else "")
 
 
 @pass_context
@@ -104,6 +133,11 @@ def cell(context: Context, column: Column, row: Row) -> Markup | str:
         return Markup('<span class="none">{}</span>').format(NONE)
     if column.kind in TIMES:
         return time_of(str(value), now, exact=column.kind == "exact_time")
+    if column.kind == "url":
+        text = str(value)
+        is_web = text.startswith(("https://", "http://")) and text.isprintable()
+        tag = Markup('<a href="{}" rel="noopener noreferrer" target="_blank">{}</a>')
+        return tag.format(text, short(text, 60)) if is_web else short(text, 60)
     if column.kind == "state":
         return badge(str(value))
     text = KINDS[column.kind](value, now)
@@ -167,6 +201,8 @@ def shared(value: Any, hidden: Sequence[str], *, shows_payloads: bool, name: str
             return json.loads(text) if name != "payload" else text
         except ValueError:
             return text
+    if isinstance(value, Section):
+        value = value.shared()
     if isinstance(value, Mapping):
         return {key: shared(each, hidden, shows_payloads=shows_payloads, name=str(key)) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -6,7 +6,16 @@ import csv
 import io
 from collections.abc import Sequence
 
+from penstock.pages import Section
 from penstock.views.view import Column, Row
+from penstock.web.ui.page import Facts
+
+
+def listed_rows(facts: Facts, name: str) -> Sequence[Row]:
+    """Return the rows of a page's list: under its name, or the first that a section has."""
+    sections: Sequence[Section] = facts.get("sections", ())
+    rows: Sequence[Row] = facts[name] if name in facts else next((each.rows for each in sections if each.rows), [])
+    return rows
 
 
 def as_csv(columns: Sequence[Column], rows: Sequence[Row]) -> str:

@@ -26,6 +26,10 @@ class NoSuchThing(PenstockError):
     """There is no such thing."""
 
 
+class PageFailed(PenstockError):
+    """A function of the app that this page shows has failed. The log has the traceback."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageLook:
     """One look at a page: what is read from, the parameters of its address, and who looks."""
@@ -34,9 +38,13 @@ class PageLook:
     role: Role
     query: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
-    ids: Sequence[str] = ()  # the values of the parameter `id`, which may be there several times
+    fields: Sequence[tuple[str, str]] = ()  # the parameters again: one may be there several times
     jobs: Sequence[Any] = ()  # bulk replays of this process
     dashboard_rows: int = 0  # that all pages of this process have read
+
+    @property
+    def ids(self) -> list[str]:
+        return [value for name, value in self.fields if name == "id"]
 
     @property
     def now(self) -> int:
@@ -58,7 +66,7 @@ Read = Callable[[PageLook], Awaitable[Facts]]
 @dataclass(frozen=True, slots=True)
 class Page:
     """`listing` is the view of the rows that are in the facts under its name: those of the CSV. `every` is how often an open
-    page is read again, in seconds; 0 is never."""
+    page is read again, in seconds; 0 is never. The page of an app is read by its own functions, on the event loop."""
 
     path: str
     title: str
@@ -68,6 +76,8 @@ class Page:
     listing: View | None = None
     every: float = 0.0
     views: Mapping[str, Any] = field(default_factory=dict)
+    of_app: Callable[[PageLook], Awaitable[Facts]] | None = None
+    heading: str = ""  # of the menu above the page of an app
 
 
 async def settled(look: PageLook, minutes: int = RECENT_MINUTES) -> list[SettledCount]:

@@ -221,7 +221,8 @@ def _deed(row: Any) -> Row:
 def _command(row: Any) -> str | None:
     """Return the command that does the same again, where there is one."""
     noun, _, verb = row.verb.partition(" ")
-    if noun not in ("queues", "cron", "workflows", "controllers", "dead") or verb in ("refused", "edit"):
+    is_known = noun in ("queues", "cron", "workflows", "controllers", "dead") and row.kind != "page"
+    if not is_known or verb in ("refused", "edit"):
         return None
     return f"penstock {noun} {verb} {row.name}"
 

@@ -1,4 +1,4 @@
-"""Writes refused requests to the audit: who asked for what, and why it was not done."""
+"""Refused requests: what the visitor is told, and the audit of who asked for what and why it was not done."""
 
 from __future__ import annotations
 
@@ -7,16 +7,41 @@ import logging
 from starlette.requests import Request
 
 from penstock.app import App
-from penstock.model.errors import PenstockError
+from penstock.model.errors import BadParameter, HttpError, PenstockError, StoreError
 from penstock.runtime.audit import audit, operated_by, record
 from penstock.runtime.unit import open_unit
-from penstock.web.ui.access import Visitor
+from penstock.web.intake import BadField
+from penstock.web.ui.access import Forged, Misdirected, TooManyAttempts, Visitor
+from penstock.web.ui.page import NoSuchThing, PageFailed
 
 STRANGERS_MAX = 10  # rows a minute of requests without a session: more would let a stranger fill the disk
 KNOWN_MAX = 60
 MINUTE = 60_000_000
 
 _log = logging.getLogger("penstock.web.ui")
+
+
+def explained(error: PenstockError) -> tuple[int, str, str]:
+    """Return the status, the title and the text of the page that an error becomes."""
+    match error:
+        case NoSuchThing():
+            return 404, "There is nothing here", str(error)
+        case Misdirected():
+            return 421, "Unknown host", str(error)
+        case Forged():
+            return 403, "Refused", str(error)
+        case TooManyAttempts():
+            return 429, "Too many attempts", str(error)
+        case PageFailed():
+            return 500, "This page failed", str(error)
+        case StoreError():
+            text = "The database cannot be read now. The page tries again by itself."
+            return 503, "The database cannot be read", text
+        case BadParameter() | BadField():
+            return 400, "This cannot be shown", str(error)
+        case HttpError():
+            return error.status, "This cannot be shown", str(error)
+    return 409, "Not done", str(error)
 
 
 class Refusals:
