@@ -35,7 +35,7 @@ from bench.clusters_niches import Found, niches
 from bench.clusters_truth import Judged, crawl, judged
 from bench.report import ROOT, Bar, Report, Row, size_of, table
 
-SEEDS, OTHER_SEEDS = (1, 2, 3, 4, 5), (101, 102, 103, 104, 105)
+SEEDS, OTHER_SEEDS = (1, 2, 3, 4, 5), (201, 202, 203, 204, 205)
 APPS, MARKETS, KEYWORDS = 6_000, 40, 4_000
 V_MIN, SIMPLER_MAX, NICHES_MIN, TRAPS_MAX, SECONDS_MAX, MB_MAX = 0.85, 0.80, 0.85, 0.05, 60.0, 2_048.0
 QUICK_SCALE = 0.05

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bench.clusters_truth import Known, Planted, agreement, planted
-from penstock_systems.appstore.cluster.franchises import NAMES_TRIED, TEXTS_READ, is_owned
+from penstock_systems.appstore.cluster.franchises import owner
 from penstock_systems.appstore.cluster.market import Market
 from penstock_systems.appstore.cluster.markets import computed
 from penstock_systems.appstore.crawl.completions import LETTERS
@@ -58,7 +59,7 @@ def ranking(known: Known) -> list[Market]:
     asked = {word for market in computed(known.crawled).markets for word in market.typical}
     typed = {word: letters_needed(known.catalogue, word) for word in asked}
     crawled = replace(known.crawled, keywords=replace(known.crawled.keywords, typed=typed))
-    markets = [_owned(market, known.catalogue) for market in computed(crawled).markets]
+    markets = [owner(market, partial(_text, known.catalogue)) for market in computed(crawled).markets]
     return sorted(markets, key=lambda market: -market.score.opportunity)
 
 
@@ -68,12 +69,10 @@ def letters_needed(catalogue: Catalogue, keyword: str) -> int:
     return next((count for count in counts if keyword in hints(catalogue, keyword[:count])), 0)
 
 
-def _owned(market: Market, catalogue: Catalogue) -> Market:
-    indexes = [index for id in list(market.apps)[:TEXTS_READ] if (index := catalogue.index(id)) is not None]
-    apps = [catalogue.app(index) for index in indexes]
-    texts = [description(app).replace(app.title, " ") for app in apps]
-    names = (name for name in market.names[:NAMES_TRIED] if is_owned(name, texts))
-    return replace(market, franchise=next(names, None))
+def _text(catalogue: Catalogue, id: int) -> str | None:
+    """What the maker writes of an app, without its title."""
+    index = catalogue.index(id)
+    return None if index is None else description(catalogue.app(index)).replace(catalogue.app(index).title, " ")
 
 
 def judged(listed: Sequence[Listed], truth: Planted, v: float = 1.0) -> Found:

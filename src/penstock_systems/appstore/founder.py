@@ -1,8 +1,8 @@
-"""The founder's scores, version 2: whether a newcomer could live in a market. Pure, each part from 0 to 100.
+"""The founder's scores, version 3: whether a newcomer could live in a market. Pure, each part from 0 to 100.
 
-Demand comes from what users type, from the ratings that apps gain now, and from who starts there; not from how large the
-incumbents are. What is not known counts for nothing, in neither direction. The parts are multiplied: a market without
-demand is no better for being easy.
+Demand comes from what users type, from the ratings that apps gain now, from who starts there, and from how much all apps but
+the leader are used, beside the usual market of this store; not from how large the leader is. What is not known counts for
+nothing, in neither direction. The parts are multiplied: a market without demand is no better for being easy.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-VERSION = "founder 2"
+VERSION = "founder 3"
 
-WEIGHTS = {"demand": 0.40, "ease": 0.27, "dissatisfaction": 0.13, "room": 0.20}
-DEMAND = {"typed": 0.45, "growth": 0.30, "entrants": 0.10, "used": 0.15}
+WEIGHTS = {"demand": 0.50, "ease": 0.27, "dissatisfaction": 0.10, "room": 0.13}
+DEMAND = {"typed": 0.40, "growth": 0.25, "entrants": 0.10, "used": 0.25}
 DISSATISFACTION = {"stars": 0.50, "reviews": 0.25, "abandoned": 0.25}
 PART_LEAST = 2.0  # a part of nothing would make everything nothing
 UNBELIEVED = 30.0  # what is left of the best score where there is hardly an app or a rating to know it from
@@ -26,11 +26,8 @@ TYPED_COUNTED = 3  # a market is typed as often as its three best keywords
 
 STRONGEST = 3
 STRENGTH = (0.6, 0.25, 0.15)  # of the three strongest apps
-RATINGS_LOG_WEAK, RATINGS_LOG_STRONG = (
-    2.5,
-    5.5,
-)  # three hundred ratings are no obstacle; three hundred thousand are a wall
-WALL_RATINGS, WALL_HEIGHT = 50_000, 0.8  # beyond so many ratings of the leader, up to so much of the ease is lost
+RATINGS_LOG_WEAK, RATINGS_LOG_STRONG = 3.0, 5.0  # a thousand ratings are no obstacle; a hundred thousand are a wall
+WALL_RATINGS, WALL_HEIGHT = 20_000, 0.8  # beyond so many ratings of the leader, up to so much of the ease is lost
 LEAD_LOG_FULL = 2.5  # three hundred times the ratings of the usual follower
 LEAD_SHARE = 0.3  # of the difficulty; the rest is the strength of the three
 FOLLOWERS = 10
@@ -47,7 +44,8 @@ GAIN_FULL = 100.0  # new ratings a day, beside the leader's
 MOMENTUM_FULL = 0.5  # ratings gained a day now, beside the average over the life of the apps
 AGE_DAYS_LEAST = 30
 NOBODY_STARTED = 15.0  # the room where no app came in two years
-USED_LOG_FULL = 5.0  # a hundred thousand ratings beside those of the leader
+USUAL_LEAST = 1_000.0  # ratings beside the leader's: no market is measured by fewer, however small the others are
+USED_STEEPNESS = 1.5  # a fifth of the usual ratings is worth 8 of 100, the usual ones 50, five times as many 92
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +108,17 @@ class Prospect:
 
 
 def prospect(
-    rivals: Iterable[Rival], typed: Sequence[tuple[str, int]] = (), *, ratings_decide: float = 1.0
+    rivals: Iterable[Rival],
+    typed: Sequence[tuple[str, int]] = (),
+    *,
+    usual: float = USUAL_LEAST,
+    ratings_decide: float = 1.0,
 ) -> Prospect:
-    """`ratings_decide`, from 0 to 1, is how strongly ratings are believed to make a rank: where they do not, strong apps
-    are less of an obstacle."""
+    """`usual` is how many ratings the apps of the usual market have beside its leader. `ratings_decide`, from 0 to 1, is how
+    strongly ratings are believed to make a rank: where they do not, strong apps are less of an obstacle."""
     ranked = sorted(rivals, key=lambda app: (-app.ratings, app.track_id))
     figures = figured(ranked, typed)
-    demand, difficulty = _demand(figures), _difficulty(ranked, figures) * (0.5 + 0.5 * ratings_decide)
+    demand, difficulty = _demand(figures, usual), _difficulty(ranked, figures) * (0.5 + 0.5 * ratings_decide)
     dissatisfaction, room = _dissatisfaction(figures), _room(figures)
     parts = {"demand": demand, "ease": 100 - difficulty, "dissatisfaction": dissatisfaction, "room": room}
     known = {name: max(PART_LEAST, part) for name, part in parts.items() if part is not None}
@@ -170,7 +172,7 @@ def _mean_gain(apps: Sequence[Rival]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _demand(figures: Figures) -> float | None:
+def _demand(figures: Figures, usual: float) -> float | None:
     typed = sorted((typed_score(letters) for _, letters in figures.typed), reverse=True)[:TYPED_COUNTED]
     steady = None if figures.momentum is None else min(1.0, figures.momentum / MOMENTUM_FULL)
     parts = {
@@ -179,9 +181,15 @@ def _demand(figures: Figures) -> float | None:
         if figures.gain is None
         else (1.0 if steady is None else steady) * _log_share(figures.gain, GAIN_FULL),
         "entrants": _log_share(figures.entrants, ENTRANTS_MANY) if figures.apps_dated else None,
-        "used": min(100.0, 100 * math.log10(1 + figures.total_ratings - figures.leader_ratings) / USED_LOG_FULL),
+        "used": _used((figures.total_ratings - figures.leader_ratings) / max(USUAL_LEAST, usual)),
     }
     return _mean(parts, DEMAND)
+
+
+def _used(times: float) -> float:
+    """How much the apps of a market are used, that have so many times the usual ratings beside their leader."""
+    steep = math.pow(max(0.0, times), USED_STEEPNESS)
+    return 100 * steep / (1 + steep)
 
 
 def typed_score(letters: int) -> float:

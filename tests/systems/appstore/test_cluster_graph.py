@@ -245,3 +245,15 @@ def test_the_pieces_of_a_large_market_are_joined_by_the_apps_that_they_show() ->
     assert joined(rankings, pieces, np.ones(18, np.float32)).tolist() == [0] * 12 + [1] * 6
     alone = np.zeros(18, np.int32)
     assert joined(rankings, alone, np.ones(18, np.float32)).tolist() == alone.tolist()
+
+
+@pytest.mark.spec("B5-02")
+def test_what_was_joined_is_compared_anew_with_the_pieces_that_are_left() -> None:
+    """Two pieces show the apps of a third one twice each: too seldom to count in either, often enough in both together."""
+    third = [50, 51, 52, 53]
+    lists = [[0, 1, 2, *(third if at < 2 else [10 + at])] for at in range(5)]
+    lists += [[0, 1, 2, *(third if at < 2 else [20 + at])] for at in range(5)]
+    lists += [[*third, 30 + at] for at in range(5)]
+    rankings = ranked([*lists, *([100, 101, 102, 110 + at] for at in range(5))])
+    pieces = np.repeat(np.arange(4, dtype=np.int32), 5)
+    assert joined(rankings, pieces, np.ones(20, np.float32)).tolist() == [0] * 15 + [1] * 5

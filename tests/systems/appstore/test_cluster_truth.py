@@ -13,7 +13,7 @@ from tests.extent import EVERYTHING, sampled
 pytestmark = pytest.mark.slow("postgres")
 
 BAR, TOO_EASY = 0.85, 0.80
-NICHES, NICHES_LEAST, TRAPS = 0.85, 0.65, 0.05
+NICHES, TRAPS = 0.85, 0.05
 
 
 @pytest.mark.spec("B5-01", "G2-44")
@@ -32,11 +32,10 @@ def test_planted_markets_are_found_again(seed: int) -> None:
 @pytest.mark.spec("B5-03", "G2-18")
 @sampled("seed", [8, *range(1, 8), *range(9, 21)], every=20)
 def test_planted_niches_and_hardly_a_trap_are_among_the_first_twenty_markets(seed: int) -> None:
-    """Single seeds are below the bar of their mean, and 14 of 20 niches are the least that a seed gave."""
     found = niches(crawl(seed, apps=6_000, markets=40, keywords=4_000))
     assert found.niches == 20
-    assert found.share >= (NICHES if seed == 8 else NICHES_LEAST)
-    assert found.trapped <= 2 * TRAPS
+    assert found.share >= NICHES
+    assert found.trapped <= TRAPS
     assert found.v >= BAR
     assert [each.score for each in found.listed] == sorted((each.score for each in found.listed), reverse=True)
 

@@ -20,6 +20,7 @@ from tests.systems.appstore.conftest import Opened
 from tests.systems.appstore.crawling import crawling, cycle, day, insert, insert_keywords, run_task, write
 from tests.systems.appstore.test_cluster_task import THEMES, changed, fill
 
+USUAL = 4_000.0  # ratings beside the leader's, of the usual market
 TYPED = (("sleep sounds", 3), ("white noise", 4), ("rain", 3))
 
 
@@ -32,7 +33,7 @@ def market(leader: int = 5_000, **changes: Any) -> list[Rival]:
 
 
 def score(rivals: list[Rival], typed: tuple[tuple[str, int], ...] = TYPED) -> Prospect:
-    return prospect(rivals, typed)
+    return prospect(rivals, typed, usual=USUAL)
 
 
 @pytest.mark.spec("B5-03")
@@ -56,6 +57,15 @@ def test_demand_is_not_what_the_incumbents_were_rated() -> None:
     usual, strong = score(market()), [replace(app, ratings=40_000) if app.track_id == 0 else app for app in market()]
     assert score(strong).demand == pytest.approx(usual.demand, abs=0.5)
     assert score(strong).difficulty > usual.difficulty + 15
+
+
+def test_a_market_that_is_small_beside_the_usual_one_is_a_hobby_however_weak_its_leader_is() -> None:
+    unmeasured = {"velocity": None, "age_days": None, "idle_days": None, "reviews": 0, "unhappy": 0}
+    hobby, real = score(market(400, **unmeasured), ()), score(market(9_000, **unmeasured), ())
+    assert hobby.difficulty < real.difficulty
+    assert hobby.score < 40 < 60 < real.score
+    # The same market is a large one where the others are small.
+    assert prospect(market(400, **unmeasured), usual=500).score > hobby.score + 20
 
 
 def test_what_is_not_known_counts_in_neither_direction() -> None:
@@ -200,7 +210,7 @@ def test_a_market_is_known_as_far_as_the_keywords_of_its_titles_were_searched() 
 def test_the_same_crawl_by_the_article_is_scored_as_the_article_says() -> None:
     known = crawl(1, apps=600, markets=6, keywords=300).crawled
     ours, theirs = computed(known).markets, computed(known, scores="article").markets
-    assert {each.score.scores for each in ours} == {"founder 2"}
+    assert {each.score.scores for each in ours} == {"founder 3"}
     assert {each.score.scores for each in theirs} == {"article 1"}
     assert [each.name for each in ours] == [each.name for each in theirs]
     assert [each.score for each in ours] != [each.score for each in theirs]

@@ -4,7 +4,7 @@ sentence, by whoever writes it; a word like "budget" is not."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from penstock_systems.appstore.app import db
@@ -25,7 +25,7 @@ COMMON_NAMES = frozenset(
 )
 
 DESCRIBED = """
-select track_name, description
+select track_id, track_name, description
 from app_registry
 where track_id in (:id0, :id1, :id2, :id3, :id4, :id5, :id6, :id7, :id8, :id9, :id10, :id11, :id12, :id13, :id14)
 and description is not null
@@ -37,12 +37,16 @@ async def with_franchises(markets: Sequence[Market]) -> list[Market]:
     best = sorted(range(len(markets)), key=lambda at: -markets[at].score.opportunity)[:MARKETS_LOOKED_AT]
     found = list(markets)
     for at in best:
-        market = markets[at]
-        if market.names:
-            texts = await _texts(market)
-            name = next((name for name in market.names[:NAMES_TRIED] if is_owned(name, texts)), None)
-            found[at] = replace(market, franchise=name)
+        if markets[at].names:
+            texts = await _texts(markets[at])
+            found[at] = owner(markets[at], texts.get)
     return found
+
+
+def owner(market: Market, text: Callable[[int], str | None]) -> Market:
+    """The same market with its franchise, if it has one. `text` is what an app's maker writes, without the app's title."""
+    read = [said for each in list(market.apps)[:TEXTS_READ] if (said := text(each))] if market.names else []
+    return replace(market, franchise=next((name for name in market.names[:NAMES_TRIED] if is_owned(name, read)), None))
 
 
 def is_owned(name: str, texts: Iterable[str]) -> bool:
@@ -60,9 +64,9 @@ def is_owned(name: str, texts: Iterable[str]) -> bool:
     return holding >= TEXTS_LEAST and uses >= USES_LEAST and capital >= CAPITAL_SHARE * uses
 
 
-async def _texts(market: Market) -> list[str]:
+async def _texts(market: Market) -> dict[int, str]:
     """What their makers write of the most visible apps, without the apps' own titles."""
     ids = list(market.apps)[:TEXTS_READ]
     padded = ids + ids[-1:] * (TEXTS_READ - len(ids))
     rows = await db.rows(DESCRIBED, {f"id{place}": each for place, each in enumerate(padded)})
-    return [row.description.replace(row.track_name, " ") for row in rows]
+    return {row.track_id: row.description.replace(row.track_name, " ") for row in rows}

@@ -2,8 +2,8 @@
 
 A search for one word of a large market shows other apps than one for the next word, so the graph of keywords falls into many
 pieces there, and into few where a market is small. Taken together, the keywords of a piece show which apps it is about, and
-by those the pieces of one market are recognised. An app that a piece shows once or twice may be there by chance, and
-is not counted.
+by those the pieces of one market are recognised. Joined, they show more of its apps, so that what was joined is compared
+anew, until nothing more is alike. An app that a piece shows once or twice may be there by chance, and is not counted.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from penstock_systems.appstore.cluster.communities import NONE, numbered
 from penstock_systems.appstore.cluster.graph import Floats, Ints, Matrix, Rankings, presence
 from penstock_systems.appstore.cluster.libraries import sparse
 
-ALIKE = 0.15  # pieces that are more alike than this, on average, are one market
+ALIKE = 0.28  # pieces that are more alike than this, on average, are one market
 PLACES_MIN = 3  # of an app in a piece, for it to count
 FAINT = 0.02  # likenesses below it are taken for none, which keeps the work small
 
 
 def joined(rankings: Rankings, labels: Ints, told: Floats) -> Ints:
     """The market of each keyword, given its piece."""
-    pieces = int(labels.max(initial=NONE)) + 1
-    if pieces < 2:
-        return labels
-    market = grouped(_likeness(_shown(rankings, labels, told, pieces)))
-    return numbered(np.where(labels == NONE, NONE, market[labels]).astype(np.int32))
+    while (pieces := int(labels.max(initial=NONE)) + 1) > 1:
+        market = grouped(_likeness(_shown(rankings, labels, told, pieces)))
+        if int(market.max()) + 1 == pieces:
+            break
+        labels = numbered(np.where(labels == NONE, NONE, market[labels]).astype(np.int32))
+    return labels
 
 
 def grouped(alike: Matrix) -> Ints:

@@ -27,13 +27,16 @@ from penstock_systems.appstore.cluster.placing import placed
 from penstock_systems.appstore.cluster.relations import nearest
 from penstock_systems.appstore.cluster.scoring import founders_score, score
 from penstock_systems.appstore.cluster.titles import DEVELOPERS_MIN, Said
-from penstock_systems.appstore.keywords import discovered
+from penstock_systems.appstore.keywords import discovered, tokens
 
 APPS_MIN = 3  # a market has at least so many apps
 WEIGHT_PLACES = 4
 TYPICAL = 8  # keywords of a market that the store is asked to complete
 RIVALS_MAX = 5_000  # apps of a market that are counted, the most visible first
-NAME_SHARE = 0.6  # of the ratings of a market: a word in so many of its titles may be a name with an owner
+# Of the ratings of a market: a word in the titles of so many may be a name with an owner; fewer are enough for a word that
+# the market is named by.
+NAME_SHARE = 0.6
+NAMED_SHARE = 0.2
 TITLES_MAX, TITLES_MANY = 50, 2  # that tell how much was searched, and that make a keyword more than a name
 ScoredBy = Literal["founder", "article"]
 
@@ -87,16 +90,18 @@ def _described(given: Arranged, layout: Layout, tied: Floats, scores: ScoredBy, 
     size = int(layout.keyword.max(initial=NONE)) + 1
     weight = layout.weight
     common, searched = given.said.common, set(given.keywords)
+    inside_of = _grouped(layout.app, weight, size)
+    usual = usual_ratings(given, inside_of)
     found: list[dict[str, Any]] = []
     heaviness: list[dict[str, float]] = []
-    for places, inside in zip(_grouped(layout.keyword, tied, size), _grouped(layout.app, weight, size), strict=True):
+    for places, inside in zip(_grouped(layout.keyword, tied, size), inside_of, strict=True):
         demands = given.demand[places].tolist()
         keywords = dict(zip((given.keywords[at] for at in places.tolist()), _rounded(tied[places]), strict=True))
         apps = dict(zip(given.track_ids[inside].tolist(), _rounded(weight[inside]), strict=True))
         typical = tuple(islice((word for word in keywords if all(part in common for part in word.split())), TYPICAL))
         if scores == "founder":
             typed = [(word, given.facts.typed[word]) for word in typical if word in given.facts.typed]
-            scored = founders_score(given.rivals(inside[:RIVALS_MAX]), typed, ratings_decide)
+            scored = founders_score(given.rivals(inside[:RIVALS_MAX]), typed, usual, ratings_decide)
         else:
             strengths = list(zip(given.strengths(inside), apps.values(), strict=True))
             scored = score(demands, strengths, given.ratings[inside].tolist())
@@ -107,7 +112,6 @@ def _described(given: Arranged, layout: Layout, tied: Floats, scores: ScoredBy, 
                 "keywords": keywords,
                 "apps": apps,
                 "typical": tuple(word for word in typical if word not in given.facts.typed),
-                "names": frequent_names(given, inside[:RIVALS_MAX]),
                 "coverage": scored.known * coverage(titles, given.facts, searched),
             }
         )
@@ -116,15 +120,26 @@ def _described(given: Arranged, layout: Layout, tied: Floats, scores: ScoredBy, 
             {word: tie * (0.5 + want / 100) for (word, tie), want in zip(keywords.items(), demands, strict=True)}
         )
     named = names(heaviness, given.said.common)
-    return [Market(name, **rest) for name, rest in zip(named, found, strict=True)]
+    return [
+        Market(name, names=frequent_names(given, inside[:RIVALS_MAX], name), **rest)
+        for name, inside, rest in zip(named, inside_of, found, strict=True)
+    ]
 
 
-def frequent_names(given: Arranged, inside: Longs) -> tuple[str, ...]:
-    """The words that several developers have in titles, and with them most of the market's ratings."""
-    said, ratings = given.said, given.ratings[inside].astype(np.float64)
-    held = said.titles[inside].T @ ratings
-    often = np.flatnonzero((held >= NAME_SHARE * ratings.sum()) & (said.developers >= DEVELOPERS_MIN) & (held > 0))
-    return tuple(said.words[at] for at in often[np.argsort(-held[often], kind="stable")].tolist())
+def usual_ratings(given: Arranged, markets: Iterable[Longs]) -> float:
+    """How many ratings the apps of the median market have beside its leader."""
+    rated = (given.ratings[inside] for inside in markets)
+    return float(np.median([ratings.sum() - ratings.max() for ratings in rated if len(ratings)] or [0]))
+
+
+def frequent_names(given: Arranged, inside: Longs, name: str) -> tuple[str, ...]:
+    """The words that several developers have in titles, and with them most of the market's ratings; or a fifth of them, if
+    the market's own name has the word."""
+    said, ratings, own = given.said, given.ratings[inside].astype(np.float64), set(tokens(name))
+    held = said.titles[inside].T @ ratings / max(1.0, ratings.sum())
+    often = np.flatnonzero((held >= NAMED_SHARE) & (said.developers >= DEVELOPERS_MIN))
+    found = [at for at in often.tolist() if held[at] >= NAME_SHARE or said.words[at] in own]
+    return tuple(said.words[at] for at in sorted(found, key=lambda at: -held[at]))
 
 
 def coverage(titles: Iterable[str], facts: KeywordFacts, searched: Container[str]) -> float:

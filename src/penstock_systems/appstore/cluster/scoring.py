@@ -37,8 +37,10 @@ def score(demands: Iterable[float], strengths: Sequence[tuple[float, float]], ra
     )
 
 
-def founders_score(rivals: Sequence[founder.Rival], typed: Sequence[tuple[str, int]], ratings_decide: float) -> Score:
-    found = founder.prospect(rivals, typed, ratings_decide=ratings_decide)
+def founders_score(
+    rivals: Sequence[founder.Rival], typed: Sequence[tuple[str, int]], usual: float, ratings_decide: float
+) -> Score:
+    found = founder.prospect(rivals, typed, usual=usual, ratings_decide=ratings_decide)
     return Score(
         round(found.demand or 0.0, PLACES),
         round(found.difficulty, PLACES),
