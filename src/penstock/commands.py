@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from penstock.cli.command import CliCommand as Command
 from penstock.cli.command import Noun, confirm, opened_app, operating, refuse, this_output, yes_option
+from penstock.cli.connect import allow_option, read_once
 from penstock.cli.output import Answer, NotFound, Output, Verbatim, fill, plain, table
 from penstock.cli.target import database_option, find, reading
 from penstock.data.usage import MonthUsage, month_usage
@@ -25,6 +26,7 @@ __all__ = [
     "StatementFailed",
     "Target",
     "Verbatim",
+    "allow_option",
     "confirm",
     "database_option",
     "fill",
@@ -34,6 +36,7 @@ __all__ = [
     "operating",
     "plain",
     "printable",
+    "read_once",
     "reading",
     "refuse",
     "table",

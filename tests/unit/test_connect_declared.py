@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tarfile
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +88,25 @@ def test_a_malformed_feed_is_read_or_refused_and_nothing_else(body: bytes, befor
         assert isinstance(read_feed(before + body), list)
     except Changed:
         pass
+
+
+def test_the_feeds_of_feedparsers_suite_are_read_or_refused_and_nothing_else(note: Callable[[str], None]) -> None:
+    """2,106 feeds, well-formed and not, from kurtmckee/feedparser at a22c552 (BSD-2; its licence is in the archive)."""
+    found: Counter[str] = Counter()
+    with tarfile.open(Path(__file__).with_name("feeds.tar.xz")) as feeds:
+        for member in feeds:
+            file = feeds.extractfile(member)
+            if file is None or not member.name.endswith(".xml"):
+                continue
+            body = file.read()
+            try:
+                read_feed(body[: len(body) // 2])
+                found["with entries" if read_feed(body) else "without entries"] += 1
+            except Changed:
+                found["refused"] += 1
+    note(f"feeds of feedparser's suite: {dict(found)}")
+    assert found.total() == 2_106
+    assert found["with entries"] > 1_100
 
 
 def test_a_field_is_mapped_matched_and_bounded() -> None:

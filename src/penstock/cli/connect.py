@@ -24,6 +24,9 @@ SHOWN = 10  # records
 VALUE_CHARACTERS = 28
 FIXTURES = "fixtures"  # the folder beside the connector
 file_argument = click.argument("file", metavar="FILE")
+allow_option = click.option(
+    "--allow", multiple=True, metavar="HOST:PORT", help="Also ask this private address, such as 127.0.0.1:8000."
+)
 
 
 @click.group(cls=Noun)
@@ -42,7 +45,8 @@ def connect() -> None:
 @file_argument
 @click.option("--save", is_flag=True, help="Save the answer as a fixture beside the file.")
 @click.option("--cursor", help="Read from this cursor on.")
-def try_connector(file: str, save: bool, cursor: str | None) -> Answer:
+@allow_option
+def try_connector(file: str, save: bool, cursor: str | None, allow: tuple[str, ...]) -> Answer:
     """Fetch one page from the source, and show the records in it.
 
     Nothing is written into a database.
@@ -50,13 +54,16 @@ def try_connector(file: str, save: bool, cursor: str | None) -> Answer:
     Example:
       penstock connect try connectors/offers.toml --save
     """
-    connector = find_connector(file)
-    http = contract.recording(connector)
+    return read_once(find_connector(file), fixture_of(file) if save else None, cursor, allow)
+
+
+def read_once(connector: Connector, path: Path | None, cursor: str | None, allow: Sequence[str]) -> Answer:
+    """Read the first page of a connector, and save the answer at a path if one is given."""
+    http = contract.recording(connector, allow)
     pages = asyncio.run(contract.read_pages(connector, cursor, http, most=1))
     records = [record for page in pages for record in page.records]
     saved = ""
-    if save and http.answers:
-        path = fixture_of(file)
+    if path is not None and http.answers:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(msgspec.json.format(msgspec.json.encode(http.answers), indent=1))
         saved = str(path)
@@ -67,7 +74,8 @@ def try_connector(file: str, save: bool, cursor: str | None) -> Answer:
 
 @connect.command("check")
 @file_argument
-def check(file: str) -> Answer:
+@allow_option
+def check(file: str, allow: tuple[str, ...]) -> Answer:
     """Check what a connector promises, on its saved fixture or on the source.
 
     A second read from the saved cursor yields nothing old, no field is lost, and the state survives.
@@ -80,7 +88,7 @@ def check(file: str) -> Answer:
     answers = _answers(path)
 
     def make_http() -> Http:
-        return contract.replaying(connector, answers) if answers else contract.recording(connector)
+        return contract.replaying(connector, answers) if answers else contract.recording(connector, allow)
 
     checks = asyncio.run(contract.check_connector(connector, make_http))
     lines = [

@@ -19,7 +19,7 @@ from penstock.connect.source import RunResult, Source, SourceError
 from penstock.connect.standing import ERROR_MAX, Memory, settle, verdict_of
 from penstock.model.errors import BadApp, PenstockError, Unavailable
 from penstock.model.limits import near
-from penstock.model.times import MICROS, text_of_micros
+from penstock.model.times import MICROS, in_seconds, text_of_micros
 from penstock.runtime.audit import audit, record
 from penstock.runtime.unit import current_unit
 
@@ -92,7 +92,6 @@ class Collector:
         began = self._home._clock.monotonic()
         due_at = round(tick.scheduled_at.timestamp() * MICROS) if tick is not None else self._home._clock.now()
         await self._declare()
-        await self._look_for_stale()
         rows = [row for row in await self._home.db.rows(SQL["sources"]) if _is_due(row, self._now_text())]
         result = RunResult(sources=len(rows))
         if not rows:
@@ -221,12 +220,26 @@ class Collector:
         _log.warning("collect %s: skipped, %s", row.name, why)
         result.skipped += 1
         following = None if due_at is None else text_of_micros(due_at + 1_800 * MICROS)
+        memory = msgspec.json.decode(row.memory or "{}", type=Memory)
         try:
+            if self._is_stale(row):
+                since = f"since {row.last_run_at}" if row.last_run_at else "yet"
+                title = f"{row.name} was not run"
+                condition = {"stale": (title, f"{title} {since}, although it is due: {why}.")}
+                memory.alerts = [*await self._report(row.name, memory.alerts, condition)]
+            saved = {"memory": msgspec.json.encode(memory).decode(), "error": why, "next": following}
             async with self._home.unit():
                 self._home.db.write(SQL["add_state"], id=row.id)
-                self._home.db.write(SQL["skipped"], id=row.id, error=why, next=following)
+                self._home.db.write(SQL["skipped"], saved, id=row.id)
         except PenstockError as error:
             _log.error("collect %s: its state cannot be saved: %s", row.name, error)
+
+    def _is_stale(self, row: Any) -> bool:
+        """A source is overdue after two of its own intervals, if those are longer."""
+        source = self.sources.get(row.name)
+        seconds = max(in_seconds(self.stale_after), 2 * source.connector.every if source else 0.0)
+        before = text_of_micros(self._home._clock.now() - round(seconds * MICROS))
+        return bool((row.last_run_at or row.created_at) < before)
 
     async def _mark_started(self, source_id: int, started: int) -> None:
         """A run that ends soon is one write less; one that hangs is seen as running."""
@@ -237,14 +250,6 @@ class Collector:
     def _point(self, name: str, verdict: str, tally: Tally, took: float) -> None:
         doubles = (tally.candidates, tally.inserted, tally.changed, tally.gone, tally.requests, tally.refused, took)
         self._home.metrics("sources", names=_POINTS).write(blobs=(name, verdict), doubles=doubles, index=name)
-
-    async def _look_for_stale(self) -> None:
-        for name in await self.stale():
-            if name in self.sources and await self._has_run(name):
-                await self._home.alert(f"source {name}: stale", f"{name} was not run", "It is overdue.", key="stale")
-
-    async def _has_run(self, name: str) -> bool:
-        return any(row.name == name and row.last_run_at is not None for row in await self._home.db.rows(SQL["sources"]))
 
     async def _declare(self) -> None:
         """Give each registered source its rows, once per opened database."""

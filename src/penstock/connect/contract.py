@@ -15,6 +15,7 @@ from penstock.connect.connector import Connector
 from penstock.connect.page import Page, Record, Tally, Unchanged
 from penstock.connect.web import Http
 from penstock.model.errors import PenstockError
+from penstock.outbound.addresses import Rules
 from penstock.outbound.answers import Response, redacted_url
 from penstock.outbound.client import Client
 
@@ -71,9 +72,9 @@ class Recording(Http):
         return response
 
 
-def recording(connector: Connector) -> Recording:
-    """Return an `Http` that asks the source itself, and keeps what it answers."""
-    http = Recording(Client(), connector, NoPace(), Tally(), {})
+def recording(connector: Connector, allow: Sequence[str] = ()) -> Recording:
+    """Return an `Http` that asks the source itself, and keeps what it answers. `allow` names private hosts with ports."""
+    http = Recording(Client(rules=Rules(allow=allow)), connector, NoPace(), Tally(), {})
     http.answers = []
     return http
 

@@ -1,8 +1,9 @@
 -- The statements of sources, for both stores.
 
 -- name: sources
-select s.id, s.name, s.enabled, t.cursor, t.verdict, t.last_status, t.last_error, t.last_run_at, t.last_started_at,
-  t.last_success_at, t.last_nonzero_at, t.next_run_at, t.backoff_until, t.consecutive_failures, t.disabled_reason, t.memory
+select s.id, s.name, s.enabled, s.created_at, t.cursor, t.verdict, t.last_status, t.last_error, t.last_run_at,
+  t.last_started_at, t.last_success_at, t.last_nonzero_at, t.next_run_at, t.backoff_until, t.consecutive_failures,
+  t.disabled_reason, t.memory
 from sources s
 left join source_state t on t.source_id = s.id
 order by coalesce(t.last_run_at, ''), s.id;
@@ -48,7 +49,8 @@ where source_id = :id;
 
 -- name: skipped
 update source_state
-set verdict = 'skipped', last_status = 'skipped', last_error = :error, next_run_at = coalesce(:next, next_run_at)
+set verdict = 'skipped', last_status = 'skipped', last_error = :error, next_run_at = coalesce(:next, next_run_at),
+  memory = :memory
 where source_id = :id;
 
 -- name: note_run

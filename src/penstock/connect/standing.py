@@ -88,7 +88,7 @@ def settle(
 ) -> Standing:
     """Return where the source stands after this run."""
     found = msgspec.structs.replace(memory)
-    conditions: dict[str, Condition | None] = {}
+    conditions: dict[str, Condition | None] = {"stale": None}
     if verdict in ("ok", "empty"):
         _count(name, found, tally, expect, conditions)
         conditions |= {"blocked": None, "changed": None, "errors": None, "resting": None}

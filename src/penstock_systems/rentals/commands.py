@@ -18,13 +18,16 @@ from penstock.commands import (
     Noun,
     StatementFailed,
     Target,
+    allow_option,
     database_option,
     fill,
     opened_app,
+    read_once,
     refuse,
     table,
 )
 from penstock.commands import find as find_target
+from penstock.connect import DeclaredConnector
 from penstock_systems.rentals.settings import NO_SOURCE
 
 USUAL_FILE = "rentals.db"
@@ -94,6 +97,22 @@ def sources(database: str | None) -> Answer:
     return Answer({"sources": found}, fill(table(*SOURCES), rows))
 
 
+@rentals.command("try", cls=Command)
+@click.argument("name")
+@allow_option
+def try_source(name: str, allow: tuple[str, ...]) -> Answer:
+    """Fetch one page of a source as it is configured, and show the records in it. Nothing is saved.
+
+    Example:
+      penstock rentals try stockholm
+    """
+    from penstock_systems.rentals.app import settings
+    from penstock_systems.rentals.settings import Settings
+
+    [spec] = Settings(sources={name: settings.sources.get(name, {})}, connectors=settings.connectors).specs()
+    return read_once(DeclaredConnector(spec), None, None, allow)
+
+
 @rentals.command(cls=Command)
 @click.argument("name")
 @database_option
@@ -132,9 +151,9 @@ def find(max_price: float | None, rooms: float | None, near: str | None, limit: 
         return list(await reading.find_listings(wanted, None, limit))
 
     found = use(database, work)
+    prices = ["" if (price := price_of(row)) is None else f"{price:,.0f} {row.currency or ''}" for row in found]
     rows = [
-        (row.id, f"{price_of(row) or 0:,.0f} {row.currency or ''}", row.rooms or "", row.area_m2 or "", row.title)
-        for row in found
+        (row.id, price, row.rooms or "", row.area_m2 or "", row.title) for row, price in zip(found, prices, strict=True)
     ]
     shown = fill(table(*LISTINGS), rows) if rows else "No listing fits."
     return Answer({"listings": [reading.listing_shown(row) for row in found]}, shown)
@@ -181,7 +200,7 @@ def report(file: Path, database: str | None) -> Answer:
 
 @rentals.command(cls=Command)
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--limit", type=click.IntRange(1, 5_000), default=5_000, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 1_000_000), default=100_000, show_default=True)
 @database_option
 def export(file: Path, limit: int, database: str | None) -> Answer:
     """Write the active listings as CSV, GeoJSON or JSON, by the name of the file.
@@ -201,7 +220,7 @@ def export(file: Path, limit: int, database: str | None) -> Answer:
         raise refuse(f"{file} has none of the endings {', '.join(makers)}.")
 
     async def work() -> list[Any]:
-        return list(await reading.find_listings(Filter(), None, limit))
+        return list(await reading.find_listings(Filter(deal="any"), None, limit))
 
     rows = use(database, work)
     file.write_text(makers[file.suffix](rows), encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Any
 
 from penstock_systems.rentals.app import ListingsChanged, app, db, listings_changed
@@ -30,6 +31,16 @@ values (:listing, :home, :score, :why, :now)
 on conflict (listing_id) do update
 set home_id = excluded.home_id, score = excluded.score, why = excluded.why, joined_at = excluded.joined_at
 """
+# What searches know of a home is also true of a home that is split from it or joined to it: neither is new to them.
+COPY_KNOWN = """
+insert into search_homes (search_id, home_id, low_base, low_total, is_silent, summarised, matched_at)
+select search_id, :made, low_base, low_total, is_silent, summarised, matched_at
+from search_homes
+where home_id = :home
+on conflict (search_id, home_id) do nothing
+"""
+FORGET_KNOWN = "delete from search_homes where home_id = :home"
+FORGET_SPLIT = "delete from home_splits where listing_id = :id and other_id = :other"
 ALONE = Evidence(0.0, "the first")
 
 
@@ -138,14 +149,21 @@ async def split(home: str, listing: str) -> str:
     made = f"{listing}+{joining.now}" if listing == home else listing
     await _move([listing], made, "split by a person", joining.now)
     db.upsert("homes", home_row(made, [chosen], joining.now), key="id", keep=["first_seen_at"])
+    db.write(COPY_KNOWN, made=made, home=home)
     return made
 
 
 async def unite(home: str, other: str) -> None:
     """Put the listings of another home into this one. Joins the unit."""
     joining = Joining(await db.now())
-    moved = await joining.read(OF_HOME, home=other)
+    kept, moved = [await joining.read(OF_HOME, home=each) for each in (home, other)]
     await _move([each.id for each in moved], home, "joined by a person", joining.now)
+    for one, second in product(kept, moved):
+        db.write(FORGET_SPLIT, id=one.id, other=second.id)
+        db.write(FORGET_SPLIT, id=second.id, other=one.id)
+    db.upsert("homes", home_row(home, [*kept, *moved], joining.now), key="id", keep=["first_seen_at"])
+    db.write(COPY_KNOWN, made=home, home=other)
+    db.write(FORGET_KNOWN, home=other)
     db.write("delete from homes where id = :id", id=other)
 
 

@@ -17,7 +17,6 @@ _HOUSE = re.compile(r"^(?P<street>.*\D)\s+(?P<number>\d+\s?[a-z]?)\b", re.IGNORE
 _WORD = re.compile(r"\w+")
 
 FIND = "select id, price_base, price_total, status, first_seen_at from listings where id = :id"
-FIND_HOLD = "select seen, kind, first_seen_at from price_holds where listing_id = :id"
 SAVE_VERSION = """
 insert into listing_versions (listing_id, seen_at, kind, price_base, price_total, data)
 values (:listing_id, :seen_at, :kind, :price_base, :price_total, :data)
@@ -26,9 +25,11 @@ on conflict (listing_id, seen_at) do nothing
 SAVE_HOLD = """
 insert into price_holds (listing_id, was, seen, kind, first_seen_at)
 values (:id, :was, :seen, :kind, :now)
-on conflict (listing_id) do update set was = excluded.was, seen = excluded.seen, first_seen_at = excluded.first_seen_at
+on conflict (listing_id, kind) do update
+set first_seen_at = case when price_holds.seen = excluded.seen then price_holds.first_seen_at else excluded.first_seen_at end,
+  was = excluded.was, seen = excluded.seen
 """
-DROP_HOLD = "delete from price_holds where listing_id = :id"
+DROP_HOLD = "delete from price_holds where listing_id = :id and kind = :kind"
 GONE = "update listings set status = 'gone', gone_at = :now, changed_at = :now where id = :id"
 OLD_HOLDS = """
 select h.listing_id, h.was, h.seen, h.kind, h.first_seen_at, l.source
@@ -38,6 +39,16 @@ where h.first_seen_at <= :before
 and l.status <> 'gone'
 order by h.first_seen_at
 limit 200
+"""
+SAVE_BELIEVED = """
+insert into listing_versions (listing_id, seen_at, kind, price_base, price_total, data)
+select l.id, :now, 'believed', l.price_base, l.price_total, v.data
+from listings l
+join listing_versions v on v.listing_id = l.id
+where l.id = :id
+order by v.seen_at desc
+limit 1
+on conflict (listing_id, seen_at) do nothing
 """
 BELIEVE = {
     "price_base": "update listings set price_base = :seen, changed_at = :now where id = :id",
@@ -147,7 +158,7 @@ async def _believed(id: str, name: str, old: Any, new: float | None, now: str) -
     if judged.held is not None:
         db.write(SAVE_HOLD, id=id, was=judged.price, seen=judged.held, kind=name, now=now)
     elif old is not None and new is not None:
-        db.write(DROP_HOLD, id=id)
+        db.write(DROP_HOLD, id=id, kind=name)
     return judged.price
 
 
@@ -169,5 +180,6 @@ async def believe_lasting_prices() -> None:
             continue  # nothing says that it lasted
         async with app.unit():
             db.write(BELIEVE[hold.kind], id=hold.listing_id, seen=hold.seen, now=now)
-            db.write(DROP_HOLD, id=hold.listing_id)
+            db.write(SAVE_BELIEVED, id=hold.listing_id, now=now)
+            db.write(DROP_HOLD, id=hold.listing_id, kind=hold.kind)
             listings_changed.send(ListingsChanged(changes=[(hold.listing_id, "changed", False)]))

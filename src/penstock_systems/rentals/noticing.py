@@ -31,6 +31,7 @@ and reason in ('gone', 'back')
 order by created_at desc
 limit 1
 """
+HIDDEN = "select 1 from homes where id = :home and hidden = 1 limit 1"
 KINDS = ("low_base", "low_total")
 Changed = tuple[Any, str, bool]  # a listing, how it changed, whether its source runs for the first time
 
@@ -48,7 +49,7 @@ class Noticing:
 
     async def look(self, home: str, offers: Sequence[Any], changes: Sequence[Changed], *, is_new: bool) -> None:
         """Compare a home with every search, and write what is to be notified."""
-        if not self.searches:
+        if not self.searches or await db.exists(HIDDEN, home=home):
             return
         live = [each for each in offers if each.status != "gone"]
         known = {row.search_id: row for row in await db.rows(KNOWN, home=home)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock_systems.rentals.app import db
@@ -11,8 +11,20 @@ from penstock_systems.rentals.homes import COLUMNS, OF_HOME
 from penstock_systems.rentals.noticing import lowest
 from penstock_systems.rentals.searches import Filter, matches
 
-READ_MAX = 5_000  # listings that a filter looks at, the latest first
-RECENT = COLUMNS + "where status <> 'gone' and first_seen_at >= :since order by first_seen_at desc, id limit 5000"
+SHOWN_ONLY = "status <> 'gone' and not exists (select 1 from homes h where h.id = home_id and h.hidden = 1) "
+ACTIVE = COLUMNS + f"where id > :after and {SHOWN_ONLY}order by id limit :size"
+LATEST = COLUMNS + (
+    f"where first_seen_at >= :since and first_seen_at <= :seen and {SHOWN_ONLY}"
+    "and (first_seen_at < :seen or id > :id) order by first_seen_at desc, id limit :size"
+)
+PAGE = 2_000
+MARKED = """
+select id, status, first_seen_at, changed_at, starred, hidden
+from homes
+where (starred = 1 and :starred = 1 or hidden = 1 and :hidden = 1)
+order by changed_at desc, id
+limit :most
+"""
 MEET = """
 insert into search_homes (search_id, home_id, low_base, low_total, is_silent, matched_at)
 values (:search, :home, :low_base, :low_total, 1, :now)
@@ -46,18 +58,26 @@ def source_shown(row: Any) -> dict[str, Any]:
 
 
 async def find_listings(wanted: Filter, since: str | None, most: int) -> Sequence[Any]:
-    """Return the latest active listings that a filter wants."""
-    rows = await db.rows(RECENT, since=since or "")
-    return [row for row in rows if matches(wanted, row)][:most]
+    """Return the latest active listings that a filter wants, without those of hidden homes."""
+    found: list[Any] = []
+    last: Mapping[str, str] = {"seen": "9999", "id": ""}
+    while len(found) < most:
+        rows = await db.rows(LATEST, last, since=since or "", size=PAGE)
+        found += [row for row in rows if matches(wanted, row)]
+        if len(rows) < PAGE:
+            break
+        last = {"seen": rows[-1].first_seen_at, "id": rows[-1].id}
+    return found[:most]
 
 
 async def meet_now(search: str, wanted: Filter) -> int:
     """Take note of all homes that a search matches now, without a notice each. Joins the unit; returns how many."""
     now = await db.now()
     homes: dict[str, list[Any]] = {}
-    for row in await db.rows(RECENT, since=""):
-        if row.home_id is not None and matches(wanted, row):
-            homes.setdefault(row.home_id, []).append(row)
+    async for page in db.pages(ACTIVE, key="id", size=PAGE, after=""):
+        for row in page:
+            if row.home_id is not None and matches(wanted, row):
+                homes.setdefault(row.home_id, []).append(row)
     known = {"search": search, "now": now}
     db.write_many(MEET, [{**known, "home": home, **lowest(rows)} for home, rows in homes.items()])
     return len(homes)

@@ -74,10 +74,11 @@ async def list_listings(
     max_price: float | None = None,
     rooms: float | None = None,
     since: str | None = None,
+    deal: Literal["rent", "sublet", "swap", "any"] = "rent",
     format: Literal["json", "geojson", "csv"] = "json",
     limit: Most = 100,
 ) -> Any:
-    wanted = Filter(max_price=max_price, min_rooms=rooms, max_rooms=rooms, near=read_near(near))
+    wanted = Filter(deal=deal, max_price=max_price, min_rooms=rooms, max_rooms=rooms, near=read_near(near))
     rows = await reading.find_listings(wanted, since, limit)
     match format:
         case "geojson":
@@ -98,6 +99,13 @@ def read_near(text: str | None) -> tuple[float, float, float] | None:
             422, "near is latitude,longitude,kilometres, such as 52.23,21.01,3.", field="near"
         ) from error
     return lat, lon, kilometres
+
+
+@app.get("/v1/homes")
+async def list_homes(starred: bool = True, hidden: bool = False, limit: Most = 100) -> list[dict[str, Any]]:
+    """Return the homes that a person marked."""
+    rows = await db.rows(reading.MARKED, starred=int(starred), hidden=int(hidden), most=limit)
+    return [row.asdict() for row in rows]
 
 
 @app.get("/v1/homes/{id}")

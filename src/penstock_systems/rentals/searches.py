@@ -20,14 +20,13 @@ order by created_at, id
 limit 2000
 """
 FIND = "select id, person, name, filter_json, notify_json, paused, created_at from searches where id = :id"
-PAUSE = "update searches set paused = :paused where id = :id"
 DELETE = ("delete from search_homes where search_id = :id", "delete from searches where id = :id")
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a search wants. A listing that does not say passes, except for its price and its place."""
 
-    deal: Literal["rent", "sublet", "swap"] = "rent"
+    deal: Literal["rent", "sublet", "swap", "any"] = "rent"
     currency: str | None = None
     max_price: float | None = None
     min_price: float | None = None
@@ -47,6 +46,7 @@ class NewSearch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     person: str = "me"
     filter: Filter = Filter()
     notify: Notify = Notify()
+    paused: bool = False  # causes no notices
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ def matches(wanted: Filter, listing: Any) -> bool:
     """Return whether a listing is what a search wants."""
     price = price_of(listing)
     return (
-        listing.deal in (wanted.deal, "unknown")
+        (wanted.deal == "any" or listing.deal in (wanted.deal, "unknown"))
         and (wanted.currency is None or listing.currency == wanted.currency)
         and _within(price, wanted.min_price, wanted.max_price, unknown=wanted.max_price is None)
         and _within(listing.rooms, wanted.min_rooms, wanted.max_rooms)
@@ -129,9 +129,10 @@ async def create(given: NewSearch, id: str) -> None:
     check(given)
     if await db.more_than(SEARCHES_MAX, "select 1 from searches"):
         raise ps.HttpError(409, f"There are {SEARCHES_MAX:,} searches, the maximum.")
-    row = {"id": id, "person": given.person, "name": given.name[:200], "paused": 0, "created_at": await db.now()}
+    row = {"id": id, "person": given.person, "name": given.name[:200], "paused": int(given.paused)}
     written = {"filter_json": given.filter, "notify_json": given.notify}
-    db.upsert("searches", row | {name: msgspec.json.encode(each).decode() for name, each in written.items()}, key="id")
+    row |= {name: msgspec.json.encode(each).decode() for name, each in written.items()}
+    db.upsert("searches", row | {"created_at": await db.now()}, key="id", keep=["created_at"])
 
 
 async def find(id: str) -> Search:

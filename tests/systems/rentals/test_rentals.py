@@ -12,7 +12,7 @@ import pytest
 
 from penstock.channels import Notice
 from penstock.testing import virtual
-from penstock_systems.rentals import report
+from penstock_systems.rentals import reading, report
 from penstock_systems.rentals.app import app, db
 from penstock_systems.rentals.settings import Notify
 from tests.systems.rentals.conftest import Portals, item
@@ -75,6 +75,27 @@ async def test_an_implausible_price_is_held_until_it_has_lasted(portals: Portals
 
 
 @virtual
+async def test_rents_with_and_without_fees_are_each_held_and_believed(portals: Portals) -> None:
+    portals.items["one"] = [item("a", price_total=1_200), item("bb", lat=52)]
+    async with portals.running:
+        await portals.collect(2)
+        portals.items["one"][0] = item("a", price=500, price_total=650)
+        await portals.collect()
+        held = await db.rows("select kind, was, seen from price_holds order by kind")
+        assert [tuple(row) for row in held] == [("price_base", 1000, 500), ("price_total", 1200, 650)]
+        portals.items["one"][0] = item("a", price=500, price_total=1_190)
+        await portals.collect()
+        assert await db.column("select kind from price_holds") == ["price_base"], "one is plausible again"
+        for number in range(7):
+            portals.items["one"][1] = item("bb", lat=52, title=f"flat {number}")
+            await portals.collect()
+        [row] = await db.rows("select price_base, price_total from listings where id = 'one:a'")
+        assert tuple(row) == (500, 1190)
+        believed = "select price_base from listing_versions where listing_id = 'one:a' order by seen_at desc limit 1"
+        assert await db.value(believed) == 500
+
+
+@virtual
 async def test_rents_with_and_without_fees_are_not_compared(portals: Portals) -> None:
     portals.items["one"] = [item("a", price=None, price_total=1_200)]
     portals.items["two"] = [item("a", price=1_000)]
@@ -126,6 +147,71 @@ async def test_a_person_splits_a_home_for_good_and_joins_others(portals: Portals
         homes = {row.id: row.home_id for row in await db.rows("select id, home_id from listings")}
         assert homes == {"one:a": "one:a", "one:bb": "one:a", "two:a": "two:a"}
         assert await db.value("select starred from homes where id = 'one:a'") == 1
+
+
+@virtual
+async def test_a_hidden_home_is_not_shown_and_causes_no_notice_and_a_starred_one_is_listed(portals: Portals) -> None:
+    portals.items["one"] = [item("a"), item("bb", lat=52)]
+    async with portals.running:
+        await portals.search("all", max_price=2_000)
+        await portals.collect(2)
+        async with portals.running.client() as http:
+            await http.post("/v1/homes/one:a/hide", json={})
+            await http.post("/v1/homes/one:bb/star", json={})
+            portals.items["one"] = [item("a", price=800), item("bb", lat=52, price=800)]
+            await portals.collect()
+            assert [id for _, id, *_ in await portals.notices()] == ["one:bb"]
+            shown = (await http.get("/v1/listings")).json()["result"]["listings"]
+            assert [each["id"] for each in shown] == ["one:bb"]
+            marked = (await http.get("/v1/homes")).json()["result"]
+            assert [(each["id"], each["starred"]) for each in marked] == [("one:bb", 1)]
+            hidden = (await http.get("/v1/homes", params={"starred": False, "hidden": True})).json()["result"]
+            assert [each["id"] for each in hidden] == ["one:a"]
+
+
+@virtual
+async def test_a_home_that_a_person_splits_or_joins_is_not_new_to_a_search(portals: Portals) -> None:
+    portals.items["one"], portals.items["two"] = [item("a"), item("bb", lat=52)], [item("a")]
+    async with portals.running:
+        await portals.search("all", max_price=2_000)
+        await portals.collect(2)
+        async with portals.running.client() as http:
+            await http.post("/v1/homes/one:a/split", json={"id": "two:a"})
+            await http.post("/v1/homes/one:bb/join", json={"id": "one:a"})
+        portals.items["one"], portals.items["two"] = [item("a", price=950), item("bb", lat=52)], [item("a", price=900)]
+        await portals.collect()
+        assert sorted(await portals.notices()) == [("cheaper", "one:a", 1000, 950), ("cheaper", "two:a", 1000, 900)]
+        async with portals.running.client() as http:
+            await http.post("/v1/homes/two:a/join", json={"id": "one:bb"})
+        assert await db.column("select id from homes") == ["two:a"]
+        assert await db.value("select count(*) from home_splits") == 0, "a join takes the split back"
+
+
+@virtual
+async def test_a_paused_search_causes_no_notice(portals: Portals) -> None:
+    portals.items["one"] = [item("a")]
+    async with portals.running, portals.running.client() as http:
+        given = {"name": "mine", "notify": {"channel": "inbox"}}
+        id = (await http.post("/v1/searches", json=given)).json()["result"]["id"]
+        await portals.collect(2)
+        await http.put(f"/v1/searches/{id}", json=given | {"paused": True})
+        portals.items["one"] = [item("a", price=900)]
+        await portals.collect()
+        assert await portals.notices() == []
+
+
+@virtual
+async def test_a_search_is_compared_with_all_listings_however_many(
+    portals: Portals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "PAGE", 3)
+    portals.items["one"] = [item("x" * n, price=1_000 + n) for n in range(1, 12)]
+    async with portals.running, portals.running.client() as http:
+        await portals.collect()
+        made = await http.post("/v1/searches", json={"name": "mine", "filter": {"max_price": 1_010}})
+        assert made.json()["result"]["matches"] == 10
+        cheap = (await http.get("/v1/listings", params={"max_price": 1_002})).json()["result"]["listings"]
+        assert [each["price_base"] for each in cheap] == [1001, 1002]
 
 
 @virtual
