@@ -77,8 +77,8 @@ class Collector:
             self._client = client = self._client or self._make_client()
         host = urlsplit(connector.base).netloc or connector.name
         pace = self._make_pace(f"source {host}", rate=(0.01, connector.rate), parallel=1, max_wait=self.budget)
-        source = self.sources[connector.name] = Source(self, connector, client, pace)
-        return source
+        self.sources[connector.name] = Source(self, connector, client, pace)
+        return self.sources[connector.name]
 
     # -- a run ------------------------------------------------------------------------------------------
 
@@ -223,23 +223,21 @@ class Collector:
         memory = msgspec.json.decode(row.memory or "{}", type=Memory)
         try:
             if self._is_stale(row):
-                since = f"since {row.last_run_at}" if row.last_run_at else "yet"
-                title = f"{row.name} was not run"
-                condition = {"stale": (title, f"{title} {since}, although it is due: {why}.")}
+                title, since = f"{row.name} is overdue", row.last_run_at or row.created_at
+                condition = {"stale": (title, f"{title}: it was not run since {since}, because {why}.")}
                 memory.alerts = [*await self._report(row.name, memory.alerts, condition)]
-            saved = {"memory": msgspec.json.encode(memory).decode(), "error": why, "next": following}
+            saved = msgspec.json.encode(memory).decode()
             async with self._home.unit():
                 self._home.db.write(SQL["add_state"], id=row.id)
-                self._home.db.write(SQL["skipped"], saved, id=row.id)
+                self._home.db.write(SQL["skipped"], id=row.id, error=why, next=following, memory=saved)
         except PenstockError as error:
             _log.error("collect %s: its state cannot be saved: %s", row.name, error)
 
     def _is_stale(self, row: Any) -> bool:
         """A source is overdue after two of its own intervals, if those are longer."""
-        source = self.sources.get(row.name)
-        seconds = max(in_seconds(self.stale_after), 2 * source.connector.every if source else 0.0)
-        before = text_of_micros(self._home._clock.now() - round(seconds * MICROS))
-        return bool((row.last_run_at or row.created_at) < before)
+        every = self.sources[row.name].connector.every if row.name in self.sources else 0.0
+        oldest = self._home._clock.now() - round(max(in_seconds(self.stale_after), 2 * every) * MICROS)
+        return bool((row.last_run_at or row.created_at) < text_of_micros(oldest))
 
     async def _mark_started(self, source_id: int, started: int) -> None:
         """A run that ends soon is one write less; one that hangs is seen as running."""
@@ -279,8 +277,7 @@ class Collector:
 
     async def stale(self, after: str | float | None = None) -> Sequence[str]:
         """Return the enabled sources that were not run for this long, or never."""
-        before = await self._home.db.ago(self.stale_after if after is None else after)
-        return await self._home.db.column(SQL["stale"], before=before)
+        return await self._home.db.column(SQL["stale"], before=await self._home.db.ago(after or self.stale_after))
 
     async def switch(self, name: str, *, enabled: bool) -> None:
         await self._change(name, SQL["enable"], "enable source" if enabled else "disable source", enabled=int(enabled))

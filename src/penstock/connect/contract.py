@@ -127,8 +127,7 @@ async def check_connector(connector: Connector, make_http: Any) -> list[Checked]
     never = _never_filled(records)
     check("no field is lost", not never, f"These fields have no value in any record: {', '.join(never)}.")
     cursors = [page.cursor for page in pages if page.cursor is not None]
-    survived = all(cursors)
-    check("its cursor is text", survived, "A cursor is empty, which reads like none at all.")
+    check("its cursor is text", all(cursors), "A cursor is empty, which reads like none at all.")
     if cursors:
         again = await read_pages(connector, cursors[-1], make_http())
         old = _old(records, [record for page in again for record in page.records], connector)
