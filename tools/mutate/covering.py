@@ -93,13 +93,15 @@ class Covering:
         if state["source"] != now.pop(""):
             state = {"source": _digests(self._root)[""], "files": {}, "seconds": {}}
             (self._folder / "coverage").unlink(missing_ok=True)
-        stale = sorted(file for file, digest in now.items() if state["files"].get(file) != digest)
-        if stale:
-            print(f"Recording which tests of {len(stale)} files execute which lines.", flush=True)
-            kept = {test: took for test, took in state["seconds"].items() if test.split("::")[0] not in stale}
-            state["seconds"] = kept | self._run(stale)
-            state["files"] = now
-            (self._folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        for folder in RECORDED:  # one after the other: a recording that was interrupted goes on where it was
+            files = {file: digest for file, digest in now.items() if file.startswith(folder)}
+            stale = sorted(file for file, digest in files.items() if state["files"].get(file) != digest)
+            if stale:
+                print(f"Recording which tests of {len(stale)} files in {folder} execute which lines.", flush=True)
+                kept = {test: took for test, took in state["seconds"].items() if test.split("::")[0] not in stale}
+                state["seconds"] = kept | self._run(stale)
+                state["files"] |= files
+                (self._folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
         return {test: took for test, took in state["seconds"].items() if took < math.inf}
 
     def _run(self, files: list[str]) -> dict[str, float]:
