@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from importlib.util import cache_from_source
 from pathlib import Path
 from queue import SimpleQueue
+from random import Random
 
 from tools.mutate.choosing import cut
 from tools.mutate.covering import PYTEST, Covering, environment
@@ -52,6 +53,7 @@ def main() -> int:
         lambda mutant: compiles(ROOT, mutant),
     )
     tested = [mutant for mutant in drawn if not any(each.covers(mutant) for each in equivalents)]
+    Random(given.seed).shuffle(tested)  # so that the first of them, of a run that is interrupted, are a sample too
     with tempfile.TemporaryDirectory(prefix="p", ignore_cleanup_errors=True) as folder:
         survivors = _survivors(tested, [_copy(Path(folder, str(number))) for number in range(given.workers)])
     caught = len(tested) - len(survivors)
@@ -80,7 +82,7 @@ def _survivors(mutants: Sequence[Mutant], trees: Sequence[Path]) -> list[Mutant]
     found: list[Mutant] = []
     with ThreadPoolExecutor(len(trees)) as pool:
         for number, (mutant, outcome) in enumerate(zip(mutants, pool.map(attempt, mutants), strict=True), 1):
-            print(f"{number:4} of {len(mutants)}  {mutant}: {outcome}", flush=True)
+            print(f"{number:4} of {len(mutants)}, {len(found)} survived  {mutant}: {outcome}", flush=True)
             if outcome.startswith("survived"):
                 print(difference((ROOT / mutant.file).read_text("utf-8"), mutant), flush=True)
                 found.append(mutant)

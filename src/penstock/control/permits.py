@@ -18,7 +18,6 @@ from penstock.objects.object import Object
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
 
-PATIENCE_SECONDS = 30.0
 SAVE_SECONDS = 30.0  # what a crash may lose of the pace that was found
 WAITING_MAX = 10_000
 
