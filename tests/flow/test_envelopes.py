@@ -120,17 +120,6 @@ async def test_a_body_over_ten_kilobytes_is_sent_with_one_warning_for_its_type()
         assert (await shop.counts(listings)).sent == 4
 
 
-@pytest.mark.spec("A2-03")
-def test_fields_that_carry_things_instead_of_naming_them_are_remarked_on() -> None:
-    class Page(ps.Event):
-        url: str
-        html: str
-        raw: bytes
-
-    queue = ps.App("shop").queue("pages", Page | Listing)
-    assert [line.split(" ")[0] for line in queue._advice()] == ["page.html", "page.raw"]
-
-
 # -- commands and events --------------------------------------------------------------------------------------------
 
 

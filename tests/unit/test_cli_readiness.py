@@ -104,7 +104,7 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
     assert not (shop.parent / "shop.db").exists(), "checking touches no database of the app's"
 
 
-@pytest.mark.spec("A13-01", "A13-02", "A3-10", "A13-06", "A1-28", "F-02", "F-03", "F-21")
+@pytest.mark.spec("A2-03", "A13-01", "A13-02", "A3-10", "A13-06", "A1-28", "F-02", "F-03", "F-21")
 @pytest.mark.parametrize(
     "right, wrong, failed, told",
     [
@@ -138,6 +138,7 @@ SIZE = "select count(id) from items where rank > 0"
         ('@app.get("/v1/shop/status", cache=60)', "", "smoke", "no status route"),
         ("@found.handler", "", "topology", "has no handler for it"),
         ("found.send(Found(id=id))", "pass", "topology", "no code of the app sends one"),
+        ("    id: int\n", "    id: int\n    html: str = ''\n", "topology", "found.html looks like a whole record"),
         ("@app.trial.stage", "@(lambda *_, **__: lambda f: f)", "trial", "declares none"),
     ],
 )

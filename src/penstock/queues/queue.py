@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock.contracts.workers import HandlerRow
-from penstock.model.envelope import ANY_JSON, CONTENT_TYPES, bulky_fields, types_in
+from penstock.model.envelope import ANY_JSON, CONTENT_TYPES, types_in
 from penstock.model.errors import BadApp
 from penstock.model.queue import QueueSettings
 from penstock.queues.handler import BatchHandler, Handler, HandlerFunction, Of, OfBoth, OneOf, Registration
@@ -153,14 +153,6 @@ class Queue(Sender[T]):
             f"Queue {self.name!r} has two consumers: {known} and {name}. A queue has one handler for batches, or handlers "
             "for single messages."
         )
-
-    def _advice(self) -> list[str]:
-        """What a reader of this queue's types would remark on."""
-        return [
-            f"{type_}.{field} looks like a whole record. Store it, and send its id."
-            for type_, payload_class in (self.accepts or {}).items()
-            for field in bulky_fields(payload_class)
-        ]
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"

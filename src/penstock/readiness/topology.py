@@ -1,4 +1,4 @@
-"""Queues with a loose end: a type without handler or sender, or dead letters without consumer."""
+"""Queues with a loose end: a type without handler or sender or with whole records, or dead letters without consumer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from penstock.model.envelope import CONTENT_TYPES
+from penstock.model.envelope import CONTENT_TYPES, bulky_fields
 from penstock.model.queue import is_internal
 from penstock.readiness.lints import Finding, SourceText, written
 
@@ -31,6 +31,8 @@ def loose_ends(queues: Iterable[Queue[Any]], modules: Iterable[ModuleType], *, a
             if cls not in made and name not in CONTENT_TYPES:
                 told = f"Queue {queue.name!r} accepts {name!r}, and no code of the app sends one."
                 yield Finding(*place, told, f"Send a {cls.__name__}, or remove it from the queue's types.")
+            for field in bulky_fields(cls):
+                yield Finding(*place, f"{name}.{field} looks like a whole record.", "Store it, and send its id.")
     for queue in () if alerted else unwatched(queues):
         told = f"The dead-letter queue {queue.name + '-dlq'!r} has no consumer: no alert is sent for a dead letter."
         way_out = "Write `@queue.dead_letter_handler`, or `@app.on_alert` for all queues."
