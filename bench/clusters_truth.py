@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from bench.clusters_baselines import by_genre, by_overlap
 from penstock_systems.appstore.cluster.arrangement import arranged
-from penstock_systems.appstore.cluster.baselines import by_genre, by_overlap
 from penstock_systems.appstore.cluster.crawled import NOT_KNOWN, Crawled, KeywordFacts, Places, Registry
 from penstock_systems.appstore.cluster.markets import laid_out
 from penstock_systems.appstore.keywords import discovered

@@ -92,7 +92,6 @@ def market(number: int) -> MarketFacts:
         ],
         ratings_total=total,
         ratings_first=int(total * turn(number, 4, [0.6, 0.601, 0.3])),
-        ratings_three=int(total * turn(number, 4, [0.85, 0.9, 0.851])),
         complaints=turn(number, 2, [[], [complaint]]),
         change=turn(number, 1, [None, 1.0, 0.9, -1.0, -0.9, 7.25, -4.5]),
         neighbours=turn(number, 3, [[], ["Sleep, noise"], ["Diet", "Yoga", "Running"]]),

@@ -72,7 +72,6 @@ def market(**more: Any) -> MarketFacts:
         "keywords": [KeywordFacts("sleep", 81.0), KeywordFacts("white noise", 64.0)],
         "ratings_total": 9_000,
         "ratings_first": 950,
-        "ratings_three": 2_700,
         "dissatisfaction": 62.0,
         "room": 88.0,
         "figures": FIGURES,
@@ -97,7 +96,6 @@ LED = market(
     apps=[app(1, 900_000, 4.8), app(2, 500, 4.7), app(3, 20, 4.6)],
     ratings_total=900_520,
     ratings_first=900_000,
-    ratings_three=900_520,
     complaints=[],
 )
 UNKNOWN = market(
@@ -114,7 +112,6 @@ UNKNOWN = market(
     keywords_count=0,
     ratings_total=0,
     ratings_first=0,
-    ratings_three=0,
     complaints=[],
     neighbours=[],
 )

@@ -62,7 +62,6 @@ class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
     keywords: list[KeywordFacts]
     ratings_total: int
     ratings_first: int  # of the app that has the most
-    ratings_three: int  # of the three that have the most
     dissatisfaction: float | None = None
     room: float | None = None
     coverage: float = 1.0  # the share of its apps' keywords that was searched
@@ -103,10 +102,6 @@ class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
         return share(self.ratings_first, self.ratings_total)
 
     @property
-    def three_share(self) -> float:
-        return share(self.ratings_three, self.ratings_total)
-
-    @property
     def reviews(self) -> int:
         return sum(app.reviews for app in self.visible)
 
@@ -117,10 +112,6 @@ class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unhappy_share(self) -> float:
         return share(self.unhappy, self.reviews)
-
-    @property
-    def velocity(self) -> float:
-        return math.fsum(app.velocity for app in self.visible if app.velocity is not None and app.velocity > 0)
 
 
 def share(part: float, whole: float) -> float:

@@ -137,7 +137,6 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
         keywords=[KeywordFacts(row.keyword, row.demand, row.typed) for row in keywords],
         ratings_total=sum(ratings),
         ratings_first=sum(ratings[:1]),
-        ratings_three=sum(ratings[:3]),
         complaints=complaints([each for reviews in said.values() for each in reviews], without=own),
         change=None if earlier is None else round(market.opportunity_score - earlier, 2),
         neighbours=await _neighbours(cluster_id),
