@@ -103,9 +103,13 @@ def complaints(reviews: Sequence[Said], *, without: Iterable[str] = ()) -> list[
 
 def _terms(text: str, own: set[str]) -> set[str]:
     """Its words, and its pairs of words that say something together."""
-    words = [word.replace("\u2019", "'") for word in _WORD.findall(text.casefold().replace("\u2019", "'"))]
+    words = _WORD.findall(_plain(text))
     plain = {word for word in words if len(word) >= LETTERS_LEAST and word not in STOP_WORDS and word not in own}
     return plain | {f"{first} {second}" for first, second in pairwise(words) if first in plain and second in plain}
+
+
+def _plain(text: str) -> str:
+    return text.casefold().replace("\u2019", "'")
 
 
 def _log_odds(heard: int, many: int, other: int, few: int) -> float:
@@ -122,9 +126,10 @@ def _quoted(term: str, count: int, reviews: Sequence[Said]) -> Complaint:
     for each in sorted(reviews, key=lambda each: (each.at, each.review_id), reverse=True)[:10]:
         for match in _SENTENCE.finditer(each.text):
             said = " ".join(match[0].split())
-            if first in said.casefold() and (best is None or _distance(said) < best[0]):
+            if first in _plain(said) and (best is None or _distance(said) < best[0]):
                 best = (_distance(said), each, said)
-    _, review, text = best or (0, reviews[0], reviews[0].text)
+    assert best is not None, term  # a word lies within one sentence
+    _, review, text = best
     quote = text if len(text) <= QUOTE_CHARACTERS_MAX else text[: QUOTE_CHARACTERS_MAX - 1].rstrip() + "…"
     return Complaint(term, count, quote, review.review_id, review.track_id, review.app, review.at[:10])
 
