@@ -122,17 +122,21 @@ async def test_a_caller_that_gives_up_lets_the_next_one_through() -> None:
 async def test_the_pace_that_was_found_outlives_the_process_and_the_unit_that_failed(tmp_path: Path) -> None:
     app = ps.App("shop")
     pace = app.pace("service", rate=(0.01, 100.0))
-    assert pace.rate_per_second is None
+    assert [pace.rate_per_second] == [None]
     async with TestApp(app, folder=tmp_path) as shop:
         for _ in range(300):
             async with pace.permit():
                 await shop.advance(seconds=0.01)
         found = pace.rate_per_second
-        with pytest.raises(LookupError):
+
+        async def fail() -> None:
             async with shop.unit():
                 async with pace.permit(max_wait=60):
                     await shop.advance(seconds=40)  # longer than what a crash may lose
                 raise LookupError("the unit fails, and the pace is saved")
+
+        with pytest.raises(LookupError):
+            await fail()
         saved = pace.rate_per_second
     assert found is not None
     assert found > 2.0
