@@ -25,7 +25,7 @@ tests/test_market.py
 def in_folder(folder: Path, *command: str) -> str:
     done = subprocess.run(command, cwd=folder, env=environ(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def test_the_project_has_its_files_and_its_tests_pass(empty_folder: Path, terminal: Terminal) -> None:
@@ -45,7 +45,8 @@ def test_the_project_runs_and_passes_the_check(empty_folder: Path, terminal: Ter
 
     in_folder(folder, str(PROGRAM), "migrate", "market.py")
     in_folder(folder, str(PROGRAM), "cron", "trigger", "collect", "market.py")
-    in_folder(folder, str(PROGRAM), "run", "market.py", "--until-idle")
+    ran = in_folder(folder, str(PROGRAM), "run", "market.py", "--until-idle")
+    assert "warning" not in ran, "a project is written without anything to warn about"
     assert '"acked":5' in in_folder(folder, str(PROGRAM), "queues", "show", "pages", "market.py", "--json")
     in_folder(folder, str(PROGRAM), "check", "market.py")
 
