@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 KEY_MAX = 200
 IN_PLACE_SECONDS = 60.0  # that a message waits in its handler's place for one that runs in this process
 IN_PLACE_SHARE = 0.1  # and no more than this of the handler's time limit, which includes the wait
-FIRST_SECONDS, LONGEST_SECONDS = 0.01, 0.25  # between two looks
-# After which a message is delivered again whose turn has not come: each time longer.
-AGAIN_SECONDS, AGAIN_SECONDS_LONGEST = 0.1, 5.0
+LOOK_SECONDS = 1.0  # between two looks at one that runs
+COMMIT_SECONDS, COMMIT_LOOK_SECONDS = 0.25, 0.005  # that one has after it ran, and between two looks then
+# After which one is delivered again whose turn has not come: longer for each before it, and while the same one is first.
+AGAIN_SECONDS, AGAIN_SECONDS_LONGEST, AHEAD_SECONDS = 0.1, 5.0, 0.05
 HEADS_MAX = 1_000
 INSERT = (
     "insert into message_order (queue, message_id, key, position) values (:queue, :id, :key, :position) "
@@ -52,6 +54,25 @@ class Place(NamedTuple):
     id: str
 
 
+class Before(NamedTuple):
+    """The first message before another one, and how many there are."""
+
+    id: str
+    ahead: int
+
+
+class LocalRun:
+    """A message that runs, or waits for one that runs. Its commit follows within `COMMIT_SECONDS` of its end."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.until = float("inf")
+
+    def end(self) -> None:
+        self.until = asyncio.get_running_loop().time() + COMMIT_SECONDS
+        self.ended.set()
+
+
 class Order:
     """The order of one queue's messages."""
 
@@ -60,8 +81,8 @@ class Order:
         self._queue = queue
         self._key_of = key_of
         self._last = 0
-        self._here: set[str] = set()  # messages that run, or wait for one that runs, in this process
-        self._put_off: dict[str, int] = {}  # how often each message was put off by this process
+        self._here: dict[str, LocalRun] = {}  # messages that run, or wait for one, in this process
+        self._put_off: dict[str, tuple[str, int]] = {}  # for whom each message was put off here, and how often
 
     def key(self, payload: object) -> str:
         """Return the key of a payload. Raises BadMessage where it is none."""
@@ -86,17 +107,18 @@ class Order:
         @wraps(function)
         async def in_order(payload: object, message: Message[Any]) -> object:
             place = await self.place(message.id)
-            self._here.add(message.id)
+            run = self._here[message.id] = LocalRun()
             try:
-                if place is not None and not await self._comes(place):
-                    return self._later(message.id)
+                if place is not None and (first := await self._first(place)) is not None:
+                    return self._later(message.id, first)
                 self._put_off.pop(message.id, None)
                 result = await (function(payload, message) if takes_message else function(payload))
                 if place is not None and result is None and message.outcome in (None, ACK):
                     self.forget(message.id)
                 return result
             finally:
-                self._here.discard(message.id)
+                run.end()
+                asyncio.get_running_loop().call_at(run.until, self._left, message.id, run)
 
         in_order.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("payload", "message")]
@@ -112,32 +134,45 @@ class Order:
         row = await self._home.db.first(OWN, queue=self._queue, id=id)
         return None if row is None else Place(row.key, row.position, id)
 
-    def _later(self, id: str) -> Later:
-        times = self._put_off[id] = self._put_off.get(id, 0) + 1
-        return Later(min(AGAIN_SECONDS_LONGEST, AGAIN_SECONDS * 1.5 ** min(times, 20)))
+    def _later(self, id: str, first: Before) -> Later:
+        head, times = self._put_off.get(id, ("", 0))
+        times = times + 1 if head == first.id else 0
+        self._put_off[id] = first.id, times
+        seconds = max(AGAIN_SECONDS * 1.5 ** min(times, 20), AHEAD_SECONDS * first.ahead)
+        return Later(min(AGAIN_SECONDS_LONGEST, seconds))
 
-    async def before(self, place: Place, *, beside: Collection[str] = ()) -> str | None:
-        """Return the id of the first earlier message of the key that is left, other than those `beside`."""
+    def _left(self, id: str, run: LocalRun) -> None:
+        if self._here.get(id) is run:  # it may have been delivered again meanwhile
+            del self._here[id]
+
+    async def before(self, place: Place, *, beside: Collection[str] = ()) -> Before | None:
+        """Return the first earlier message of the key that is left, other than those `beside`."""
         bound = {"queue": self._queue, "key": place.key, "position": place.position, "id": place.id, "limit": HEADS_MAX}
-        for row in await self._home.db.rows(HEADS, bound):
+        rows = await self._home.db.rows(HEADS, bound)
+        for row in rows:
             if row.message_id in beside:
                 continue
             if await self._waits(row.message_id):
-                return str(row.message_id)
+                return Before(str(row.message_id), len(rows))
             async with self._home.unit():  # it died or was purged
                 self.forget(row.message_id)
         return None
 
-    async def _comes(self, place: Place) -> bool:
-        """Wait for the turn of a message while the one before it runs here; return whether its turn has come."""
-        limit = self._home.queues[self._queue].settings.timeout_seconds
-        waited, pause, most = 0.0, FIRST_SECONDS, min(IN_PLACE_SECONDS, IN_PLACE_SHARE * limit)
+    async def _first(self, place: Place) -> Before | None:
+        """Wait for the turn of a message while the one before it runs here; return that one if the turn has not come."""
+        limit, loop = self._home.queues[self._queue].settings.timeout_seconds, asyncio.get_running_loop()
+        until = loop.time() + min(IN_PLACE_SECONDS, IN_PLACE_SHARE * limit)
         while (first := await self.before(place)) is not None:
-            if first not in self._here or waited + pause > most:
-                return False
-            await asyncio.sleep(pause)
-            waited, pause = waited + pause, min(2 * pause, LONGEST_SECONDS)
-        return True
+            run = self._here.get(first.id)
+            if run is None or loop.time() >= min(until, run.until):
+                return first
+            if run.ended.is_set():
+                await asyncio.sleep(COMMIT_LOOK_SECONDS)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(until, loop.time() + LOOK_SECONDS)):
+                    await run.ended.wait()
+        return None
 
     async def _waits(self, id: str) -> bool:
         sql = WAITS[await self._home.db.dialect()]
