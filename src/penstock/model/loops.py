@@ -22,6 +22,7 @@ _STEPS, _POWER, _ROUNDS = 0xFF, 0xF, 0x3FF
 _TIMES = (1 << _DIGEST_AT - _START_AT) - 1
 _DIGESTS = (1 << _END - _DIGEST_AT) - 1
 _POWER_MAX = 8
+_FIRST_ROUND, _FIRST_POWER = 1 << _ROUNDS_AT, 1 << _POWER_AT
 _TICK_MICROS = 15_625  # 128 s until the time of the start repeats itself: the window and once more as long
 _WINDOW_MICROS = LOOP_SECONDS * 1_000_000
 _WINDOW_TICKS = _WINDOW_MICROS // _TICK_MICROS
@@ -29,15 +30,15 @@ _WINDOW_TICKS = _WINDOW_MICROS // _TICK_MICROS
 
 def follow(parent: Delivery, type: str, body: bytes, *, now: int) -> tuple[int, int]:
     """Return the rounds and the state of a message of this type and body, sent at `now` while `parent` is handled."""
-    state = parent.flags
+    state, tick, digest = parent.flags, now // _TICK_MICROS & _TIMES, _digest(type, body)
     if state <= FLAGS:
-        state = begin(parent.type, parent.body, now=now)
-    tick = now // _TICK_MICROS & _TIMES
+        # The parent begins the chain, and is the first ancestor.
+        rounds = int(body == parent.body and type == parent.type)
+        return rounds, digest << _DIGEST_AT | tick << _START_AT | (_FIRST_ROUND if rounds else _FIRST_POWER)
     start, rounds = state >> _START_AT & _TIMES, state >> _ROUNDS_AT & _ROUNDS
     if now - parent.sent_at > _WINDOW_MICROS or (tick - start & _TIMES) > _WINDOW_TICKS:
         start, rounds = tick, 0
     ancestor, power, steps = state >> _DIGEST_AT, state >> _POWER_AT & _POWER, state >> _STEPS_AT & _STEPS
-    digest = _digest(type, body)
     if digest == ancestor:
         rounds, steps = min(rounds + 1, ROUNDS_MAX), 0
     elif steps + 1 < 1 << power:
