@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from penstock.contracts.calls import CallEnd, NewCall, OverBudget, Share, Spent
-from penstock.storage.session import Session
+from penstock.storage.session import Session, in_transaction
 
 NO_BOUND = 2**62  # more billionths of a dollar than there are dollars
 
@@ -16,13 +15,11 @@ class StoredCalls:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    @in_transaction
     def reserve(self, call: NewCall, shares: Sequence[Share], *, now: int) -> None:
-        # In one order everywhere: two processes that change the same sums must not wait for each other.
-        self._session.transact(partial(self._reserve, call, sorted(shares), now))
-
-    def _reserve(self, call: NewCall, shares: Sequence[Share], now: int) -> None:
         spent: list[Spent] = []
-        for share in shares:
+        # In one order everywhere: two processes that change the same sums must not wait for each other.
+        for share in sorted(shares):
             row = {"service": call.service, "scope": share.scope, "period": share.period}
             most = NO_BOUND if share.most is None else share.most
             counted = row | {"at_most": call.at_most, "most": most, "now": now}
@@ -38,12 +35,10 @@ class StoredCalls:
         passes = settled + at_most <= most and self._session.value("calls.under_way", row) is not None
         return Spent(share, settled + reserved, passes)
 
+    @in_transaction
     def settle(self, call: NewCall, shares: Sequence[Share], end: CallEnd, *, now: int) -> None:
-        self._session.transact(partial(self._settle, call, sorted(shares), end, now))
-
-    def _settle(self, call: NewCall, shares: Sequence[Share], end: CallEnd, now: int) -> None:
         if not self._session.change("calls.settle", end._asdict() | {"id": call.id, "now": now}):
             return
-        for share in shares:
+        for share in sorted(shares):
             row = {"service": call.service, "scope": share.scope, "period": share.period}
             self._session.change("calls.settle_sum", row | {"at_most": call.at_most, "cost": end.cost})

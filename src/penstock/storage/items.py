@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from penstock.contracts.items import DropItems, ItemChange, NoteItem
-from penstock.storage.session import Session
+from penstock.storage.session import Session, in_transaction
 
 
 def change_items(session: Session, changes: Sequence[ItemChange]) -> None:
@@ -29,10 +28,8 @@ class StoredItems:
         rows: list[Any] = self._session.rows("items.held", bound)
         return [NoteItem(*row) for row in rows]
 
+    @in_transaction
     def forget(self, controller: str, *, states: tuple[str, ...]) -> int:
-        return self._session.transact(partial(self._forget, controller, states))
-
-    def _forget(self, controller: str, states: tuple[str, ...]) -> int:
         forgotten = 0
         for state in states:
             forgotten += self._session.change("items.forget", {"controller": controller, "state": state})

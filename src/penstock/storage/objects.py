@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from penstock.contracts.objects import Acquired, ObjectRow, SaveObject
-from penstock.storage.session import Session
+from penstock.storage.session import Session, in_transaction
 
 
 def save(session: Session, wanted: SaveObject, now: int) -> bool:
@@ -25,12 +24,10 @@ class StoredObjects:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    @in_transaction
     def acquire(self, class_name: str, name: str, *, fresh: bytes, hint: str | None, now: int) -> Acquired:
-        facts = {"class_name": class_name, "name": name, "fresh": fresh, "hint": hint, "now": now}
-        return self._session.transact(partial(self._acquire, facts | {"me": self._session.worker}))
-
-    def _acquire(self, facts: dict[str, Any]) -> Acquired:
         session = self._session
+        facts = {"class_name": class_name, "name": name, "fresh": fresh, "hint": hint, "now": now, "me": session.worker}
         session.change("objects.create", facts)
         while not (taken := session.rows("objects.acquire", facts)):
             session.change("objects.ask", facts)
@@ -40,13 +37,15 @@ class StoredObjects:
         ((epoch, state),) = taken
         return Acquired(None, epoch, bytes(state))
 
+    @in_transaction
     def release(self, class_name: str, name: str, epoch: int) -> None:
         facts = {"class_name": class_name, "name": name, "epoch": epoch, "me": self._session.worker}
-        self._session.transact(partial(self._session.change, "objects.release", facts))
+        self._session.change("objects.release", facts)
 
+    @in_transaction
     def disown(self, class_name: str, name: str) -> None:
         facts = {"class_name": class_name, "name": name, "me": self._session.worker}
-        self._session.transact(partial(self._session.change, "objects.disown", facts))
+        self._session.change("objects.disown", facts)
 
     def wanted(self) -> list[tuple[str, str]]:
         rows: list[Any] = self._session.rows("objects.wanted", {"me": self._session.worker})
@@ -62,15 +61,14 @@ class StoredObjects:
         rows: list[Any] = self._session.rows("objects.listed", facts)
         return [ObjectRow(*row) for row in rows]
 
+    @in_transaction
     def lost_alarm(self, class_name: str, name: str, *, lost: bool) -> None:
         facts = {"class_name": class_name, "name": name, "lost": int(lost)}
-        self._session.transact(partial(self._session.change, "objects.lost_alarm", facts))
+        self._session.change("objects.lost_alarm", facts)
 
+    @in_transaction
     def introduce(self, class_name: str, tag: str, *, now: int) -> str | None:
-        def write() -> str | None:
-            facts = {"class_name": class_name, "tag": tag, "now": now}
-            before: str | None = self._session.value("objects.tag", facts)
-            self._session.change("objects.introduce", facts)
-            return before
-
-        return self._session.transact(write)
+        facts = {"class_name": class_name, "tag": tag, "now": now}
+        before: str | None = self._session.value("objects.tag", facts)
+        self._session.change("objects.introduce", facts)
+        return before

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from penstock.contracts.operations import Backlog, Expired, Lease, Tuning
 from penstock.model.message import PRIORITIES, Delivery
-from penstock.storage.session import PULLED, Session
+from penstock.storage.session import PULLED, Session, in_transaction
 from penstock.storage.tally import DEAD, EXPIRED, PURGED, Tally
 
 
@@ -25,16 +25,12 @@ class StoredOperations:
     def tune(self, queue: str, tuning: Tuning) -> bool:
         return self._update("operations.tune", {"queue": queue, "parallel": tuning.parallel, "rate": tuning.rate})
 
+    @in_transaction
     def _update(self, statement: str, bound: dict[str, Any]) -> bool:
-        def update() -> bool:
-            return self._session.change(statement, bound) == 1
+        return self._session.change(statement, bound) == 1
 
-        return self._session.transact(update)
-
+    @in_transaction
     def purge(self, queue: str, *, limit: int, now: int, id: bytes | None = None) -> int:
-        return self._session.transact(partial(self._purge, queue, limit, id))
-
-    def _purge(self, queue: str, limit: int, id: bytes | None) -> int:
         tally = Tally()
         removed = 0
         if id is not None:
@@ -52,10 +48,8 @@ class StoredOperations:
             tally.left(queue, how, body_bytes)
         return len(rows)
 
+    @in_transaction
     def expire(self, *, now: int, limit: int) -> Expired:
-        return self._session.transact(partial(self._expire, now, limit))
-
-    def _expire(self, now: int, limit: int) -> Expired:
         session = self._session
         tally = Tally()
         removed = self._remove("operations.expire", {"now": now, "limit": limit}, tally, EXPIRED)
@@ -93,12 +87,7 @@ class StoredOperations:
         rows: list[Any] = self._session.rows("operations.dead")
         return rows
 
+    @in_transaction
     def aging(self, *, before: int, now: int, limit: int) -> list[tuple[str, int]]:
-        def warn() -> list[tuple[str, int]]:
-            rows = self._session.rows("operations.aging", {"before": before, "now": now, "limit": limit})
-            counted: dict[str, int] = {}
-            for (queue,) in rows:
-                counted[queue] = counted.get(queue, 0) + 1
-            return list(counted.items())
-
-        return self._session.transact(warn)
+        rows = self._session.rows("operations.aging", {"before": before, "now": now, "limit": limit})
+        return list(Counter(queue for (queue,) in rows).items())

@@ -4,7 +4,8 @@ in its own way. Lives in one thread."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import Calls, ClaimRequest
@@ -13,6 +14,7 @@ from penstock.model.queue import QueueSettings
 from penstock.model.usage import Measure
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 PULLED = 0  # stands for a worker in rows that are leased to an external client; no process has this number
 
@@ -86,3 +88,21 @@ class Session(Protocol):
 
     def started_in(self, worker: int) -> list[int] | None:
         """The rows that a worker, alive or dead, may have begun; None where that is unknown."""
+
+
+class HasSession(Protocol):
+    @property
+    def _session(self) -> Session: ...
+
+
+Part = TypeVar("Part", bound=HasSession)
+
+
+def in_transaction(method: Callable[Concatenate[Part, P], T]) -> Callable[Concatenate[Part, P], T]:
+    """Make each call of a method one transaction of its session."""
+
+    @wraps(method)
+    def run(self: Part, /, *given: P.args, **named: P.kwargs) -> T:
+        return self._session.transact(partial(method, self, *given, **named))
+
+    return run

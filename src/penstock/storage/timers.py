@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,7 +22,7 @@ from penstock.model.firing import FiringRule, fired_id
 from penstock.model.message import checksum
 from penstock.model.schedule import WAITING_MAX, Fire, decide, meet
 from penstock.model.usage import Measure
-from penstock.storage.session import Session
+from penstock.storage.session import Session, in_transaction
 from penstock.storage.tally import Tally
 
 FIRED_AT_ONCE = 500  # timers of one commit; the rest follows at once
@@ -124,35 +123,23 @@ class StoredTimers:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    @in_transaction
     def declare(self, schedules: Sequence[Declared]) -> None:
-        def write() -> None:
-            for schedule in schedules:
-                self._session.change("timers.declare", schedule._asdict())
+        for schedule in schedules:
+            self._session.change("timers.declare", schedule._asdict())
 
-        if schedules:
-            self._session.transact(write)
-
+    @in_transaction
     def keep_only(self, schedules: Sequence[str]) -> None:
-        others = [row.name for row in self.listed(CRON) if row.name not in schedules]
+        for name in [row.name for row in self.listed(CRON) if row.name not in schedules]:
+            self._session.change("timers.clear_timer", {"kind": CRON, "name": name})
 
-        def write() -> None:
-            for name in others:
-                self._session.change("timers.clear_timer", {"kind": CRON, "name": name})
-
-        if others:
-            self._session.transact(write)
-
+    @in_transaction
     def pause(self, name: str, *, paused: bool, since: int | None = None, due: int | None = None) -> bool:
-        def write() -> bool:
-            bound = {"kind": CRON, "name": name, "paused": int(paused), "since": since, "due": due}
-            return self._session.change("timers.pause_timer", bound) == 1
+        bound = {"kind": CRON, "name": name, "paused": int(paused), "since": since, "due": due}
+        return self._session.change("timers.pause_timer", bound) == 1
 
-        return self._session.transact(write)
-
+    @in_transaction
     def trigger(self, name: str, *, now: int) -> bool:
-        return self._session.transact(partial(self._trigger, name, now))
-
-    def _trigger(self, name: str, now: int) -> bool:
         session = self._session
         rows: list[Any] = session.rows("timers.fire_by_hand", {"name": name})
         if not rows:

@@ -1,19 +1,60 @@
-"""The half of a transaction, as a function given to `atomically` sees it, that is alike on every store."""
+"""The half of users' statements inside a commit that is alike on every store: equal ones in a row, errors with their line,
+and the transaction as a function given to `atomically` sees it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from penstock.contracts.effects import Bindable, Ran
+from penstock.contracts.effects import Atomic, Bindable, Call, Ran, Write, WriteMany, where
+from penstock.contracts.ledger import Calls
 from penstock.model.allowance import Allowance
-from penstock.model.errors import BadStatement, UnitClosed
+from penstock.model.errors import BadStatement, LostUpdate, PenstockError, StatementFailed, UnitClosed
 from penstock.model.parameters import bind
 from penstock.model.row import Row, row_type
-from penstock.model.statement import readable, writable
+from penstock.model.statement import one_line, readable, writable
 from penstock.model.usage import Measure
 
 Found = tuple[tuple[str, ...], list[tuple[Any, ...]]]  # columns, and the values of each row
+
+
+def alike(calls: Calls, start: int) -> list[Write | WriteMany]:
+    """Return the calls from `start` on that belong to the same task and have the same text."""
+    unit, first = calls[start]
+    found: list[Write | WriteMany] = []
+    if isinstance(first, Atomic):
+        return found
+    for place in range(start, len(calls)):
+        other, call = calls[place]
+        if isinstance(call, Atomic) or call.sql != first.sql or other.task != unit.task:
+            break
+        found.append(call)
+    return found
+
+
+def check_expected(call: Write | WriteMany, changes: int) -> None:
+    """Raise LostUpdate where a write changed another number of rows than it expects."""
+    if isinstance(call, Write) and call.expect is not None and changes != call.expect:
+        raise LostUpdate(
+            f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
+            expected=call.expect,
+            changed=changes,
+        )
+
+
+def located(error: Exception, call: Call, refusal: str | None) -> Exception:
+    """Return the error as the handler's own, pointing at the line that made the call; `refusal` is what the database said,
+    if the error is the database's."""
+    named = error
+    if refusal is not None:
+        sql = "" if isinstance(call, Atomic) else call.sql
+        shown = f" It was: {one_line(sql)}" if sql else ""
+        named = StatementFailed(f"The database refused a statement: {refusal}.{shown}", sql=sql, cause=refusal)
+    line = where(call.line)
+    if isinstance(named, PenstockError):
+        named.facts["line"] = line
+    named.add_note(f"called at {line}")
+    return named
 
 
 def no_clients() -> BadStatement:

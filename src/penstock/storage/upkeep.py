@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 from operator import itemgetter
 
 from penstock.model.errors import BadApp, BadMigration
@@ -11,8 +11,9 @@ from penstock.model.forecast import Sample
 from penstock.model.migration import Migration
 from penstock.model.statement import one_line
 from penstock.model.times import day_of, month_of
+from penstock.model.upsert import quoted
 from penstock.model.usage import Measure
-from penstock.storage.session import Session
+from penstock.storage.session import Session, in_transaction
 
 ONCE_KEPT_DAYS = 15
 RESOLVED_KEPT_DAYS = 90  # dead letters that were dealt with
@@ -37,19 +38,17 @@ def count_not_kept(table: str, reason: str) -> BadApp:
     return BadApp(f"The count of {table!r} cannot be kept: {reason}. {way_out}", table=table)
 
 
-class StoredUpkeep:
+class StoredUpkeep(ABC):
     def __init__(self, session: Session) -> None:
-        self._kept = session
+        self._session = session
 
     def applied(self) -> list[tuple[str, str]]:
-        return self._kept.rows("upkeep.applied")
+        return self._session.rows("upkeep.applied")
 
+    @in_transaction
     def add_usage(self, month: str, measures: Sequence[tuple[str, Measure]], *, now: int) -> None:
         # In one order everywhere: two processes that add to the same rows must not wait for each other.
         added = sorted(((task, one_line(each.sql, 500), each) for task, each in measures), key=itemgetter(0, 1))
-        self._kept.transact(partial(self._add_usage, month, added, now))
-
-    def _add_usage(self, month: str, added: Sequence[tuple[str, str, Measure]], now: int) -> None:
         for task, statement, measure in added:
             spent = {
                 "month": month,
@@ -62,21 +61,41 @@ class StoredUpkeep:
                 "steps": measure.steps,
                 "micros": int(measure.seconds * 1_000_000),
             }
-            self._kept.change("upkeep.add_usage", spent)
-        self._kept.change("workers.note_time", {"now": now})
+            self._session.change("upkeep.add_usage", spent)
+        self._session.change("workers.note_time", {"now": now})
 
-    def size_bytes(self) -> int:
-        raise NotImplementedError
+    # -- counts that are kept, not counted ----------------------------------------------------------
 
+    def keep_counts(self, tables: Sequence[str]) -> None:
+        """Counts each table once and keeps the count from then on; again if the table was made anew in between."""
+        for table in tables:
+            checked = quoted(table)
+            if not self._count_is_kept(table, checked):
+                self._keep_count(table, checked)
+
+    @in_transaction
+    def _keep_count(self, table: str, checked: str) -> None:
+        if not self._count_is_kept(table, checked):
+            self._session.change("upkeep.start_count", {"name": table})
+            self._start_count(table, checked)
+
+    @abstractmethod
+    def _count_is_kept(self, table: str, checked: str) -> bool: ...
+    @abstractmethod
+    def _start_count(self, table: str, checked: str) -> None:
+        """Count the rows, and make the triggers that keep the count inside the transactions that change it."""
+
+    # -- sizes, and what is too old -----------------------------------------------------------------
+
+    @abstractmethod
+    def size_bytes(self) -> int: ...
+
+    @in_transaction
     def sample_size(self, *, now: int) -> list[Sample]:
-        size = self.size_bytes()
+        self._session.change("upkeep.note_size", {"day": day_of(now), "at": now, "bytes": self.size_bytes()})
+        return [Sample(*row) for row in self._session.rows("upkeep.sizes")]
 
-        def note() -> list[Sample]:
-            self._kept.change("upkeep.note_size", {"day": day_of(now), "at": now, "bytes": size})
-            return [Sample(*row) for row in self._kept.rows("upkeep.sizes")]
-
-        return self._kept.transact(note)
-
+    @in_transaction
     def prune(self, *, now: int, limit: int, dedup_seconds: float = 15 * 86_400.0) -> int:
         oldest_kept = (
             ("prune_once", now - max(ONCE_KEPT_DAYS * DAY_MICROS, int(dedup_seconds * 1_000_000))),
@@ -93,13 +112,10 @@ class StoredUpkeep:
             ("prune_sizes", day_of(now - SIZES_KEPT_DAYS * DAY_MICROS)),
         )
 
-        def remove() -> int:
-            removed = 0
-            for statement, before in oldest_kept:
-                bound = {"before": before, "limit": limit - removed}
-                if statement == "prune_audit":
-                    bound["rows_max"] = AUDIT_ROWS_MAX
-                removed += self._kept.change(f"upkeep.{statement}", bound)
-            return removed
-
-        return self._kept.transact(remove)
+        removed = 0
+        for statement, before in oldest_kept:
+            bound = {"before": before, "limit": limit - removed}
+            if statement == "prune_audit":
+                bound["rows_max"] = AUDIT_ROWS_MAX
+            removed += self._session.change(f"upkeep.{statement}", bound)
+        return removed

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Any
 
 from penstock.contracts.faults import Faults
 from penstock.contracts.workers import HandlerRow, Returned, WorkerRow
 from penstock.model.queue import QueueSettings
 from penstock.storage.dead_workers import return_rows
-from penstock.storage.session import Session
+from penstock.storage.session import Session, in_transaction
 from penstock.storage.tally import Tally
 
 
@@ -20,10 +19,10 @@ class StoredWorkers:
     def __init__(self, session: Session, faults: Faults, *, now: int) -> None:
         self._session = session
         self._at = faults.at
-        who = {"host": socket.gethostname(), "pid": os.getpid(), "now": now}
-        session.worker = session.transact(partial(self._enrol, who))
         self._known: list[dict[str, Any]] = []
+        session.worker = self._enrol({"host": socket.gethostname(), "pid": os.getpid(), "now": now})
 
+    @in_transaction
     def _enrol(self, who: dict[str, Any]) -> int:
         me: int = self._session.value("workers.enrol", who)
         self._session.enrolled(me)
@@ -36,8 +35,9 @@ class StoredWorkers:
     def register_queues(self, queues: Sequence[QueueSettings]) -> list[str]:
         """Save the settings of queues. Return how they differ from what was declared before, a line a setting."""
         self._session.guarded = {queue.name: queue for queue in queues if queue.is_bounded}
-        return self._session.transact(partial(self._declare, [queue.as_row() for queue in queues]))
+        return self._declare([queue.as_row() for queue in queues])
 
+    @in_transaction
     def _declare(self, queues: list[dict[str, Any]]) -> list[str]:
         before = {row[0]: row for row in self._session.rows("workers.declared_queues")}  # in the order of `as_row`
         self._register("workers.register_queue", queues)
@@ -52,9 +52,10 @@ class StoredWorkers:
         self._known = [handler._asdict() | {"worker": self.me} for handler in handlers]
         self.register_again()
 
+    @in_transaction
     def register_again(self) -> None:
         """Register again after another process took this one for dead and removed what it can run."""
-        self._session.transact(partial(self._register, "workers.register_handler", self._known))
+        self._register("workers.register_handler", self._known)
 
     def _register(self, statement: str, rows: Sequence[dict[str, Any]]) -> None:
         for row in rows:
@@ -68,13 +69,14 @@ class StoredWorkers:
         self, worker: int, *, started: Collection[int] | None, charged: Collection[int] = (), now: int
     ) -> Returned:
         self._at("return.before")
-        returned = self._session.transact(partial(self._return, worker, started, charged, now))
+        returned = self._return(worker, started, charged, now)
         self._at("return.after")
         return returned
 
     def retire(self, worker: int, *, now: int) -> None:
-        self._session.transact(partial(self._return, worker, (), (), now))
+        self._return(worker, (), (), now)
 
+    @in_transaction
     def _return(self, worker: int, started: Collection[int] | None, charged: Collection[int], now: int) -> Returned:
         session = self._session
         if not session.stays_away(worker):
@@ -92,10 +94,8 @@ class StoredWorkers:
         for statement in ("keep_counts", "drop_counts", "forget_handlers", "leave"):
             self._session.change(f"workers.{statement}", {"worker": worker})
 
+    @in_transaction
     def behind(self, *, now: int, most: int | None = None) -> int:
-        return self._session.transact(partial(self._behind, now, most))
-
-    def _behind(self, now: int, most: int | None) -> int:
         session = self._session
         by = max(0, int(session.value("workers.latest_time") or 0) - now)
         if most is not None and by > most:

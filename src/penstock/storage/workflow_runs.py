@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,7 +35,7 @@ from penstock.model.run import (
     queue_of,
 )
 from penstock.storage.sends import Conflicts
-from penstock.storage.session import Session
+from penstock.storage.session import Session, in_transaction
 from penstock.storage.tally import PURGED, SENT, Tally
 
 
@@ -225,67 +224,58 @@ class StoredRuns:
 
     # -- what an operator does ----------------------------------------------------------------------------
 
+    @in_transaction
     def pause(self, key: bytes, *, now: int) -> set[str]:
-        def hold() -> set[str]:
-            found: list[Any] = self._session.rows("workflow_runs.lock", {"key": key})
-            if not found or found[0][1] != ACTIVE:
-                return set()
-            self._session.change("workflow_runs.park", {"key": key, "reason": "asked", "error": None})
-            never = now + int(NEVER_SECONDS * 1_000_000)
-            held = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "never": never}
-            self._session.change("workflow_runs.hold_message", held)
-            return {queue_of(found[0][0])}
-
-        return self._session.transact(hold)
-
-    def resume(self, key: bytes, *, now: int) -> set[str]:
-        def free() -> set[str]:
-            found: list[Any] = self._session.rows("workflow_runs.lock", {"key": key})
-            if not found or not self._session.change("workflow_runs.resume", {"key": key}):
-                return set()
-            freed = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "now": now}
-            self._session.change("workflow_runs.free_message", freed)
-            return {queue_of(found[0][0])}
-
-        return self._session.transact(free)
-
-    def terminate(self, key: bytes, *, now: int, kept_seconds: float) -> set[str]:
-        return self._session.transact(partial(self._with_tally, self._terminate, key, now, kept_seconds))
-
-    def _with_tally(self, work: Any, *arguments: Any) -> set[str]:
-        tally = Tally()
-        if not work(tally, *arguments):
+        found: list[Any] = self._session.rows("workflow_runs.lock", {"key": key})
+        if not found or found[0][1] != ACTIVE:
             return set()
+        self._session.change("workflow_runs.park", {"key": key, "reason": "asked", "error": None})
+        never = now + int(NEVER_SECONDS * 1_000_000)
+        held = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "never": never}
+        self._session.change("workflow_runs.hold_message", held)
+        return {queue_of(found[0][0])}
+
+    @in_transaction
+    def resume(self, key: bytes, *, now: int) -> set[str]:
+        found: list[Any] = self._session.rows("workflow_runs.lock", {"key": key})
+        if not found or not self._session.change("workflow_runs.resume", {"key": key}):
+            return set()
+        freed = {"key": key, "queue": queue_of(found[0][0]), "pausing": PAUSING, "now": now}
+        self._session.change("workflow_runs.free_message", freed)
+        return {queue_of(found[0][0])}
+
+    @in_transaction
+    def terminate(self, key: bytes, *, now: int, kept_seconds: float) -> set[str]:
+        tally = Tally()
+        self._terminate(tally, key, now, kept_seconds)
+        return self._counted(tally)
+
+    def _counted(self, tally: Tally) -> set[str]:
+        """Save the counts, and return the queues that changed."""
         tally.save(self._session)
         return {*tally.by_queue, *tally.waiting}
 
-    def _terminate(self, tally: Tally, key: bytes, now: int, kept_seconds: float) -> bool:
+    def _terminate(self, tally: Tally, key: bytes, now: int, kept_seconds: float) -> None:
         found: list[Any] = self._session.rows("workflow_runs.lock", {"key": key})
         if not found or not _end(self._session, EndRun(key, TERMINATED, None, None, kept_seconds), tally, now):
-            return False
+            return
         self._remove_message(key, found[0][0], tally)
         for (child,) in self._session.rows("workflow_runs.children", {"key": key}):
             self._terminate(tally, bytes(child), now, kept_seconds)
-        return True
 
     def _remove_message(self, key: bytes, workflow: str, tally: Tally) -> None:
         gone = {"key": key, "queue": queue_of(workflow)}
         for queue, body_bytes in self._session.rows("workflow_runs.remove_message", gone):
             tally.left(queue, PURGED, body_bytes)
 
+    @in_transaction
     def restart(
         self, key: bytes, position: int, generation: int, message: NewMessage, *, kept_seconds: float
     ) -> set[str]:
-        work = partial(self._with_tally, self._restart, key, position, generation, message, kept_seconds)
-        return self._session.transact(work)
-
-    def _restart(
-        self, tally: Tally, key: bytes, position: int, generation: int, message: NewMessage, kept_seconds: float
-    ) -> bool:
-        session = self._session
+        session, tally = self._session, Tally()
         found: list[Any] = session.rows("workflow_runs.lock", {"key": key})
         if not found or not session.change("workflow_runs.restart", {"key": key, "generation": generation}):
-            return False
+            return set()
         self._remove_message(key, found[0][0], tally)
         for (child,) in session.rows("workflow_runs.children_since", {"key": key, "position": position}):
             self._terminate(tally, bytes(child), message.due, kept_seconds)
@@ -295,4 +285,4 @@ class StoredRuns:
         session.change("workflow_runs.forget_steps", forgotten)
         session.insert_messages([message])
         tally.bulk([message], SENT)
-        return True
+        return self._counted(tally)

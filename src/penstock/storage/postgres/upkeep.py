@@ -9,7 +9,6 @@ import psycopg
 from psycopg import sql
 
 from penstock.model.migration import Migration
-from penstock.model.upsert import quoted
 from penstock.storage.postgres.connection import first_line, is_lost
 from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.postgres.users import ENGINES_PLANS, USERS_PLANS
@@ -59,24 +58,13 @@ class PostgresUpkeep(StoredUpkeep):
 
     # -- counts that are kept, not counted ----------------------------------------------------------
 
-    def keep_counts(self, tables: Sequence[str]) -> None:
-        """Counts each table once and keeps the count from then on; again if the table was made anew in between."""
-        for table in tables:
-            checked = quoted(table)
-            if not self._count_is_kept(table, checked):
-                self._session.transact(partial(self._keep_count, table, checked))
-
     def _count_is_kept(self, table: str, checked: str) -> bool:
         return bool(self._session.value("upkeep.count_is_kept", {"name": table, "checked": checked}))
 
-    def _keep_count(self, table: str, checked: str) -> None:
-        session = self._session
-        if self._count_is_kept(table, checked):
-            return
+    def _start_count(self, table: str, checked: str) -> None:
         try:
-            session.change("upkeep.start_count", {"name": table})
             for statement in kept_count_statements(table):
-                session.connection.execute(statement)
+                self._session.connection.execute(statement)
         except psycopg.ProgrammingError as error:
             raise count_not_kept(table, first_line(error)) from error
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import errors
 
-from penstock.contracts.effects import Atomic, Bindable, Call, Write, WriteMany, where
+from penstock.contracts.effects import Atomic, Bindable, Call, Write, WriteMany
 from penstock.contracts.ledger import Calls
-from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
-from penstock.model.statement import one_line, scan, to_psycopg
+from penstock.model.statement import scan, to_psycopg
 from penstock.model.usage import Measure
 from penstock.storage.postgres.connection import first_line, is_lost
-from penstock.storage.transaction import Found, UsersTransaction
+from penstock.storage.transaction import Found, UsersTransaction, alike, check_expected, located
 
 if TYPE_CHECKING:
     from penstock.storage.postgres.session import PostgresSession
@@ -38,22 +37,11 @@ def run_calls(session: PostgresSession, calls: Calls, measures: list[tuple[str, 
             outcomes.append(_atomic(session, unit.task, call, measures))
             start += 1
         else:
-            alike = [call] if alone else _alike(calls, start)
-            outcomes += _statements(session, unit.task, alike, measures)
-            start += len(alike)
+            equal = [call] if alone else alike(calls, start)
+            outcomes += _statements(session, unit.task, equal, measures)
+            start += len(equal)
     session.connection.execute(ENGINES_PLANS)
     return outcomes
-
-
-def _alike(calls: Calls, start: int) -> list[Write | WriteMany]:
-    """The calls from `start` on that belong to the same task and have the same text."""
-    unit, first = calls[start]
-    found: list[Write | WriteMany] = []
-    for other, call in calls[start:]:
-        if isinstance(call, Atomic) or isinstance(first, Atomic) or call.sql != first.sql or other.task != unit.task:
-            break
-        found.append(call)
-    return found
 
 
 def _statements(
@@ -69,7 +57,7 @@ def _statements(
     for call, size in zip(calls, sizes, strict=True):
         outcomes.append(sum(changes[at : at + size]))
         with _located(session, call):
-            _check_expected(call, outcomes[-1])
+            check_expected(call, outcomes[-1])
         at += size
     return outcomes
 
@@ -92,15 +80,6 @@ def _changed(cursor: psycopg.Cursor[Any]) -> int:
     return max(cursor.rowcount, 0)
 
 
-def _check_expected(call: Write | WriteMany, changes: int) -> None:
-    if isinstance(call, Write) and call.expect is not None and changes != call.expect:
-        raise LostUpdate(
-            f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
-            expected=call.expect,
-            changed=changes,
-        )
-
-
 def _atomic(session: PostgresSession, task: str, call: Atomic, measures: list[tuple[str, Measure]]) -> Any:
     with _located(session, call), PostgresTransaction(session, measures, task) as transaction:
         return call.function(transaction)
@@ -114,25 +93,10 @@ def _located(session: PostgresSession, call: Call) -> Iterator[None]:
     except _OF_THE_STORE:
         raise
     except Exception as error:
-        if isinstance(error, psycopg.Error) and is_lost(session.connection, error):
+        of_the_database = isinstance(error, psycopg.Error)
+        if of_the_database and is_lost(session.connection, error):
             raise
-        raise _named(error, call) from error
-
-
-def _named(error: Exception, call: Call) -> Exception:
-    named: Exception = error
-    if isinstance(error, psycopg.Error):
-        text = "" if isinstance(call, Atomic) else f" It was: {one_line(call.sql)}"
-        named = StatementFailed(
-            f"The database refused a statement: {first_line(error)}.{text}",
-            sql="" if isinstance(call, Atomic) else call.sql,
-            cause=first_line(error),
-        )
-    line = where(call.line)
-    if isinstance(named, PenstockError):
-        named.facts["line"] = line
-    named.add_note(f"called at {line}")
-    return named
+        raise located(error, call, first_line(error) if of_the_database else None) from error
 
 
 class _Counting:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import apsw
 
 from penstock.model.migration import Migration
-from penstock.model.upsert import quoted
 from penstock.storage.sqlite.session import SqliteSession
 from penstock.storage.upkeep import StoredUpkeep, count_not_kept, not_applied
 
@@ -16,7 +14,7 @@ from penstock.storage.upkeep import StoredUpkeep, count_not_kept, not_applied
 class SqliteUpkeep(StoredUpkeep):
     def __init__(self, session: SqliteSession) -> None:
         super().__init__(session)
-        self._session = session
+        self._session: SqliteSession = session
         self._version = int(session.connection.pragma("data_version"))
 
     # -- migrations -------------------------------------------------------------------------------
@@ -49,24 +47,14 @@ class SqliteUpkeep(StoredUpkeep):
 
     # -- counts that are kept, not counted ----------------------------------------------------------
 
-    def keep_counts(self, tables: Sequence[str]) -> None:
-        """Counts each table once and keeps the count from then on; again if the table was made anew in between."""
-        for table in tables:
-            checked = quoted(table)
-            if not self._count_is_kept(table):
-                self._session.transact(partial(self._keep_count, table, checked))
-
-    def _keep_count(self, table: str, checked: str) -> None:
-        if self._count_is_kept(table):
-            return
+    def _start_count(self, table: str, checked: str) -> None:
         try:
-            self._session.change("upkeep.start_count", {"name": table})
             for statement in kept_count_statements(table, checked):
                 self._session.connection.execute(statement)
         except apsw.SQLError as error:
             raise count_not_kept(table, str(error)) from error
 
-    def _count_is_kept(self, table: str) -> bool:
+    def _count_is_kept(self, table: str, checked: str) -> bool:
         names = {"name": table, "added": f"penstock_count_{table}_added", "removed": f"penstock_count_{table}_removed"}
         return bool(self._session.value("upkeep.count_is_kept", names))
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from penstock.contracts.effects import Atomic, Bindable, Ran, Write, WriteMany, where
+from penstock.contracts.effects import Atomic, Bindable, Call, Ran, Write, WriteMany
 from penstock.contracts.ledger import Calls
 from penstock.model.allowance import Allowance
-from penstock.model.errors import LostUpdate, PenstockError, StatementFailed
-from penstock.model.statement import one_line
+from penstock.model.errors import StatementFailed
 from penstock.model.usage import Measure
 from penstock.storage.sqlite.connection import countable, query
-from penstock.storage.transaction import Found, UsersTransaction
+from penstock.storage.transaction import Found, UsersTransaction, alike, check_expected, located
 
 if TYPE_CHECKING:
     from penstock.storage.sqlite.session import SqliteSession
@@ -42,24 +41,10 @@ def run_calls(session: SqliteSession, calls: Calls, measures: list[tuple[str, Me
                 run.atomic(unit.task, call)
                 start += 1
             else:
-                alike = _alike(calls, start)
-                run.statements(unit.task, countable(call.sql), alike)
-                start += len(alike)
+                equal = alike(calls, start)
+                run.statements(unit.task, countable(call.sql), equal)
+                start += len(equal)
     return run.outcomes
-
-
-def _alike(calls: Calls, start: int) -> list[Write | WriteMany]:
-    """The calls from `start` on that belong to the same task and have the same text."""
-    unit, first = calls[start]
-    found: list[Write | WriteMany] = []
-    if isinstance(first, Atomic):
-        return found
-    for place in range(start, len(calls)):
-        other, call = calls[place]
-        if isinstance(call, Atomic) or call.sql != first.sql or other.task != unit.task:
-            break
-        found.append(call)
-    return found
 
 
 class _Run:
@@ -87,7 +72,7 @@ class _Run:
             except _OF_THE_STORE:
                 raise
             except Exception as error:
-                raise located(error, call) from error
+                raise located(error, call, _refusal(error, call)) from error
         if meter is not None:
             self._measures.append((task, meter.end(sql, rows=self._returned)))
 
@@ -98,17 +83,13 @@ class _Run:
         except _OF_THE_STORE:
             raise
         except Exception as error:
-            raise located(error, call) from error
+            raise located(error, call, _refusal(error, call)) from error
 
     def _write(self, sql: str, call: Write) -> None:
         changes = self._run(sql, call.parameters)
         self.outcomes.append(changes)
-        if call.expect is not None and changes != call.expect:
-            raise LostUpdate(
-                f"expected to change {call.expect} rows, changed {changes}: {one_line(call.sql)}",
-                expected=call.expect,
-                changed=changes,
-            )
+        if call.expect is not None:
+            check_expected(call, changes)
 
     def _run(self, sql: str, bound: dict[str, Bindable]) -> int:
         """Runs a statement to its end: one with `returning` would otherwise still be under way at the commit."""
@@ -116,21 +97,9 @@ class _Run:
         return self._changes()
 
 
-def located(error: Exception, call: Write | WriteMany | Atomic) -> Exception:
-    """The error as the handler's own, pointing at the line that made the call."""
-    if isinstance(error, apsw.Error | apsw.SQLError | TypeError | OverflowError) and not isinstance(call, Atomic):
-        named: Exception = StatementFailed(
-            f"The database refused a statement: {error}. It was: {one_line(call.sql)}", sql=call.sql, cause=str(error)
-        )
-    elif isinstance(error, apsw.Error):
-        named = StatementFailed(f"The database refused a statement: {error}.", cause=str(error))
-    else:
-        named = error
-    line = where(call.line)
-    if isinstance(named, PenstockError):
-        named.facts["line"] = line
-    named.add_note(f"called at {line}")
-    return named
+def _refusal(error: Exception, call: Call) -> str | None:
+    of_a_statement = isinstance(error, TypeError | OverflowError) and not isinstance(call, Atomic)
+    return str(error) if of_a_statement or isinstance(error, apsw.Error | apsw.SQLError) else None
 
 
 class SqliteTransaction(UsersTransaction):
