@@ -33,6 +33,7 @@ class NotifyBell:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heard: Callable[[set[str]], None] | None = None
         self._closed = False
+        self._quiet_until = 0.0  # after a notice
         self._thread: threading.Thread | None = None
 
     def ring(self, queues: Collection[str]) -> None:
@@ -87,7 +88,17 @@ class NotifyBell:
 
     def _turn(self, connection: psycopg.Connection[Any]) -> None:
         """Hear at once, and notify at most every few milliseconds: many sends in a row cost one notice."""
-        select.select([connection.fileno(), self._wake], [], [])
+        quiet = self._quiet_until - time.monotonic()
+        if quiet > 0:
+            select.select([connection.fileno()], [], [], quiet)
+        else:
+            select.select([connection.fileno(), self._wake], [], [])
+            self._notify(connection)
+        for notice in connection.notifies(timeout=0):  # which would use the processor for the last millisecond of a wait
+            if not notice.payload.startswith(self._own):
+                self._tell(set(notice.payload.partition("\n")[2].split("\n")))
+
+    def _notify(self, connection: psycopg.Connection[Any]) -> None:
         try:
             os.read(self._wake, 4_096)
         except BlockingIOError:
@@ -99,9 +110,7 @@ class NotifyBell:
             if len(names.encode()) > NAMES_BYTES_MAX:
                 names = ""
             connection.execute(RING, [self._own + names])
-        for notice in connection.notifies(timeout=NOTIFY_EVERY_SECONDS if rung else 0):
-            if not notice.payload.startswith(self._own):
-                self._tell(set(notice.payload.partition("\n")[2].split("\n")))
+            self._quiet_until = time.monotonic() + NOTIFY_EVERY_SECONDS
 
     def _tell(self, queues: set[str]) -> None:
         if self._loop is not None and self._heard is not None:
