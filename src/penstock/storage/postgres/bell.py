@@ -94,7 +94,8 @@ class NotifyBell:
         else:
             select.select([connection.fileno(), self._wake], [], [])
             self._notify(connection)
-        for notice in connection.notifies(timeout=0):  # which would use the processor for the last millisecond of a wait
+        # A timeout would keep the processor busy for its last millisecond.
+        for notice in connection.notifies(timeout=0):
             if not notice.payload.startswith(self._own):
                 self._tell(set(notice.payload.partition("\n")[2].split("\n")))
 
