@@ -88,7 +88,7 @@ class NotifyBell:
 
     def _turn(self, connection: psycopg.Connection[Any]) -> None:
         """Hear at once, and notify at most every few milliseconds: many sends in a row cost one notice."""
-        quiet = self._quiet_until - time.monotonic()
+        quiet = self._quiet_until - time.perf_counter()
         if quiet > 0:
             select.select([connection.fileno()], [], [], quiet)
         else:
@@ -111,7 +111,7 @@ class NotifyBell:
             if len(names.encode()) > NAMES_BYTES_MAX:
                 names = ""
             connection.execute(RING, [self._own + names])
-            self._quiet_until = time.monotonic() + NOTIFY_EVERY_SECONDS
+            self._quiet_until = time.perf_counter() + NOTIFY_EVERY_SECONDS
 
     def _tell(self, queues: set[str]) -> None:
         if self._loop is not None and self._heard is not None:
