@@ -19,6 +19,9 @@ DISSATISFACTION = {"stars": 0.50, "reviews": 0.25, "abandoned": 0.25}
 PART_LEAST = 2.0  # a part of nothing would make everything nothing
 UNBELIEVED = 30.0  # what is left of the best score where there is hardly an app or a rating to know it from
 APPS_HALF, RATINGS_HALF = 4, 1_000  # with so many, half of the rest is believed
+DEMAND_UNKNOWN = (
+    0.5  # of the rest is believed where nothing is known of what users type, nor of growth, nor of entrants
+)
 
 TYPED = (100.0, 100.0, 100.0, 88.0, 76.0, 64.0, 52.0, 40.0, 28.0)  # by the letters after which a term is completed
 TYPED_LATE, TYPED_NEVER = 18.0, 0.0
@@ -98,13 +101,8 @@ class Prospect:
     dissatisfaction: float | None
     room: float | None
     score: float
+    known: float  # which part of the weights rests on something, those of demand's own parts included
     figures: Figures
-
-    @property
-    def known(self) -> float:
-        """Which part of the weights rests on something."""
-        parts = {"demand": self.demand, "ease": 0.0, "dissatisfaction": self.dissatisfaction, "room": self.room}
-        return math.fsum(WEIGHTS[name] for name, part in parts.items() if part is not None)
 
 
 def prospect(
@@ -118,19 +116,24 @@ def prospect(
     strongly ratings are believed to make a rank: where they do not, strong apps are less of an obstacle."""
     ranked = sorted(rivals, key=lambda app: (-app.ratings, app.track_id))
     figures = figured(ranked, typed)
-    demand, difficulty = _demand(figures, usual), _difficulty(ranked, figures) * (0.5 + 0.5 * ratings_decide)
+    wanted = _demand(figures, usual)
+    demand, difficulty = _mean(wanted, DEMAND), _difficulty(ranked, figures) * (0.5 + 0.5 * ratings_decide)
     dissatisfaction, room = _dissatisfaction(figures), _room(figures)
     parts = {"demand": demand, "ease": 100 - difficulty, "dissatisfaction": dissatisfaction, "room": room}
     known = {name: max(PART_LEAST, part) for name, part in parts.items() if part is not None}
     whole = math.fsum(WEIGHTS[name] for name in known)
     score = 100 * math.prod((part / 100) ** (WEIGHTS[name] / whole) for name, part in known.items())
-    return Prospect(demand, difficulty, dissatisfaction, room, _believed(score, len(ranked), figures), figures)
+    sure = math.fsum(DEMAND[name] for name, part in wanted.items() if part is not None)
+    score = _believed(score, len(ranked), figures.total_ratings, sure)
+    whole -= WEIGHTS["demand"] * (1 - sure)
+    return Prospect(demand, difficulty, dissatisfaction, room, score, whole, figures)
 
 
-def _believed(score: float, apps: int, figures: Figures) -> float:
-    """A good score of few apps with few ratings rests on little. A bad one stays: not to be known makes nothing better."""
-    total = figures.total_ratings
-    known = min(apps / (apps + APPS_HALF), total / (total + RATINGS_HALF))
+def _believed(score: float, apps: int, ratings: int, sure: float) -> float:
+    """A good score of few apps with few ratings rests on little, and so does one of which only the ratings are known. A bad
+    one stays: not to be known makes nothing better."""
+    known = min(apps / (apps + APPS_HALF), ratings / (ratings + RATINGS_HALF))
+    known *= DEMAND_UNKNOWN + (1 - DEMAND_UNKNOWN) * sure
     return min(score, UNBELIEVED + (score - UNBELIEVED) * known)
 
 
@@ -172,10 +175,10 @@ def _mean_gain(apps: Sequence[Rival]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _demand(figures: Figures, usual: float) -> float | None:
+def _demand(figures: Figures, usual: float) -> dict[str, float | None]:
     typed = sorted((typed_score(letters) for _, letters in figures.typed), reverse=True)[:TYPED_COUNTED]
     steady = None if figures.momentum is None else min(1.0, figures.momentum / MOMENTUM_FULL)
-    parts = {
+    return {
         "typed": math.fsum(typed) / len(typed) if typed else None,
         "growth": None
         if figures.gain is None
@@ -183,7 +186,6 @@ def _demand(figures: Figures, usual: float) -> float | None:
         "entrants": _log_share(figures.entrants, ENTRANTS_MANY) if figures.apps_dated else None,
         "used": _used((figures.total_ratings - figures.leader_ratings) / max(USUAL_LEAST, usual)),
     }
-    return _mean(parts, DEMAND)
 
 
 def _used(times: float) -> float:

@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 import penstock as ps
+from penstock_systems.appstore.keywords import Letters
 
 TIER_WEIGHTS = {"high": 90, "medium": 7, "low": 3}  # of a hundred rolls; 'active' counts as high
+ENGLISH = frozenset({"us", "gb", "au", "ie", "nz"})  # storefronts whose users type a to z
 STALE_DAYS = {"high": 7, "active": 7, "medium": 14, "low": 30}
 
 
@@ -62,7 +64,7 @@ class ResearchBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     country: str = "us"
     language: str = "en-US"
-    letters: Literal["latin", "any"] = "any"  # latin: keywords keep a to z only
+    letters: Literal["latin", "any"] | None = None  # of keywords, latin: a to z only; without it as the country writes
     bases: Bases = Bases()
     page_user_agent: str = "Penstock"
     robots: bool = True  # pages are read as far as the robots.txt of their host allows
@@ -82,6 +84,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     volumes: Volumes = Volumes()
     mail_from: str = "pipeline@alerts.example.com"
     mail_to: str = "team@example.com"
+
+    @property
+    def alphabet(self) -> Letters:
+        """The letters that keywords keep."""
+        return self.letters or ("latin" if self.country in ENGLISH else "any")
 
     @staticmethod
     def of(systems: Mapping[str, Any]) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -495,3 +496,31 @@ async def test_an_app_without_genre_or_developer_is_read_as_one_whose_genre_and_
 
         assert list(registry.track_id) == [1, 2]
         assert (list(registry.genre), list(registry.developer)) == ([-1, 0], [-1, 7])
+
+
+@pytest.mark.only_on("sqlite")  # PostgreSQL estimates the rows that were read
+@pytest.mark.spec("G2-36", "A4-12")
+async def test_a_clustering_is_skipped_over_the_rows_that_its_runs_have_read_and_not_over_a_guess(
+    pipeline: Opened, request: pytest.FixtureRequest
+) -> None:
+    cron = shared.app.crons.tasks["cluster"]
+    request.addfinalizer(partial(object.__setattr__, cron, "ceiling", cron.ceiling))
+
+    async def ended(ceiling: int) -> Any:
+        object.__setattr__(cron, "ceiling", ps.Ceiling(rows_read=ceiling))  # it is frozen
+        await changed(it)
+        await it.running.advance(seconds=1)
+        await shared.app.crons.trigger("cluster")
+        await it.running.drain()
+        return (await it.sql("select status, error from pipeline_log where task = 'cluster' order by created_at"))[-1]
+
+    async with crawling(pipeline) as it:
+        await fill(it, ["sleep"])
+        assert (await ended(100_000)).status == "done"
+        reached = await ended(100)
+        assert reached.status == "ceiling"
+        read = int(reached.error.partition(" of ")[0].replace(",", ""))
+        assert 100 < read < 5_000  # a guess for each run would be half a million
+        assert (await ended(read)).status == "ceiling"
+        assert (await ended(read + 1)).status == "done"
+        assert (await ended(read + 1)).status == "ceiling"  # what that run read counts as well

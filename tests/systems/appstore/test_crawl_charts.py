@@ -199,7 +199,7 @@ async def test_a_scan_that_is_saved_again_leaves_its_history_as_it_is(pipeline: 
         assert (await it.sql("select count(*) from chart_position_history"))[0][0] == 240
 
 
-@pytest.mark.spec("B2-14")
+@pytest.mark.spec("B2-14", "B2-19")
 async def test_titles_of_a_chart_become_keywords_that_wait_to_be_searched(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,17 @@ def test_an_address_that_the_client_would_refuse_is_refused_at_the_start(base: s
 
 
 @pytest.mark.slow("postgres")
+@pytest.mark.spec("G2-43")
+def test_how_many_messages_come_together_and_how_many_handlers_run_are_set_apart() -> None:
+    settings = {name: queue.settings for name, queue in shared.app.queues.items()}
+    events, wishes = settings["pipeline-events"], settings["pipeline-enrichment"]
+    assert (events.batch, wishes.batch) == (10, 10)
+    assert events.parallel != wishes.parallel == 4
+    usual = ps.App("other").queue("other", dict, batch=7)
+    assert (usual.settings.batch, usual.settings.parallel) == (7, events.parallel)
+
+
+@pytest.mark.slow("postgres")
 @pytest.mark.spec("B1-05", "B1-07")
 def test_queues_and_crons_have_their_names_and_numbers() -> None:
     settings = {name: queue.settings for name, queue in shared.app.queues.items()}

@@ -14,9 +14,10 @@ import penstock as ps
 from penstock.testing import run
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import moments, outside
-from penstock_systems.appstore.enrich import asking, saving
+from penstock_systems.appstore.enrich import asking, picking, saving
 from penstock_systems.appstore.enrich.controller import controllers, enrich
 from penstock_systems.appstore.enrich.outbound import Outbound
+from penstock_systems.appstore.enrich.parts import Known
 from penstock_systems.appstore.store.text import cleaned
 from penstock_systems.standins.appstore import Fault, Limit, Manners
 from tests.extent import sampled
@@ -328,6 +329,33 @@ async def test_an_app_that_we_fail_at_is_charged_and_harms_no_other(
             it.running.jump(9 * 3_600)
             await it.running.advance(minutes=20)
         assert (await row_of(it, bad)).enrichment_source == "failed"
+
+
+@pytest.mark.spec("G2-20", "B3-01")
+async def test_it_counts_what_it_started_goes_on_after_a_failed_look_and_keeps_its_figures_while_idle(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with enriching(pipeline, apps=12) as it:
+        waiting = picking.waiting
+        failures: list[str] = []
+
+        async def broken(limit: int) -> list[Known]:
+            if not failures:
+                failures.append("the database is busy")
+                raise OSError(failures[0])
+            return await waiting(limit)
+
+        monkeypatch.setattr(picking, "waiting", broken)
+        await insert_apps(it, *({"track_id": track_id} for track_id in sold(it, 3)))
+        await it.running.advance(minutes=12)
+        assert failures
+        assert not await it.sql("select 1 from app_registry where enrich_attempts > 0")
+        done = (await it.sql("select count(*) from app_registry where enriched_at is not null"))[0][0]
+        assert done >= 3
+
+        await it.running.restart()  # it was idle: what it counted was saved before
+        status = await shared.app.controllers.status("enrichment")
+        assert status["total_dispatched"] == status["total_completed"] == done
 
 
 @pytest.mark.spec("B3-01", "F-36")

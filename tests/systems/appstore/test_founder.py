@@ -63,9 +63,9 @@ def test_a_market_that_is_small_beside_the_usual_one_is_a_hobby_however_weak_its
     unmeasured = {"velocity": None, "age_days": None, "idle_days": None, "reviews": 0, "unhappy": 0}
     hobby, real = score(market(400, **unmeasured), ()), score(market(9_000, **unmeasured), ())
     assert hobby.difficulty < real.difficulty
-    assert hobby.score < 40 < 60 < real.score
+    assert hobby.score < 40 < 55 < real.score
     # The same market is a large one where the others are small.
-    assert prospect(market(400, **unmeasured), usual=500).score > hobby.score + 20
+    assert prospect(market(400, **unmeasured), usual=500).score > hobby.score + 10
 
 
 def test_what_is_not_known_counts_in_neither_direction() -> None:
@@ -75,6 +75,13 @@ def test_what_is_not_known_counts_in_neither_direction() -> None:
     assert found.demand is not None  # that users rate these apps is known
     assert found.known < 1.0 == score(market()).known
     assert prospect([]).demand == 0.0
+
+
+def test_a_market_whose_demand_is_only_guessed_from_ratings_is_believed_less() -> None:
+    """It comes after one of the same apps that users are known to type and that is known to grow."""
+    guessed = score(market(velocity=None), ())
+    assert guessed.score < score(market()).score - 5
+    assert guessed.known < 0.7
 
 
 def test_few_apps_with_few_ratings_are_believed_less_and_a_bad_score_gains_nothing() -> None:

@@ -16,19 +16,29 @@ from penstock_systems.appstore.keywords import (
     of_app,
     words,
 )
+from penstock_systems.appstore.settings import Settings
 
 pytestmark = pytest.mark.only_on("sqlite")  # nothing here is kept anywhere
 
 SLEEP = ["sleep", "meditation", "calm sleep", "sleep meditation", "calm sleep meditation"]
 
 
-@pytest.mark.spec("G2-27")
+@pytest.mark.spec("B2-19", "G2-27")
 @pytest.mark.parametrize("letters", ["latin", "any"])
 def test_a_title_gives_its_long_words_its_pairs_and_itself(letters: Letters) -> None:
     assert discovered("Calm Sleep Meditation App", letters) == SLEEP
     assert discovered("CALM: Sleep & Meditation (Free) - for iPhone", letters) == SLEEP
 
 
+@pytest.mark.spec("B2-19", "G2-28")
+def test_keywords_have_the_letters_of_the_storefront_unless_a_deployment_says_otherwise() -> None:
+    title = "Crème 24: 記録"
+    assert discovered(title, Settings(country="us").alphabet) == ["creme"]
+    assert discovered(title, Settings(country="jp").alphabet)[:2] == ["crème", "記録"]
+    assert Settings(country="us", letters="any").alphabet == "any"
+
+
+@pytest.mark.spec("B2-19")
 @pytest.mark.parametrize(
     "title, made",
     [

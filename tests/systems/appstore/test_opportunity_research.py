@@ -170,7 +170,7 @@ def test_a_verdict_follows_from_the_score_and_the_objections(
 def test_a_market_of_which_nothing_is_known_has_an_objection_and_no_praise() -> None:
     case = case_of(UNKNOWN)
     assert (case.verdict, case.favour, case.beat) == ("avoid", (), ())
-    assert case.against.text == "Demand is its weakest side, with 0 of 100."
+    assert case.against.text == "Demand is its weakest side: all its apps beside the leader have 0 ratings."
     early = case_of(market(coverage=0.3))
     assert (early.early, early.verdict) == (True, "watch")
     assert early.against.text == "It is early: 30 % of what its score rests on is known."

@@ -78,7 +78,7 @@ async def save_chart(category: Category, apps: list[Found], *, scan_id: str) -> 
         if apps:
             registry.write_found(apps, source="chart", now=now)
             _write_places(category, apps, scan_id=scan_id, now=now)
-            made = (keyword for each in apps for keyword in discovered(each.title or "", settings.letters))
+            made = (keyword for each in apps for keyword in discovered(each.title or "", settings.alphabet))
             keyword_list.add(made, source="category_scan", now=now)
         _note(
             category,

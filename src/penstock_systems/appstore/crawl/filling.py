@@ -54,7 +54,7 @@ async def fill_rankings(stats: Stats, searches: Searches, results: Results, budg
 
 async def _offer(found: Any) -> dict[str, Keyword]:
     """Puts the app's keywords on the list, and gives the best few of those that nobody has searched for."""
-    made = of_app(found.track_name, found.subtitle, settings.letters)
+    made = of_app(found.track_name, found.subtitle, settings.alphabet)
     tried = await _tried_already(made[:PARALLEL])
     now = await db.now()
     async with app.unit():

@@ -141,7 +141,7 @@ class Results:
             before=await _ranked_before([hit.keyword for hit in hits]),
             known=known_apps,
             leads_on={hit.keyword: self._window.leads_on(_of(keywords, hit).depth) for hit in hits},
-            letters=settings.letters,
+            letters=settings.alphabet,
             now=now,
         )
         window = deepcopy(self._window)

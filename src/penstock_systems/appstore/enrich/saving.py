@@ -169,7 +169,7 @@ def _save_mentions(track_id: int, row: rows.Row, known: Known) -> None:
     """Only what has changed: of most apps nothing has, and a row that is written costs ten times one that is read."""
     said = (row["track_name"], row["subtitle"], row["description"])
     title, subtitle, description = (text if isinstance(text, str) else None for text in said)
-    found = mentions(title, subtitle, description, settings.letters)
+    found = mentions(title, subtitle, description, settings.alphabet)
     gone = {each.keyword for each in known.mentions} - {each.keyword for each in found}
     write_rows(FORGET_MENTION, [{"track_id": track_id, "keyword": keyword} for keyword in sorted(gone)])
     new = [each for each in found if each not in known.mentions]

@@ -15,7 +15,7 @@ from penstock_systems.appstore.opportunity.facts import AppFacts, MarketFacts, s
 Verdict = Literal["build", "watch", "avoid"]
 Part = Literal["demand", "rivals", "users", "room"]
 
-OFFLINE = "offline analyst 2"  # who decides without a model
+OFFLINE = "offline analyst 3"  # who decides without a model
 FAVOUR, BEATEN = 3, 3  # facts for it, and apps to beat, that are told
 BUILD_SCORE, WATCH_SCORE = 70.0, 50.0
 EARLY = 0.5  # below this coverage a market is judged early
@@ -25,6 +25,7 @@ LEAVING = 0.2  # of the usual pace at which ratings come
 YOUNG_FARE, YOUNG_FAIL = 60.0, 35.0  # of room
 UNHAPPY_MANY = 25.0  # per cent of reviews
 WEAK_STARS, LOVED_STARS = 3.9, 4.4
+CONTENT = 50.0  # of dissatisfaction: below it users are content enough to be an objection
 ABANDONED_MANY = 2  # of the five strongest
 DISLIKED_LEAST, DISLIKED_SHARE = 5, 40.0  # reviews, and per cent of them that complain
 DAYS_A_YEAR = 365
@@ -156,7 +157,8 @@ def _weakest(facts: MarketFacts) -> Fact:
     """There is always something: the part that is lowest."""
     parts: dict[Part, float] = {"demand": facts.demand}
     parts |= {} if facts.leader is None else {"rivals": 100 - facts.competitiveness}
-    parts |= {} if facts.dissatisfaction is None else {"users": facts.dissatisfaction}
+    content = facts.dissatisfaction is not None and facts.dissatisfaction < CONTENT
+    parts |= {"users": facts.dissatisfaction or 0.0} if content else {}
     parts |= {} if facts.room is None else {"room": facts.room}
     part = min(parts, key=lambda name: (parts[name], name))
     leader = facts.leader
@@ -165,12 +167,17 @@ def _weakest(facts: MarketFacts) -> Fact:
             text = f"Its strongest app, {leader.name}, has {leader.ratings:,} ratings to catch up with."
             return Fact(part, 40, text, (f"app:{leader.track_id}",))
         case "users" if facts.figures.stars is not None:
-            text = f"Its users are not very unhappy: {facts.figures.stars:.1f} stars on average."
+            text = f"Its users are fairly content: {facts.figures.stars:.1f} stars on average."
         case "room":
             text = f"Young apps fare worse than old ones: room is {facts.room or 0:.0f} of 100."
         case _:
-            text = f"Demand is its weakest side, with {facts.demand:.0f} of 100."
+            text = f"Demand is its weakest side: {_demand(facts.figures)}."
     return Fact(part, 40, text, (facts.row,))
+
+
+def _demand(figures: founder.Figures) -> str:
+    used = f"all its apps beside the leader have {figures.total_ratings - figures.leader_ratings:,} ratings"
+    return used if figures.gain is None else f"{used}, and gain {figures.gain:,.0f} a day"
 
 
 def _beaten(facts: MarketFacts) -> Iterator[Beaten]:

@@ -23,7 +23,14 @@ from penstock_systems.standins.appstore.texts import (
 Json = dict[str, Any]
 
 RECORDS_KEPT = 4_096  # written out, for the day and the country they were last asked for
-DEVICES = ["iPhone5s-iPhone5s", "iPadAir-iPadAir", "iPhone16-iPhone16"]
+# A real record names 127 of them: two fifths of its bytes.
+_MODELS = [
+    *(f"iPhone{number}{kind}" for number in range(6, 18) for kind in ("", "Plus", "Pro", "ProMax")),
+    *(f"iPad{kind}{number}" for kind in ("", "Air", "Mini", "ProEleven") for number in range(1, 11)),
+    *(f"iPad{kind}{number}Cellular" for kind in ("", "Air", "Mini") for number in range(1, 11)),
+    *(f"iPodTouch{number}" for number in range(1, 10)),
+]
+DEVICES = [f"{model}-{model}" for model in _MODELS]
 OPTIONAL = ("price", "formattedPrice", "languageCodesISO2A", "contentAdvisoryRating", "minimumOsVersion", "description")
 MISSING_SHARE = 0.01
 
