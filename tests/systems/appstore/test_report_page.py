@@ -180,7 +180,8 @@ def test_no_name_covers_another_or_a_point_and_the_best_have_one(seed: int) -> N
     chance = random.Random(seed)
     markets = [market(number, 90.0 - number, chance.uniform(20, 95), chance.uniform(5, 95)) for number in range(1, 41)]
 
-    for plot in plots.plane(markets, [market(0, 60.0, 70.0, 40.0, franchise="blokoria")]):
+    ranks = {market.id: market.number for market in markets[:10]}
+    for plot in plots.plane(markets, [market(0, 60.0, 70.0, 40.0, franchise="blokoria")], ranks):
         boxes = [label["box"] for label in plot["labels"]]
         assert len(boxes) >= 8
         assert len(plot["points"]) == 41
@@ -195,13 +196,16 @@ def test_no_name_covers_another_or_a_point_and_the_best_have_one(seed: int) -> N
 def test_demand_goes_to_the_right_and_ease_upwards_and_a_franchise_is_set_apart() -> None:
     wanted, easy = market(1, 80.0, 90.0, 80.0), market(2, 70.0, 10.0, 5.0)
 
-    wide, narrow = plots.plane([wanted, easy], [market(0, 60.0, 50.0, 50.0, franchise="blokoria")])
+    wide, narrow = plots.plane([wanted, easy], [market(0, 60.0, 50.0, 50.0, franchise="blokoria")], {easy.id: 1})
 
     at = {point["market"].number: point for point in wide["points"]}
     assert at[1]["x"] > at[0]["x"] > at[2]["x"]
     assert at[1]["y"] > at[0]["y"] > at[2]["y"]
     assert [at[number]["class"] for number in (0, 1, 2)] == ["owned", "s4", "s3"]
     assert (wide["class"], narrow["class"]) == ("wide", "narrow")
+    # Its number is that of its card, whatever its place in the table is.
+    assert {point["market"].number: point["rank"] for point in wide["points"]} == {0: 0, 1: 0, 2: 1}
+    assert len(wide["labels"]) == 1
 
 
 # -- the cards ------------------------------------------------------------------------------------------------------

@@ -48,7 +48,9 @@ def html(report: Report) -> str:
         style=Markup(STYLE),
         policy=POLICY,
         sections=[*sections, ("data", "What this rests on")],
-        planes=plots.plane(report.markets, report.franchises),
+        planes=plots.plane(
+            report.markets, report.franchises, {each.market: each.rank for each in report.opportunities}
+        ),
         shades=SHADES,
         pace=pace,
         pace_plots=plots.pace_plots(report.pace) if pace else [],

@@ -3,7 +3,7 @@ template draws them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from typing import Any
@@ -49,13 +49,15 @@ class Box(msgspec.Struct, frozen=True):
         )
 
 
-def plane(markets: Sequence[Market], franchises: Sequence[Market]) -> list[Plot]:
-    """One for wide screens and paper, one for phones."""
+def plane(markets: Sequence[Market], franchises: Sequence[Market], ranks: Mapping[int, int]) -> list[Plot]:
+    """One for wide screens and paper, one for phones. `ranks` are those of the opportunities, by market: they have names."""
     shown = [each for each in (*franchises, *reversed(markets)) if each.demand is not None]
-    return [_plane(shown, size, class_) for size, class_ in ((WIDE, "wide"), (NARROW, "narrow"))] if shown else []
+    return (
+        [_plane(shown, ranks, size, class_) for size, class_ in ((WIDE, "wide"), (NARROW, "narrow"))] if shown else []
+    )
 
 
-def _plane(shown: Sequence[Market], size: tuple[int, int], class_: str) -> Plot:
+def _plane(shown: Sequence[Market], ranks: Mapping[int, int], size: tuple[int, int], class_: str) -> Plot:
     width, height = size
 
     def x(demand: float) -> float:
@@ -68,7 +70,8 @@ def _plane(shown: Sequence[Market], size: tuple[int, int], class_: str) -> Plot:
         {
             "x": round(x(each.demand or 0.0), 1),
             "y": round(y(100 - (each.competitiveness or 0.0)), 1),
-            "r": 9 if 0 < each.number <= NAMED else 6,
+            "r": 9 if each.id in ranks else 6,
+            "rank": ranks.get(each.id, 0),
             "class": "owned" if each.franchise else shade(each.score),
             "market": each,
         }
@@ -79,10 +82,9 @@ def _plane(shown: Sequence[Market], size: tuple[int, int], class_: str) -> Plot:
         for each in points
     ]
     labels: list[Plot] = []
-    for point in sorted(points, key=lambda each: each["market"].number):
-        market = point["market"]
-        if 0 < market.number <= NAMED:
-            text = cut(market.name, NAME_CHARACTERS[size])
+    for point in sorted(points, key=lambda each: each["rank"]):
+        if 0 < point["rank"] <= NAMED:
+            text = cut(point["market"].name, NAME_CHARACTERS[size])
             found = _label(point, text, taken, width, height)
             if found is not None:
                 labels.append(found)

@@ -41,9 +41,13 @@ PRAISE = (
     ("Great for {0}", "Simple and fast, and it does {0} better than the others I tried."),
     ("Good", "Works well. A few more options for {0} would be nice."),
 )
+FONDNESS = (
+    "My whole family uses it.",
+    "I have it on the phone and on the tablet.",
+    "The last update made {0} even better.",
+)
 MORE = (
     "I have tried many apps for {0} and they all have the same problem.",
-    "My whole family uses it.",
     "Support wrote back after three weeks with a text that had nothing to do with my question.",
     "Please bring back the old version.",
     "It is fine on the phone, but on the tablet the {0} screen is cut off.",
@@ -138,7 +142,9 @@ def _review(catalogue: Catalogue, app: App, country: str, day: float, number: in
     else:
         usual = complaint_of(catalogue, catalogue.place(app.index)[0])
         title, body = usual if draws.share() < 0.5 else draws.pick(COMPLAINTS)
-    more = (draws.pick(MORE) for _ in range(int(draws.skewed(0.8 if stars >= 4 else 2.0, 0.8))))
+    more = (
+        draws.pick(FONDNESS if stars >= 4 else MORE) for _ in range(int(draws.skewed(0.8 if stars >= 4 else 2.0, 0.8)))
+    )
     text = " ".join([body, *more]).format(word)
     if draws.share() < HOSTILE_SHARE:
         text = f"{draws.pick(HOSTILE)} {text}"
