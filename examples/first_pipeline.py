@@ -16,7 +16,7 @@ class AppFound(ps.Event, type="app.found"):
     name: str
 
 
-found = app.queue("found", AppFound, parallel=8, retries=3)  # dead letters: found-dlq
+found = app.queue("found", AppFound, retries=3)  # dead letters: found-dlq
 
 
 @found.handler

@@ -172,6 +172,7 @@ class App(Outside, Routed, Paged):
         batch: int | None = None,
         batch_wait: Span | None = None,
         parallel: int | None = None,
+        reason: str | None = None,
         rate: float | None = None,
         retries: int | Retry | None = None,
         jitter: bool = False,
@@ -185,22 +186,23 @@ class App(Outside, Routed, Paged):
         """Declare a durable queue of messages of one type, or of a union of types. Without a type it takes dicts.
 
         A batch is delivered when it has `batch` messages or its oldest has waited `batch_wait`. At most `parallel` handlers
-        run at once, by default as many as the backlog asks for; at most `rate` messages start in a second. A message that
-        fails is retried up to `retries` times; with `jitter` it waits a random part of its back-off. A handler that runs
-        longer than `timeout`, or holds the processor longer than `cpu_timeout`, is cancelled. A send is refused once
-        `messages_max` messages wait; one that waits longer than `retention` expires. `preset` names common settings, such as
-        "bulk-import". Durations are seconds or a timedelta. With `order_by`, which returns the key of a payload, messages of
-        one key are handled one after the other, in the order in which they were sent.
+        run at once, by default as many as the backlog asks for; `penstock check` asks for the `reason` of a number. At most
+        `rate` messages start in a second. A message that fails is retried up to `retries` times; with `jitter` it waits a
+        random part of its back-off. A handler that runs longer than `timeout`, or holds the processor longer than
+        `cpu_timeout`, is cancelled. A send is refused once `messages_max` messages wait; one that waits longer than
+        `retention` expires. `preset` names common settings, such as "bulk-import". Durations are seconds or a timedelta.
+        With `order_by`, which returns the key of a payload, messages of one key are handled one after the other, in the
+        order in which they were sent.
 
         Example:
-            orders = app.queue("orders", Order, parallel=8, timeout=60)"""
+            orders = app.queue("orders", Order, retries=5, timeout=60)"""
         if name in self.queues:
             raise BadApp(f"App {self.name!r} has two queues called {name!r}.", name=name)
         if len(self.queues) >= self.limits.queues_max:
             raise BadApp(f"App {self.name!r} has {len(self.queues):,} queues, the maximum. Combine some of them.")
         settings = partial(declared, self.limits, name, preset=preset, batch=batch, batch_wait_seconds=batch_wait)
         settings = partial(settings, retries=retries, jitter=jitter, crashes_max=crashes_max, messages_max=messages_max)
-        settings = partial(settings, parallel=parallel, rate=rate, retention_seconds=retention)
+        settings = partial(settings, parallel=parallel, reason=reason, rate=rate, retention_seconds=retention)
         made = settings(timeout_seconds=timeout, cpu_timeout_seconds=cpu_timeout)
         queue = Queue[Payload](self, made, payload_type)
         check_addressees(self.queues, queue)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,28 @@ async def test_a_message_keeps_its_id_and_time_while_its_attempts_go_up() -> Non
         await shop.advance(minutes=5)
 
         assert seen == [(id, began, 1), (id, began, 2), (id, began, 3)]
+
+
+@pytest.mark.spec("F-24")
+@virtual
+async def test_what_a_failed_attempt_did_to_its_message_is_not_in_the_next_one() -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def handle(order: dict[str, Any]) -> None:
+        seen.append(dict(order))
+        order["done"] = ["charged"]  # state that the handler would find again, if a message kept it
+        if len(seen) < 3:
+            raise OSError
+
+    app = ps.App("shop")
+    orders = app.queue("orders")
+    orders.handler(handle)
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            orders.send({"id": 1})
+        await shop.advance(minutes=5)
+
+        assert seen == [{"id": 1}] * 3
 
 
 async def test_a_throttled_message_waits_without_losing_an_attempt(shop: TestApp, listings: Queue[Listing]) -> None:

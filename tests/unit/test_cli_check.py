@@ -161,6 +161,7 @@ def test_what_makes_no_fixed_batch_passes(terminal: Terminal, empty_folder: Path
         "services",
         "command-queues",
         "rationale",
+        "concurrency",
         "open-routes",
     ]
 

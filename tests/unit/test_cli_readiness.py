@@ -97,14 +97,14 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
 
     assert {each["id"]: each["status"] for each in said.told["checks"]} == dict.fromkeys(
         "fixed-batch singleton-name hot-queries undeclared-queues open-routes topology exit-condition ceiling "
-        "rationale trial counting smoke owner expected-cost audience services command-queues".split(),
+        "rationale concurrency trial counting smoke owner expected-cost audience services command-queues".split(),
         "pass",
     ), said.told
     assert said.code == 0
     assert not (shop.parent / "shop.db").exists(), "checking touches no database of the app's"
 
 
-@pytest.mark.spec("A2-03", "A13-01", "A13-02", "A3-10", "A13-06", "A1-28", "F-02", "F-03", "F-21")
+@pytest.mark.spec("A2-03", "A13-01", "A13-02", "A3-10", "A13-06", "A1-28", "F-02", "F-03", "F-21", "F-22")
 @pytest.mark.parametrize(
     "right, wrong, failed, told",
     [
@@ -113,6 +113,12 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
         (", ceiling=ps.Ceiling(rows_read=1_000)", "", "ceiling", "'look'"),
         ("items come in slowly", "slow", "rationale", "'slow'"),
         ('reason="items come in slowly", ', "", "rationale", "'look' has no reason"),
+        (
+            '"found", Found, ',
+            '"found", Found, parallel=2, ',
+            "concurrency",
+            "at most 2 handlers at once, and does not say why",
+        ),
         ("@found.dead_letter_handler", "", "topology", "'found-dlq' has no consumer"),
         (
             "@found.dead_letter_handler",

@@ -30,7 +30,7 @@ from penstock.outbound import standins as standing_in
 from penstock.readiness import autonomy
 from penstock.readiness.autonomy import Hot, annotated, slow
 from penstock.readiness.lints import Finding, counts, fixed_batches, singletons
-from penstock.readiness.topology import loose_ends
+from penstock.readiness.topology import fixed_concurrency, loose_ends
 from penstock.readiness.trial import ITEMS, Passed
 from penstock.services.findings import findings as service_findings
 from penstock.services.findings import queue_findings
@@ -49,6 +49,10 @@ def _names(app: App) -> Iterator[Finding]:
 
 def _queues(app: App) -> Iterator[Finding]:
     return loose_ends(app.queues.values(), _modules(app), alerted=bool(app.sinks))
+
+
+def _concurrency(app: App) -> Iterator[Finding]:
+    return fixed_concurrency(app.queues.values(), _modules(app))
 
 
 def _services(app: App) -> Iterator[Finding]:
@@ -129,6 +133,7 @@ CHECKS: dict[str, AppCheck] = {
     "services": AppCheck("Services call only what they declare, and touch only their own tables", _services),
     "command-queues": AppCheck("Each service has one queue of commands of its own", queue_findings),
     "rationale": AppCheck("Every cron task has a reason for its schedule", autonomy.reasons),
+    "concurrency": AppCheck("Every fixed number of handlers has a reason", _concurrency),
     "open-routes": AppCheck("Every route asks for a scope or a service key", autonomy.open_routes, note=True),
     "topology": AppCheck(
         "Every message has a sender, a handler, and a handler of its dead letters", _queues, loose=True

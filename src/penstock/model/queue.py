@@ -32,6 +32,7 @@ class QueueSettings:
     name: str
     parallel: int | None = None  # None: as many as the backlog asks for, up to `parallel_max`
     parallel_max: int = 250
+    reason: str = ""  # why `parallel` is fixed
     retry: Retry = field(default_factory=Retry)
     timeout_seconds: float = 900.0
     cpu_timeout_seconds: float | None = None  # that a handler may hold the processor
@@ -134,7 +135,7 @@ def declared(
         "per_second_max": limits.queue_messages_per_second_max,
         "dead_retention_seconds": limits.dead_retention_seconds,
     }
-    named = {} if preset is None else preset_of(preset)._asdict()
+    named = {} if preset is None else preset_of(preset)._asdict() | {"reason": f"the preset {preset!r}"}
     settings = QueueSettings(name, **{**usual, **msgspec.structs.asdict(limits.queue_invocation), **named, **given})
     longest = settings.retention_seconds
     if (

@@ -1,4 +1,4 @@
-"""Queues with a loose end: a type without handler or sender or with whole records, or dead letters without consumer."""
+"""Queues with a loose end: a type that nothing handles, sends or that holds whole records, dead letters, fixed numbers."""
 
 from __future__ import annotations
 
@@ -37,6 +37,22 @@ def loose_ends(queues: Iterable[Queue[Any]], modules: Iterable[ModuleType], *, a
         told = f"The dead-letter queue {queue.name + '-dlq'!r} has no consumer: no alert is sent for a dead letter."
         way_out = "Write `@queue.dead_letter_handler`, or `@app.on_alert` for all queues."
         yield Finding(*_place(queue.name, sources), told, way_out)
+
+
+def fixed_concurrency(queues: Iterable[Queue[Any]], modules: Iterable[ModuleType]) -> Iterator[Finding]:
+    """Find queues whose number of handlers is fixed without a reason. A rate is one."""
+    sources = [source for module in modules if (source := written(module)) is not None]
+    for queue in queues:
+        fixed = queue.settings.parallel is not None and queue.settings.rate is None
+        if fixed and not queue.settings.reason.strip() and not is_internal(queue.name):
+            told = (
+                f"Queue {queue.name!r} runs at most {queue.settings.parallel} handlers at once, and does not say why."
+            )
+            yield Finding(
+                *_place(queue.name, sources),
+                told,
+                "Remove `parallel=`: the number follows the backlog. Or add `reason=`.",
+            )
 
 
 def unwatched(queues: Iterable[Queue[Any]]) -> list[Queue[Any]]:

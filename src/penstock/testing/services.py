@@ -24,12 +24,22 @@ SEEDS_APART = 1_000_003  # between the seeds of two services: their ids must dif
 class TestServices:
     """Runs every service of an app with one worker: `async with TestServices(app) as town:`, then `town["gatherfeed"]` is
     the `TestApp` of one. Calls and messages between services go through the routes of the other, without a network. Where
-    the services share a database there is one `TestApp`, whatever name is asked for."""
+    the services share a database there is one `TestApp`, whatever name is asked for. `shuffled` and `duplicated` are those
+    of `TestApp`."""
 
     __test__ = False
     new_database: ClassVar[Callable[[str], str] | None] = None  # where the services of a test keep theirs, by name
 
-    def __init__(self, app: App, *, seed: int = 0, start: datetime | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        seed: int = 0,
+        start: datetime | None = None,
+        shuffled: bool = False,
+        duplicated: bool = False,
+        folder: Path | None = None,
+    ) -> None:
         self.app = app
         made = TestServices.new_database
         self.shops: Mapping[str, TestApp] = {
@@ -37,6 +47,8 @@ class TestServices:
                 each,
                 seed=seed + number * SEEDS_APART,
                 start=start,
+                shuffled=shuffled,
+                duplicated=duplicated,
                 folder=folder,
                 database=None if made is None else made(name),
             )

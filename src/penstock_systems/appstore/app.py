@@ -70,4 +70,11 @@ events = app.queue(
     batch_wait=5,
     retries=3,
 )
-wishes = app.queue("pipeline-enrichment", EnrichWanted | PortfolioWanted, batch=10, batch_wait=5, parallel=4)
+wishes = app.queue(
+    "pipeline-enrichment",
+    EnrichWanted | PortfolioWanted,
+    batch=10,
+    batch_wait=5,
+    parallel=4,
+    reason="the calls share a pace with the enrichment",
+)

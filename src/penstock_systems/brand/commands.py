@@ -194,6 +194,33 @@ def review(output: Output, content_id: str, action: str, by: str, note: str, bod
 
 
 @brand.command(cls=Command)
+@click.argument("content_id")
+@click.pass_obj
+def archive(output: Output, content_id: str) -> None:
+    """Take an article out of its brand. Its page and its posts stay where they are.
+
+    Example:
+      penstock brand archive llc-tax-1caefe39cee6-538367
+    """
+
+    async def sent() -> None:
+        from penstock_systems.brand.app import brain
+        from penstock_systems.brand.scalable_media.routes import archive_content
+
+        async with brain.unit():
+            await archive_content(content_id)
+
+    try:
+        _brain(sent)
+    except ps.HttpError as error:
+        raise ps.errors.BadParameter(str(error)) from error
+    output.show(
+        {"content_id": content_id},
+        lambda console: console.print(f"Asked to archive {plain(content_id)}.", markup=False),
+    )
+
+
+@brand.command(cls=Command)
 @click.option("--state", default="unknown", show_default=True, help="due, sending, posted, unknown, missed or failed.")
 @click.pass_obj
 def posts(output: Output, state: str) -> None:

@@ -25,7 +25,9 @@ class ListingsChanged(ps.Event, type="listings.changed"):
     changes: list[tuple[str, str, bool]]  # id, kind, whether it is the first run of the source
 
 
-listings_changed = app.queue("listings", ListingsChanged, parallel=1, retries=5)
+listings_changed = app.queue(
+    "listings", ListingsChanged, parallel=1, reason="listings of one batch may join one home", retries=5
+)
 
 
 def make_channels() -> dict[str, Channel]:

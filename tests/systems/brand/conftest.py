@@ -157,9 +157,11 @@ async def opened(
     faults: SocialFaults | None = None,
     false_citations: tuple[int, ...] = (),
     day: float | None = None,
+    in_disorder: bool = False,
 ) -> AsyncIterator[Brands]:
     app, web = modules[f"{PACKAGE}.app"].app, modules[f"{PACKAGE}.app"].web
-    town, gateway = TestServices(app), TestApp(gateway_app, database="gateway.db")
+    town = TestServices(app, shuffled=in_disorder, duplicated=in_disorder)
+    gateway = TestApp(gateway_app, database="gateway.db")
 
     def now() -> float:
         return town[BRAIN].now.timestamp()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 import penstock as ps
+from penstock.cli.readiness import CHECKS
 from tests.systems.brand.conftest import BRAIN, EYES, HANDS, MOUTH, Opened
 
 PAYLOADS = {
@@ -49,6 +51,20 @@ async def test_services_call_only_what_they_declare(brands: Opened, apart: bool)
         }
         with pytest.raises(ps.errors.BadApp, match=r"uses=\[\.\.\., 'gatherfeed-api'\]"):
             await at_work.mouth.bindings[EYES].get("/api/v1/research", id="1")
+
+
+CHECKED = ("topology", "services", "command-queues", "undeclared-queues", "hot-queries", "concurrency", "rationale")
+
+
+@pytest.mark.spec("D-02", "D-04", "G4-24", "G4-36", "F-22")
+@pytest.mark.parametrize("check", CHECKED)
+def test_the_checks_of_an_app_find_nothing_in_the_brand_system(
+    brands: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
+    app = brands.args[0]["penstock_systems.brand.app"].app  # type: ignore[attr-defined]
+    monkeypatch.setattr(app, "database", str(tmp_path / "check.db"))
+
+    assert list(CHECKS[check].look(app)) == []
 
 
 @pytest.mark.spec("A14-10", "G4-36")

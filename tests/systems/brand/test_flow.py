@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ async def fresh_content(at_work: Brands, slug: str = "llc-tax") -> str:
     return str(row.id)
 
 
-@pytest.mark.spec("D-06", "A14-09", "D-15", "D-19", "D-20", "D-21", "D-22", "D-23")
+@pytest.mark.spec("D-06", "A14-09", "D-15", "D-19", "D-20", "D-21", "D-22", "D-23", "G4-25", "G4-28")
 async def test_three_keywords_are_21_messages_three_articles_and_three_posts(brands: Opened, apart: bool) -> None:
     async with brands() as at_work:
         correlation = await at_work.research("llc-tax", *KEYWORDS)
@@ -42,6 +41,48 @@ async def test_three_keywords_are_21_messages_three_articles_and_three_posts(bra
         assert (facts["total_content_generated"], facts["total_content_published"]) == (3, 3)
         assert (facts["total_social_posted"], facts["pending_research"]) == (3, [])
         await at_work.town[BRAIN].check_conservation()
+
+
+@pytest.mark.spec("F-17", "D-14", "D-15", "D-20", "D-22", "G4-33")
+async def test_messages_that_come_twice_and_in_any_order_have_the_effects_of_one(brands: Opened, apart: bool) -> None:
+    async with brands(in_disorder=True) as at_work:
+        await at_work.research("garden", *KEYWORDS)
+        await at_work.advance(hours=6)
+
+        assert [row.status for row in await at_work.contents()] == ["published"] * 3
+        assert at_work.search.requests == 3
+        assert len([path for path in at_work.sites.glob("*/blog/*.html") if path.name != "index.html"]) == 3
+        assert sorted(post["server"] for post in at_work.social.arrivals.all) == sorted(
+            ["mastodon", "bluesky", "x", "linkedin"] * 3
+        )
+        assert at_work.social.doubled() == []
+        facts = await at_work.agent("garden")
+        assert (facts["total_content_generated"], facts["total_content_published"]) == (3, 3)
+        assert (facts["total_social_posted"], facts["pending_research"]) == (12, [])
+        assert not await at_work.dead()
+
+
+@pytest.mark.spec("G4-35", "D-21")
+async def test_a_post_speaks_of_its_article_and_is_made_after_the_page_is_there(brands: Opened, apart: bool) -> None:
+    async with brands() as at_work:
+        pages_at_post: list[int] = []
+        note_arrival = at_work.social.arrivals.add
+
+        def add(server: str, **facts: Any) -> None:
+            pages_at_post.append(len([*at_work.sites.glob(f"*/blog/{facts['about'].rpartition('/')[2]}.html")]))
+            note_arrival(server, **facts)
+
+        at_work.social.arrivals.add = add  # type: ignore[method-assign]
+        content = await fresh_content(at_work)
+        row = await at_work.brain.db.first(
+            "select title, description, key_points from sm_content where id = :id", id=content
+        )
+
+        [post] = at_work.social.arrivals.of("mastodon")
+        assert row is not None
+        assert all(part in post["text"] for part in (row.title, row.description, json.loads(row.key_points)[0]))
+        assert post["about"] == urls((await at_work.contents())[0])[0]
+        assert pages_at_post == [1]
 
 
 @pytest.mark.spec("D-02", "D-03", "G4-23")
@@ -346,29 +387,6 @@ async def test_research_that_cannot_be_done_is_shown_and_pending_no_more(brands:
         assert "none of them could be read" in failure.reason
         reports = (await at_work.http.get("/v1/coordinator/reports")).json()["result"]
         assert any("gatherfeed-commands" in report["text"] for report in reports)
-
-
-@pytest.mark.spec("D-24", "G4-43")
-async def test_the_weekly_audit_goes_on_after_a_brand_that_fails(
-    brands: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with brands() as at_work:
-        await at_work.http.put("/v1/brands/middle", json={"fqdn": "middle.example"})
-        agent = at_work.module("scalable_media.agent")
-        monkeypatch.setattr(agent, "find_brand", failing_for("middle", agent.find_brand))
-        await at_work.advance(days=7)
-
-        rows = await at_work.brain.db.rows("select brand_id, problem from sm_audits order by id")
-        assert [bool(row.problem) for row in rows] == [False, False, True]
-
-
-def failing_for(slug: str, find: Callable[[str], Awaitable[Any]]) -> Callable[[str], Awaitable[Any]]:
-    async def found(asked: str) -> Any:
-        if asked == slug:
-            raise RuntimeError("the settings of this brand are broken")
-        return await find(asked)
-
-    return found
 
 
 @pytest.mark.spec("D-17")

@@ -30,10 +30,10 @@ from penstock_systems.brand.messages import (
 from penstock_systems.brand.scalable_media.brands import Known, brand_id, find_brand, save_brand
 from penstock_systems.brand.scalable_media.content import Decision, run_state
 from penstock_systems.brand.scalable_media.reviewing import save_review
+from penstock_systems.brand.scalable_media.unfinished import ask_again, note_unfinished
 
 BUSY = 5  # drafts of a brand at which the next article waits
 SEEN_MAX = 1_000  # events that are recognised when they come again
-STALE_DAYS, OLD_DAYS = 7, 90
 KEYWORDS_MAX, KEYWORD_CHARACTERS_MAX = 100, 200
 LOW_DELAY_SECONDS = 3_600
 PRIORITIES: dict[Priority, int] = {"high": 0, "normal": 1, "low": 2}
@@ -82,25 +82,6 @@ where id = :id and status = 'draft'
 ADD_FAILURE = """
 insert into sm_failures (id, brand_id, kind, keyword, reason, failed_at)
 values (:id, :brand_id, :kind, :keyword, :reason, :now)
-on conflict (id) do nothing
-"""
-STALE = brain.db.hot(
-    """
-select id from sm_content
-where brand_id = :brand_id and status = 'draft' and created_at < :before
-limit 100
-"""
-)
-OLD = brain.db.hot(
-    """
-select id from sm_content
-where brand_id = :brand_id and status = 'published' and created_at < :before
-limit 100
-"""
-)
-AUDITED = """
-insert into sm_audits (id, brand_id, stale, old, pending, waiting, dead_letters, audited_at)
-values (:id, :brand_id, :stale, :old, :pending, :waiting, :dead_letters, :now)
 on conflict (id) do nothing
 """
 
@@ -254,21 +235,13 @@ class BrandAgent(ps.Object):
         await save_review(content_id, decision)
 
     async def audit(self, slug: str, name: str) -> None:
-        """Count what stayed unfinished, end the drafts whose run was terminated, and begin what may begin."""
+        """Count what stayed unfinished, end the drafts whose run was terminated, begin what may begin, and ask again for
+        research that failed once if the brand has room for it."""
         known = await self._known(slug)
-        letters = await brain.dead.list(ps.DeadLetterFilter(queue=researches.name))
-        brain.db.write(
-            AUDITED,
-            id=name,
-            brand_id=known.id,
-            stale=len(await brain.db.column(STALE, brand_id=known.id, before=await brain.db.ago(f"{STALE_DAYS}d"))),
-            old=len(await brain.db.column(OLD, brand_id=known.id, before=await brain.db.ago(f"{OLD_DAYS}d"))),
-            pending=len(self.pending_research),
-            waiting=len(self.waiting),
-            dead_letters=len(letters),
-            now=await brain.db.now(),
-        )
+        await note_unfinished(known, name, pending=len(self.pending_research), waiting=len(self.waiting))
         await self._begin_what_may(known, *await self._end_orphans(known))
+        if not self.waiting:
+            await ask_again(known, name)
 
     async def facts(self) -> dict[str, Any]:
         """Return the state as people see it."""

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import msgspec
 
 import penstock as ps
-from penstock_systems.brand.app import brain, settings
+from penstock_systems.brand.app import brain, settings, wishes
 from penstock_systems.brand.bindings import Content
-from penstock_systems.brand.messages import Priority
+from penstock_systems.brand.messages import BrandAudit, ContentArchive, Priority
 from penstock_systems.brand.rules.articles import Article, read_article
 from penstock_systems.brand.scalable_media.agent import agents, check_keywords
 from penstock_systems.brand.scalable_media.brands import Known, UnknownBrand, find_brand, list_brands, save_brand
@@ -107,6 +107,27 @@ async def published_content(id: str) -> Content:
     if found is None:
         raise ps.HttpError(404, f"There is no written content {id!r}.")
     return found
+
+
+@brain.post("/v1/content/{id}/archive", status=202)
+async def archive(id: str) -> str:
+    """Take an article out of the brand: its keyword may be written about again. Pages and posts stay where they are."""
+    await archive_content(id)
+    return id
+
+
+async def archive_content(id: str) -> None:
+    """Send the command to archive an article, when the current unit commits."""
+    if await brain.db.value(BRAND, id=id) is None:
+        raise ps.HttpError(404, f"There is no content {id!r}.")
+    wishes.send(ContentArchive(content_id=id))
+
+
+@brain.post("/v1/brands/{slug}/audit", status=202)
+async def audit_brand(slug: str) -> str:
+    """Audit a brand now, beside its weekly audit."""
+    await _known(slug)
+    return wishes.send(BrandAudit(brand_slug=slug))
 
 
 @brain.post("/v1/content/{id}/{action}")
