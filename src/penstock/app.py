@@ -191,8 +191,7 @@ class App(Outside, Routed, Paged):
         random part of its back-off. A handler that runs longer than `timeout`, or holds the processor longer than
         `cpu_timeout`, is cancelled. A send is refused once `messages_max` messages wait; one that waits longer than
         `retention` expires. `preset` names common settings, such as "bulk-import". Durations are seconds or a timedelta.
-        With `order_by`, which returns the key of a payload, messages of one key are handled one after the other, in the
-        order in which they were sent.
+        With `order_by`, which returns the key of a payload, messages of one key are handled in the order of their sends.
 
         Example:
             orders = app.queue("orders", Order, retries=5, timeout=60)"""

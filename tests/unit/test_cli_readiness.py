@@ -117,7 +117,7 @@ def test_an_app_that_is_ready_passes_every_check(terminal: Terminal, shop: Path)
             '"found", Found, ',
             '"found", Found, parallel=2, ',
             "concurrency",
-            "at most 2 handlers at once, and does not say why",
+            "at most 2 handlers at once, and gives no reason",
         ),
         ("@found.dead_letter_handler", "", "topology", "'found-dlq' has no consumer"),
         (

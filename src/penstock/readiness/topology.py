@@ -45,14 +45,9 @@ def fixed_concurrency(queues: Iterable[Queue[Any]], modules: Iterable[ModuleType
     for queue in queues:
         fixed = queue.settings.parallel is not None and queue.settings.rate is None
         if fixed and not queue.settings.reason.strip() and not is_internal(queue.name):
-            told = (
-                f"Queue {queue.name!r} runs at most {queue.settings.parallel} handlers at once, and does not say why."
-            )
-            yield Finding(
-                *_place(queue.name, sources),
-                told,
-                "Remove `parallel=`: the number follows the backlog. Or add `reason=`.",
-            )
+            told = f"Queue {queue.name!r} runs at most {queue.settings.parallel} handlers at once, and gives no reason."
+            way_out = "Remove `parallel=`: the number follows the backlog. Or add `reason=`."
+            yield Finding(*_place(queue.name, sources), told, way_out)
 
 
 def unwatched(queues: Iterable[Queue[Any]]) -> list[Queue[Any]]:
