@@ -59,7 +59,7 @@ def test_kills_of_all_services_double_no_post_and_no_page_and_leave_nothing_behi
             slug: len(town.rows(BRAIN, f"select id from sm_content where status = 'published' and id like '{slug}-%'"))
             for slug in BRANDS
         }
-        letters = town.rows(EYES, "select id, reason from penstock_dead_letters")
+        letters = town.rows(EYES, "select id, reason from penstock_dead")
         failures = town.rows(BRAIN, "select kind, keyword, reason from sm_failures")
     arrivals, search = town.arrivals, Search(time.time)
     note(
