@@ -202,8 +202,7 @@ class App(Outside, Routed, Paged):
         settings = partial(declared, self.limits, name, preset=preset, batch=batch, batch_wait_seconds=batch_wait)
         settings = partial(settings, retries=retries, jitter=jitter, crashes_max=crashes_max, messages_max=messages_max)
         settings = partial(settings, parallel=parallel, reason=reason, rate=rate, retention_seconds=retention)
-        made = settings(timeout_seconds=timeout, cpu_timeout_seconds=cpu_timeout)
-        queue = Queue[Payload](self, made, payload_type)
+        queue = Queue[Payload](self, settings(timeout_seconds=timeout, cpu_timeout_seconds=cpu_timeout), payload_type)
         check_addressees(self.queues, queue)
         if order_by is not None:
             self._keep_order(queue, order_by)
