@@ -132,9 +132,9 @@ FILE_LINES_MAX = 400  # a longer file holds two concepts
 # Lines of Python and SQL, docstrings aside, by folder of src/penstock. Lower a number when its folder shrinks; raising
 # one, or adding a folder, is a decision with a page in docs/decisions.
 FOLDER_LINES_MAX = {
-    "": 1_660,
+    "": 1_670,
     "alerts": 300,
-    "blobs": 330,
+    "blobs": 350,
     "channels": 880,
     "connect": 2_280,
     "connect/migrations": 70,
@@ -161,7 +161,7 @@ FOLDER_LINES_MAX = {
     "storage/sqlite": 2_680,
     "testing": 2_250,
     "views": 3_010,
-    "web": 1_650,
+    "web": 1_810,
     "web/ui": 4_760,
     "workflows": 1_420,
 }

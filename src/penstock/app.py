@@ -116,6 +116,7 @@ class App(Outside, Routed, Paged):
         self.gateways: list[Gateway] = []
         self.standins: list[StandIn] = []
         self._expiring: list[BlobFolder] = []
+        self._blob_folders: list[BlobFolder] = []
         self.crons = Crons(self.limits, self._opened, self._internal_queue, self.config.ceiling)
         self._objects: dict[str, ObjectClass] = {}
         self._paces: dict[str, Permits] = {}

@@ -44,6 +44,7 @@ class Outside:
     standins: list[StandIn]
     _clock: ClockOf
     _expiring: list[BlobFolder]
+    _blob_folders: list[BlobFolder]
     _life: Lifecycle
 
     def blobs(self, path: str | Path, *, expiries: Sequence[Expiry] = (), durable: bool = True) -> BlobFolder:
@@ -52,8 +53,9 @@ class Outside:
 
         Example:
             pages = app.blobs("pages", expiries=[ps.Expiry("html/", days=30)])"""
-        read = partial(self._life.count, "blob_reads")
-        folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable, on_read=read)
+        read, write = (partial(self._life.count, what) for what in ("blob_reads", "blob_writes"))
+        folder = BlobFolder(path, clock=self._clock, expiries=expiries, durable=durable, on_read=read, on_write=write)
+        self._blob_folders.append(folder)
         if expiries:
             self._expiring.append(folder)
         return folder

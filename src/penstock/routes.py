@@ -26,7 +26,7 @@ from penstock.model.stack import function_place
 from penstock.model.times import in_seconds
 
 VERBS = ("status", "start", "stop", "reset", "tune")  # of a controller
-RESERVED = ("/client", "/health", "/metrics", "/ui", "/static", "/openapi.json", "/v1/controllers")
+RESERVED = ("/client", "/health", "/metrics", "/ui", "/static", "/openapi.json", "/v1/controllers", "/v1/operate")
 CACHED_MAX = 1_000  # answers that are kept; a client that varies its query removes the oldest
 EMPTY = inspect.Parameter.empty
 _ALIAS = re.compile(r"/v1(/[a-z0-9][a-z0-9_-]*)+")

@@ -399,6 +399,7 @@ def test_cost_has_the_agreed_shape_and_the_statements_that_cost_most(terminal: T
         "rows_written",
         "queue_operations",
         "blob_reads",
+        "blob_writes",
         "object_seconds",
         "requests",
     ]

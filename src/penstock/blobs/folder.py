@@ -11,11 +11,11 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.contracts.clock import Clock
 from penstock.model.errors import BadParameter, StorageFull
@@ -25,6 +25,7 @@ from penstock.model.times import MICROS
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=@+,-]{0,199}")
 _KEY_CHARACTERS_MAX = 900  # with the folder's own path still below the 1,024 of the tightest system
 LISTED_MAX = 1_000
+STORED_MAX = 200_000  # blobs that are counted in one look
 EXPIRE_LOOKS = (
     30  # in the time that the shortest-lived blobs are kept: what is too old stays a thirtieth longer at most
 )
@@ -74,6 +75,14 @@ class Blob:
         etag = etag_of(content)
         known = _entries(note).get(etag, {})
         return cls(key, content, etag, stored_at, known.get("content_type"), known.get("metadata", {}))
+
+
+class FolderSize(NamedTuple):
+    """How much a folder has: its blobs, their bytes without notes, and whether it was counted to the end."""
+
+    blobs: int
+    size_bytes: int
+    is_complete: bool
 
 
 def about(name: str) -> str:
@@ -130,10 +139,12 @@ class BlobFolder:
         expiries: Sequence[Expiry] = (),
         durable: bool = True,
         on_read: Callable[[], None] = lambda: None,
+        on_write: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_read` is called for every blob that is read."""
+        """`on_read` is called for every blob that is read, `on_write` for every one that is saved and for every list."""
         self.path = Path(path)
         self._on_read = on_read
+        self._on_write = on_write
         self._durable = durable
         self.expiries = tuple(expiries)
         self._clock = clock
@@ -143,6 +154,7 @@ class BlobFolder:
     ) -> None:
         """Saves the content under the key, in place of what was there."""
         attributes = attributes_of(content_type, metadata)
+        self._on_write()
         await asyncio.to_thread(self._put, _checked(key), content, attributes)
 
     async def get(self, key: str) -> bytes | None:
@@ -162,6 +174,7 @@ class BlobFolder:
 
     async def list(self, prefix: str = "", *, limit: int = LISTED_MAX) -> Sequence[str]:
         """The first keys that begin with the prefix, in order."""
+        self._on_write()
         return await asyncio.to_thread(self._list, prefix, limit)
 
     async def delete(self, key: str) -> None:
@@ -261,6 +274,15 @@ class BlobFolder:
                     return removed
                 removed += self._delete(key, oldest=oldest)
         return removed
+
+    def stored(self) -> FolderSize:
+        """Return how much is stored now. It reads the folder: call it in a thread."""
+        files = size = 0
+        for key in islice(self._keys(""), STORED_MAX):
+            with suppress(FileNotFoundError):  # it was deleted meanwhile
+                size += os.stat(self.path / key, follow_symlinks=False).st_size
+                files += 1
+        return FolderSize(files, size, is_complete=files < STORED_MAX)
 
     def _keys(self, prefix: str) -> Iterator[str]:
         folder = prefix.rpartition("/")[0]

@@ -44,6 +44,9 @@ async def cost(observer: Observer, month: str | None) -> Answer:
     if api["calls"] or api["budgets"]:
         parts += ["", Title(f"Paid calls  {small_usd_text(api['usd'])}"), ""]
         parts += [Listed(shown, api[shown.name]) for shown in (costs.KINDS, costs.BUDGETS) if api[shown.name]]
+    if (stored := facts["blobs"]) and stored["blobs"]:
+        size = f"{stored['blobs']:,} blobs of {stored['bytes']:,} bytes are stored"
+        parts += ["", f"{size}: {small_usd_text(stored['usd'])} a month."]
     return Answer(facts, *parts)
 
 

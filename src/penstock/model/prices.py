@@ -38,6 +38,8 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     queue_operations_usd: float = 0.40
     blob_reads_free_per_month: int = 10_000_000
     blob_reads_usd: float = 0.36
+    blob_writes_free_per_month: int = 1_000_000
+    blob_writes_usd: float = 4.50  # not in the source; the platform's list price
     blob_storage_usd_per_gb_month: float = 0.015
     object_requests_usd: float = 12.50
     # Not stated as a rate: about 45 hours of objects are billed at about $0.56.
@@ -54,6 +56,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     rows_written: int = 0
     queue_operations: int = 0
     blob_reads: int = 0
+    blob_writes: int = 0
     blob_bytes: int = 0
     object_requests: int = 0
     object_seconds: float = 0.0
@@ -124,6 +127,7 @@ def cost(usage: Usage, rates: Rates = RATES, *, days: float = DAYS_IN_MONTH) -> 
                 rates.queue_operations_usd,
             ),
             _per_million("blob_reads", usage.blob_reads, rates.blob_reads_free_per_month, rates.blob_reads_usd),
+            _per_million("blob_writes", usage.blob_writes, rates.blob_writes_free_per_month, rates.blob_writes_usd),
             Line(
                 "blob_bytes",
                 usage.blob_bytes,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from penstock.app import App
 from penstock.contracts.calls import NANOS
 from penstock.data.usage import MonthUsage, Reading, month_usage
 from penstock.model.ceiling import Ceiling, used_of
 from penstock.model.prices import Usage
+from penstock.model.prices import cost as price
 from penstock.model.sql_files import load
 from penstock.model.times import day_of, month_of, to_micros
 from penstock.views.observer import Observer, Target
@@ -18,7 +20,7 @@ SQL = load("penstock.views", "nouns.sql")
 KINDS_MAX = 1_000  # providers and operations
 STATEMENT_SHOWN = 300  # characters
 SHOWN = 10  # queues and statements
-USED = ("rows_read", "rows_written", "queue_operations", "blob_reads", "object_seconds", "requests")
+USED = ("rows_read", "rows_written", "queue_operations", "blob_reads", "blob_writes", "object_seconds", "requests")
 
 
 async def cost(observer: Observer, month: str | None) -> Row:
@@ -35,6 +37,7 @@ async def cost(observer: Observer, month: str | None) -> Row:
         ],
         "queues": usage.queues,
         "objects": [{**row.asdict(), "seconds": float(row.seconds)} for row in objects],
+        "blobs": None if observer.app is None else blobs(observer.app),
         "api": await paid(observer, usage.month),
         "bill": [
             {"name": line.name, "used": line.used, "charged": line.charged, "usd": line.usd}
@@ -45,6 +48,18 @@ async def cost(observer: Observer, month: str | None) -> Row:
             {"task": each.task, "rows_read": each.rows_read, "rows_written": each.rows_written, "sql": each.statement}
             for each in usage.statements[:SHOWN]
         ],
+    }
+
+
+def blobs(app: App) -> Row:
+    """Return what the app's folders store now, and what a month of that costs."""
+    found = [folder.stored() for folder in app._blob_folders]
+    stored = sum(each.size_bytes for each in found)
+    return {
+        "blobs": sum(each.blobs for each in found),
+        "bytes": stored,
+        "usd": round(price(Usage(blob_bytes=stored)).usd, 9),
+        "is_complete": all(each.is_complete for each in found),
     }
 
 

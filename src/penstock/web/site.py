@@ -26,6 +26,7 @@ from penstock.web.d1 import D1
 from penstock.web.health import Health
 from penstock.web.messages import Messages
 from penstock.web.openapi import describe
+from penstock.web.operation import OperationRoutes
 from penstock.web.reply import MISTAKES, Result, answered, problem, refused, sent
 from penstock.web.routes import UserRoutes
 from penstock.web.tokens import (
@@ -76,6 +77,8 @@ def make_site(
     ]
     for path, verb, answering in ControllerRoutes(app).paths():
         scope, method = (CONTROLLERS_READ, "GET") if verb == "status" else (CONTROLLERS_WRITE, "POST")
+        routes.append(Route(path, _guarded(app, partial(_admit, keyring, [scope]), answering), methods=[method]))
+    for method, path, scope, answering in OperationRoutes(app).paths():
         routes.append(Route(path, _guarded(app, partial(_admit, keyring, [scope]), answering), methods=[method]))
     routes += [Route("/health", health.shallow), Route("/health/deep", health.deep)]
     described = partial(_described, app, routes[:])

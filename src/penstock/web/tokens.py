@@ -19,6 +19,7 @@ UI_VIEW, UI_OPERATE, UI_ADMIN = "ui:view", "ui:operate", "ui:admin"  # of the da
 EVERYTHING = "*"
 SCOPES = (
     *(QUEUES_READ, QUEUES_WRITE, D1_READ, D1_WRITE, "controllers:read", "controllers:write"),
+    *("operate:read", "operate:write"),
     *("app:read", "app:write", UI_VIEW, UI_OPERATE, UI_ADMIN, EVERYTHING),
 )
 

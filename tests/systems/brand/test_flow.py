@@ -24,7 +24,7 @@ async def fresh_content(at_work: Brands, slug: str = "llc-tax") -> str:
     return str(row.id)
 
 
-@pytest.mark.spec("D-06", "A14-09", "D-15", "D-19", "D-20", "D-21", "D-22", "D-23", "G4-25", "G4-28")
+@pytest.mark.spec("D-06", "A13-09", "A14-09", "D-15", "D-19", "D-20", "D-21", "D-22", "D-23", "G4-25", "G4-28")
 async def test_three_keywords_are_21_messages_three_articles_and_three_posts(brands: Opened, apart: bool) -> None:
     async with brands() as at_work:
         correlation = await at_work.research("llc-tax", *KEYWORDS)
