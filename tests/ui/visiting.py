@@ -11,9 +11,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import httpx2
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 import penstock as ps
 from penstock.testing import TestApp
+from penstock.web import make_dashboard
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
 
@@ -94,6 +97,12 @@ class Visit:
 
     async def login(self, token: str) -> Seen:
         return await self.post("/login", {"token": token})
+
+
+def whole_site(app: ps.App) -> Starlette:
+    """The dashboard of an app whose configuration names no host."""
+    tokens = [KnownToken(name, hashed(name), scopes) for name, scopes in TOKENS.items()]
+    return Starlette(routes=[Mount("/ui", make_dashboard(app, tokens=tokens, hosts=["*"]))])
 
 
 @asynccontextmanager

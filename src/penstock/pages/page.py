@@ -74,6 +74,7 @@ class PageAction:
     preview_parameters: tuple[Parameter, ...]
     parameters: tuple[Parameter, ...]
     inputs: Mapping[str, Input]
+    request: str  # the name of its parameter of the type `ps.Request`, or empty
 
     def known(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters that are known where the button stands: parts of the address, or columns of the row."""
@@ -122,14 +123,14 @@ class AppPage:
 
         Parameters with the names of columns, or of parts of the address, get their values; a form asks for the others.
         `confirm` is a sentence that the operator confirms first. `fill` returns the values that the form begins with,
-        `preview` rows or sentences that follow from what is typed. The function returns what was done, as a sentence or an
-        `ActionResult`."""
+        `preview` rows or sentences that follow from what is typed. A parameter of the type `ps.Request` says who acts. The
+        function returns what was done, as a sentence or an `ActionResult`."""
 
         def register(function: Reader) -> Reader:
             path = self.path.partition("/{")[0] + "/" + function.__name__.strip("_").replace("_", "-")
             if any(path == each.path for page in self.app.pages.values() for each in page.actions):
                 raise BadApp(f"The action {path} has a function already. Give {function_place(function)} another name.")
-            parameters, inputs = _signature("POST", path, function)
+            parameters, inputs, request = _signature("POST", path, function)
             self.actions.append(
                 PageAction(
                     path=path,
@@ -145,6 +146,7 @@ class AppPage:
                     preview_parameters=() if preview is None else _signature("GET", path, preview)[0],
                     parameters=parameters,
                     inputs=inputs,
+                    request=request,
                 )
             )
             return function
@@ -184,7 +186,7 @@ class Paged:
                 raise BadApp(f"page({path!r}): {column.kind!r} is no kind of column. Kinds: {', '.join(KINDS)}.")
 
         def register(function: Reader) -> AppPage:
-            parameters, inputs = _signature("GET", path, function)
+            parameters, inputs, _ = _signature("GET", path, function)
             if shape_of(path) in self.pages:
                 raise BadApp(f"{path} cannot be a page: it has a function already.", path=path)
             made = self.pages[shape_of(path)] = AppPage(
@@ -207,12 +209,16 @@ class Paged:
         return register
 
 
-def _signature(method: str, path: str, function: Reader) -> tuple[tuple[Parameter, ...], Mapping[str, Input]]:
-    parameters, _ = read_signature(method, path, function)
-    if strange := next((each for each in parameters if each.place not in ("path", "query")), None):
+def _signature(method: str, path: str, function: Reader) -> tuple[tuple[Parameter, ...], Mapping[str, Input], str]:
+    """Return the parameters of a function, how a form asks for each, and the name of the one that is the request."""
+    found, _ = read_signature(method, path, function)
+    places = {"path", "query"} if method == "GET" else {"path", "query", "request"}
+    if strange := next((each for each in found if each.place not in places), None):
         raise BadApp(f"{function_place(function)}: a page cannot ask for {strange.name!r}, which is {strange.kind}.")
     hints = get_type_hints(function, include_extras=True)
-    return parameters, {each.name: _input(hints.get(each.name)) for each in parameters}
+    parameters = tuple(each for each in found if each.place != "request")
+    request = next((each.name for each in found if each.place == "request"), "")
+    return parameters, {each.name: _input(hints.get(each.name)) for each in parameters}, request
 
 
 def _input(hint: Any) -> Input:

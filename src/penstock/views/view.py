@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -147,7 +147,9 @@ def short(text: str, most: int) -> str:
 
 
 def micros_of(iso: str) -> int:
-    return to_micros(datetime.fromisoformat(iso))
+    """Return a time in ISO 8601 as microseconds. One without a zone is in UTC, as the tables of apps keep it."""
+    at = datetime.fromisoformat(iso)
+    return to_micros(at if at.tzinfo is not None else at.replace(tzinfo=UTC))
 
 
 def exact_text(iso: str, now: int) -> str:

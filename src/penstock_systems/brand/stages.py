@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock_systems.brand import standing_in
+from penstock_systems.brand import pages, standing_in
 from penstock_systems.brand.app import app, brain, hands
 from penstock_systems.brand.gatherfeed import research
 from penstock_systems.brand.gatherfeed import routes as research_routes
@@ -18,6 +18,7 @@ __all__ = [
     "content",
     "coordinator",
     "hands",
+    "pages",
     "post_routes",
     "posting",
     "publishing",

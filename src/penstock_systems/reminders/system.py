@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock_systems.reminders import deliver, links, routes, standing_in, trial
+from penstock_systems.reminders import deliver, links, pages, routes, standing_in, trial
 from penstock_systems.reminders.app import app
 
-__all__ = ["app", "deliver", "links", "routes", "standing_in", "trial"]
+__all__ = ["app", "deliver", "links", "pages", "routes", "standing_in", "trial"]

@@ -13,7 +13,7 @@ from penstock.app import App
 from penstock.model.errors import HttpError, PenstockError
 from penstock.model.row import Row as DatabaseRow
 from penstock.pages import ActionResult, AppPage, Input, PageAction, Section
-from penstock.routes import EMPTY, Parameter
+from penstock.routes import EMPTY, Parameter, Request
 from penstock.runtime.audit import audit, record
 from penstock.views.view import Row, View, short
 from penstock.web.intake import BadField
@@ -225,9 +225,12 @@ async def _act(page: AppPage, action: PageAction, doing: Doing) -> ActionResult:
     """Do what a form asks for in a unit of work, with its audit in the same commit."""
     given = _arguments(action.parameters, doing.form.fields, {}, is_form=True)
     app = page.app
+    if action.request:
+        given[action.request] = Request("POST", action.path, {}, {}, doing.actor, frozenset(), doing.origin)
     async with app.unit() as unit:
         unit.task = "dashboard"
-        told = {name: short(str(value), AUDITED) for name, value in given.items() if value not in (None, "")}
+        named = {each.name: given[each.name] for each in action.parameters}
+        told = {name: short(str(value), AUDITED) for name, value in named.items() if value not in (None, "")}
         name = str(next(iter(told.values()), ""))
         deed = audit(unit.engine, action.path.strip("/").replace("/", " "), "page", name)
         record(unit, None if deed is None else deed._replace(details=told))

@@ -132,7 +132,7 @@ def cell(context: Context, column: Column, row: Row) -> Markup | str:
     if value is None or value == "":
         return Markup('<span class="none">{}</span>').format(NONE)
     if column.kind in TIMES:
-        return time_of(str(value), now, exact=column.kind == "exact_time")
+        return time_of(iso_z(micros_of(str(value))), now, exact=column.kind == "exact_time")
     if column.kind == "url":
         text = str(value)
         is_web = text.startswith(("https://", "http://")) and text.isprintable()

@@ -1,0 +1,214 @@
+"""The pages of the rentals in the dashboard: sources with their runs, listings and homes, saved searches."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+from penstock.commands import StatementFailed
+from penstock.pages import ActionResult, Column, Input, Section
+from penstock_systems.rentals import reading, routes, searches
+from penstock_systems.rentals.app import app, db
+from penstock_systems.rentals.searches import Filter, NewSearch
+from penstock_systems.rentals.settings import NO_SOURCE
+
+Price = Annotated[float | None, Input("At most")]
+Rooms = Annotated[float | None, Input("Rooms, at least")]
+Words = Annotated[str, Input("Words", "All of them in the title or the description")]
+SOURCES = [
+    Column("name", "source", link="/sources/{name}"),
+    Column("verdict", "last run", "state"),
+    Column("last_run_at", "when", "time"),
+    Column("next_run_at", "next", "time"),
+    Column("last_error", "error", "prose"),
+]
+RUNS = [
+    Column("started_at", "began", "time"),
+    Column("verdict", "verdict", "state"),
+    *(Column(name, name, "count") for name in ("candidates", "inserted", "changed", "gone", "pages", "requests")),
+    Column("error", "error", "prose"),
+]
+LISTINGS = [
+    Column("title", "listing", link="/homes/{home_id}"),
+    Column("price", "price", of=lambda row: _money(row)),
+    Column("rooms", "rooms", "number"),
+    Column("area_m2", "m²", "number"),
+    Column("neighborhood", "where"),
+    Column("status", "status", "state"),
+    Column("first_seen_at", "seen", "time"),
+    Column("url", "portal", "url"),
+]
+PRICES = [Column("seen_at", "seen", "time"), Column("kind", "change"), Column("price", "price", "number")]
+HOME = [
+    Column("status", "status", "state"),
+    Column("first_seen_at", "known since", "exact_time"),
+    Column("changed_at", "changed", "exact_time"),
+    Column("starred", "starred", of=lambda row: "yes" if row["starred"] else None),
+    Column("hidden", "hidden", of=lambda row: "yes" if row["hidden"] else None),
+]
+SEARCHES = [
+    Column("name", "search", link="/searches/{id}"),
+    Column("person", "person"),
+    Column("wanted", "looks for", "prose"),
+    Column("state", "state", "state"),
+    Column("created_at", "created", "time"),
+]
+
+
+def _money(row: Any) -> str | None:
+    price = row["price_total"] if row["price_total"] is not None else row["price_base"]
+    return None if price is None else f"{price:,.0f} {row['currency'] or ''}"
+
+
+# -- sources ------------------------------------------------------------------------------------------------
+
+
+@app.page("/sources", "Sources", SOURCES, empty=NO_SOURCE, every=5, group="Rentals")
+async def show_sources() -> list[dict[str, Any]]:
+    try:
+        return [reading.source_shown(row) for row in await app.sources.list()]
+    except StatementFailed:
+        if app.sources.sources:
+            raise
+        return []  # the tables of sources are created by the first start that has one
+
+
+@app.page("/sources/{name}", "Source", SOURCES, every=5, group="Rentals")
+async def show_source(name: str) -> list[Section]:
+    source = routes.find_source(name)
+    row = next((each for each in await show_sources() if each["name"] == name), {"name": name})
+    runs = [each.asdict() for each in await source.runs(20)]
+    return [
+        Section(title=name, facts=row),
+        Section(title="Runs", rows=runs, columns=RUNS, empty="It has not run yet."),
+    ]
+
+
+@show_sources.action("Run now", on="row")
+async def run_source(name: str) -> str:
+    await routes.find_source(name).run_soon()
+    return f"Made {name} due. A worker runs it."
+
+
+@show_source.action("Enable")
+async def enable(name: str) -> str:
+    await routes.find_source(name).enable()
+    return f"Enabled {name}."
+
+
+@show_source.action("Disable")
+async def disable(name: str) -> str:
+    await routes.find_source(name).disable()
+    return f"Disabled {name}."
+
+
+@show_source.action(
+    "Read from the start", confirm="Its cursor is deleted: the next run reads all of it.", dangerous=True
+)
+async def reset(name: str) -> str:
+    await routes.find_source(name).reset()
+    return f"Reset {name}."
+
+
+# -- homes --------------------------------------------------------------------------------------------------
+
+
+@app.page("/homes", "Homes", LISTINGS, empty="No listing fits.", every=10, group="Rentals")
+async def show_homes(max_price: Price = None, min_rooms: Rooms = None, words: Words = "") -> list[dict[str, Any]]:
+    wanted = Filter(max_price=max_price, min_rooms=min_rooms, words=tuple(words.split()))
+    return [reading.listing_shown(row) for row in await reading.find_listings(wanted, None, 50)]
+
+
+@app.page("/homes/{id}", "Home", HOME, group="Rentals")
+async def show_home(id: str) -> list[Section]:
+    home = await routes.show_home(id)
+    why = Column("why", "why it was joined", "prose")
+    parts = [Section(title=f"Home {id}", facts=home)]
+    parts.append(
+        Section(title="Listings", rows=home["listings"], columns=[*LISTINGS[:1], *LISTINGS[1:5], why, LISTINGS[-1]])
+    )
+    for each in home["listings"]:
+        prices = [{**row, "price": row["price_total"] or row["price_base"]} for row in each["prices"]]
+        parts.append(Section(title=f"Prices of {each['id']}", rows=prices, columns=PRICES))
+    return parts
+
+
+@show_home.action("Star")
+async def star(id: str) -> str:
+    await routes.star(id, routes.Marked())
+    return "Starred."
+
+
+@show_home.action("Hide", confirm="Its listings are not notified any more.")
+async def hide(id: str) -> str:
+    await routes.hide(id, routes.Marked())
+    return "Hidden."
+
+
+@show_home.action("Split off a listing")
+async def split(id: str, listing: str) -> ActionResult:
+    made = await routes.split(id, routes.Other(listing))
+    return ActionResult(f"Listing {listing} is a home of its own.", f"/homes/{made['home']}")
+
+
+# -- searches -----------------------------------------------------------------------------------------------
+
+
+@app.page("/searches", "Searches", SEARCHES, empty="No search was saved yet.", every=10, group="Rentals")
+async def show_searches() -> list[dict[str, Any]]:
+    return [_search(each) for each in await searches.every()]
+
+
+def _search(each: searches.Search) -> dict[str, Any]:
+    wanted = {name: value for name in each.filter.__struct_fields__ if (value := getattr(each.filter, name))}
+    shown = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in wanted.items())
+    state = "paused" if each.paused else "active"
+    return {"id": each.id, "name": each.name, "person": each.person, "wanted": shown, "state": state} | {
+        "created_at": each.created_at
+    }
+
+
+@app.page("/searches/{id}", "Search", SEARCHES, group="Rentals")
+async def show_search(id: str) -> list[Section]:
+    found = await searches.find(id)
+    rows = [reading.listing_shown(row) for row in await reading.find_listings(found.filter, None, 20)]
+    return [
+        Section(title=found.name, facts=_search(found)),
+        Section(title="What fits now", rows=rows, columns=LISTINGS, empty="No listing fits."),
+    ]
+
+
+async def fitting(max_price: float | None = None, min_rooms: float | None = None, words: str = "") -> list[str]:
+    """Say how many listings a search would find now."""
+    wanted = Filter(max_price=max_price, min_rooms=min_rooms, words=tuple(words.split()))
+    found = await reading.find_listings(wanted, None, reading.READ_MAX)
+    return [f"{len(found):,} listings fit now.", *(f"{_money(row.asdict()) or '-'}: {row.title}" for row in found[:3])]
+
+
+@show_searches.action("New search", preview=fitting)
+async def add_search(
+    name: str, person: str = "me", max_price: Price = None, min_rooms: Rooms = None, words: Words = ""
+) -> ActionResult:
+    wanted = Filter(max_price=max_price, min_rooms=min_rooms, words=tuple(words.split()))
+    id = hashlib.blake2b(f"{person}\n{name}".encode(), digest_size=8).hexdigest()
+    await searches.create(NewSearch(name=name, person=person, filter=wanted), id)
+    found = await reading.meet_now(id, wanted)
+    return ActionResult(f"Saved {name}. {found} homes match now, without a notice each.", f"/searches/{id}")
+
+
+@show_search.action("Pause")
+async def pause(id: str) -> str:
+    db.write(searches.PAUSE, id=id, paused=1, expect=1)
+    return "Paused: it finds nothing until it is resumed."
+
+
+@show_search.action("Resume")
+async def resume(id: str) -> str:
+    db.write(searches.PAUSE, id=id, paused=0, expect=1)
+    return "Resumed."
+
+
+@show_search.action("Delete", confirm="The search and what it has found are deleted.", dangerous=True)
+async def delete(id: str) -> ActionResult:
+    await searches.delete(id)
+    return ActionResult("Deleted the search.", "/searches")
