@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from penstock.commands import StatementFailed
 from penstock.pages import ActionResult, Column, Input, Section
 from penstock_systems.rentals import reading, routes, searches
-from penstock_systems.rentals.app import app, db
+from penstock_systems.rentals.app import app
 from penstock_systems.rentals.searches import Filter, NewSearch
 from penstock_systems.rentals.settings import NO_SOURCE
 
 Price = Annotated[float | None, Input("At most")]
 Rooms = Annotated[float | None, Input("Rooms, at least")]
 Words = Annotated[str, Input("Words", "All of them in the title or the description")]
+FOUND_MAX = 1_000  # listings that a preview counts
 SOURCES = [
     Column("name", "source", link="/sources/{name}"),
     Column("verdict", "last run", "state"),
@@ -181,8 +182,9 @@ async def show_search(id: str) -> list[Section]:
 async def fitting(max_price: float | None = None, min_rooms: float | None = None, words: str = "") -> list[str]:
     """Say how many listings a search would find now."""
     wanted = Filter(max_price=max_price, min_rooms=min_rooms, words=tuple(words.split()))
-    found = await reading.find_listings(wanted, None, reading.READ_MAX)
-    return [f"{len(found):,} listings fit now.", *(f"{_money(row.asdict()) or '-'}: {row.title}" for row in found[:3])]
+    found = await reading.find_listings(wanted, None, FOUND_MAX)
+    count = f"{len(found):,}{' or more' if len(found) == FOUND_MAX else ''}"
+    return [f"{count} listings fit now.", *(f"{_money(row.asdict()) or '-'}: {row.title}" for row in found[:3])]
 
 
 @show_searches.action("New search", preview=fitting)
@@ -198,14 +200,20 @@ async def add_search(
 
 @show_search.action("Pause")
 async def pause(id: str) -> str:
-    db.write(searches.PAUSE, id=id, paused=1, expect=1)
+    await _set_paused(id, paused=True)
     return "Paused: it finds nothing until it is resumed."
 
 
 @show_search.action("Resume")
 async def resume(id: str) -> str:
-    db.write(searches.PAUSE, id=id, paused=0, expect=1)
+    await _set_paused(id, paused=False)
     return "Resumed."
+
+
+async def _set_paused(id: str, *, paused: bool) -> None:
+    found = await searches.find(id)
+    given = NewSearch(name=found.name, person=found.person, filter=found.filter, notify=found.notify, paused=paused)
+    await searches.create(given, id)
 
 
 @show_search.action("Delete", confirm="The search and what it has found are deleted.", dangerous=True)
