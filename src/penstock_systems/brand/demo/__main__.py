@@ -75,7 +75,8 @@ def _one(mode: str) -> int:
     Path("run.json").write_text(json.dumps(found), encoding="utf-8")
     figures, truth = found["figures"], found["truth"]
     click.echo(
-        f"{figures['published']} articles published, {figures['rejected']} rejected, {figures['posted']} posts, "
+        f"{figures['published']} articles published, {figures['rejected']} rejected, {figures['failed']} failed, "
+        f"{figures['posted']} posts, {figures['missed']} missed, "
         f"{truth['posts_doubled']} doubled by the networks' count. {figures['messages']} messages, "
         f"{figures['messages_predicted']} predicted. ${figures['usd_an_article']:.4f} an article."
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from penstock_systems.brand.app import brain, hands
-from penstock_systems.brand.demo.week import Week, costs, deliveries
+from penstock_systems.brand.demo.week import BUDGET, Week, costs, deliveries
 from penstock_systems.brand.messages import (
     ContentFailed,
     ContentGenerated,
@@ -31,6 +31,8 @@ order by sm_content.created_at, sm_content.id
 """
 POSTS = "select state, count(*) as posts from sg_posts group by state order by state"
 FAILURES = "select kind, keyword, reason from sm_failures order by failed_at"
+REVIEWS = "select content_id, decision, reviewer, decided_at from sm_reviews order by decided_at"
+WAIT_SECONDS = 1_800  # a longer wait between two messages is shown
 WISHES = 6  # commands that ask for research
 
 
@@ -46,6 +48,7 @@ async def facts_of(week: Week, mode: str, seconds: float) -> dict[str, Any]:
         }
         for row in await brain.db.rows(ARTICLES)
     ]
+    reviews = [row.asdict() for row in await brain.db.rows(REVIEWS)]
     failed = [row.asdict() for row in await brain.db.rows(FAILURES)]
     posts = {row.state: row.posts for row in await hands.db.rows(POSTS)}
     published = [article for article in articles if article["status"] == "published"]
@@ -53,7 +56,11 @@ async def facts_of(week: Week, mode: str, seconds: float) -> dict[str, Any]:
         "articles": len(articles),
         "published": len(published),
         "rejected": sum(article["stage"] == "rejected" for article in articles),
-        "reviewed": sum(bool(article["reviewed_by"]) for article in articles),
+        "failed": sum(article["stage"] == "failed" for article in articles)
+        + sum(each["kind"] == "research" for each in failed),
+        "reviewed": len(reviews),
+        "edited": sum(review["decision"] == "edit" for review in reviews),
+        "budget": BUDGET,
         "posted": posts.get("posted", 0),
         "missed": posts.get("missed", 0),
         "posts_unknown": posts.get("unknown", 0) + posts.get("sending", 0),
@@ -79,7 +86,7 @@ async def facts_of(week: Week, mode: str, seconds: float) -> dict[str, Any]:
         "failed": failed,
         "days": [{"name": day.name, **vars(day)} for day in week.days],
         "followed": followed,
-        "timeline": timeline(delivered, followed) if followed else [],
+        "timeline": timeline(delivered, followed, reviews) if followed else [],
     }
 
 
@@ -96,26 +103,37 @@ def predicted(delivered: Sequence[tuple[datetime, str, Any]]) -> int:
     return WISHES + 2 * researched + count(ContentFailed) + 2 * written + 2 * published + count(SocialPosted)
 
 
-def timeline(delivered: Sequence[tuple[datetime, str, Any]], article: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages of one article, with the hours since the first."""
+def timeline(
+    delivered: Sequence[tuple[datetime, str, Any]], article: dict[str, Any], reviews: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the messages of one article and the decision of its reviewer, with the waits between them."""
     mine = [
-        (at, service, payload)
+        (at, service, type(payload).__message_type__, getattr(payload, "platform", ""))
         for at, service, payload in delivered
         if getattr(payload, "content_id", "") == article["id"]
         or (getattr(payload, "keyword", "") == article["keyword"] and not hasattr(payload, "content_id"))
     ]
+    for review in reviews:
+        if review["content_id"] == article["id"]:
+            decided = datetime.fromisoformat(review["decided_at"]).replace(tzinfo=UTC)
+            mine.append((decided, review["reviewer"], review["decision"], f"by {review['reviewer']}"))
+    mine.sort(key=lambda each: each[0])
     first, last = mine[0][0], mine[-1][0]
     span = max(1.0, (last - first).total_seconds())
-    return [
-        {
-            "at": f"{at:%a %H:%M:%S}",
-            "service": service,
-            "type": type(payload).__message_type__,
-            "detail": getattr(payload, "platform", ""),
-            "share": round(100 * (at - first).total_seconds() / span, 2),
-        }
-        for at, service, payload in mine
-    ]
+    found, before = [], first
+    for at, service, kind, detail in mine:
+        waited, before = (at - before).total_seconds(), at
+        found.append(
+            {
+                "at": f"{at:%a %H:%M:%S}",
+                "service": service,
+                "type": kind,
+                "detail": detail,
+                "waited": f"after {waited / 3_600:.1f} hours" if waited > WAIT_SECONDS else "",
+                "share": round(100 * (at - first).total_seconds() / span, 2),
+            }
+        )
+    return found
 
 
 def write_report(folder: Path, runs: Sequence[dict[str, Any]]) -> Path:

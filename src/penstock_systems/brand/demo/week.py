@@ -31,6 +31,7 @@ from penstock_systems.standins.publishing import Pages, Social, SocialFaults, wr
 MONDAY = datetime(2026, 1, 5, 8, tzinfo=UTC)
 DAYS = 7
 BUDGET = 0.035  # dollars a day: it is spent on Monday, and begins again at midnight
+DEAREST_CALL = 0.005  # dollars: a search
 LOST, DOWN = 0.15, 0.05  # shares of the posts whose answer is lost, and that are answered with 503
 FALSE = (4, 9)  # the articles, in the order in which they are written, that cite what no page says
 STOPPED = (1, 2)  # the day on which Social-Good does not run, and the one on which it runs again
@@ -100,9 +101,10 @@ class Week:
                 commands.send(wish)
 
     async def _switch(self, *, stops: bool) -> str:
-        """Stop Social-Good, or start it again."""
+        """Stop all that Social-Good does, or start it again."""
         admin = await hands.desk()
-        await (admin.pause if stops else admin.resume)(postings.name)
+        for queue in (postings.name, "workflow.social-post"):
+            await (admin.pause if stops else admin.resume)(queue)
         return "Social-Good is stopped for a day" if stops else "Social-Good runs again"
 
     async def _review(self) -> list[str]:
@@ -128,6 +130,8 @@ class Week:
             waiting[service] = sum(count.ready + count.delayed + count.leased for count in counts)
         published = await brain.db.value("select count(*) from sm_content where status = 'published'")
         usd = sum(each["usd"] for each in spent)
+        if usd - (self.days[-1].usd if self.days else 0.0) > BUDGET - DEAREST_CALL and waiting["GatherFeed"]:
+            notes = [*notes, f"The budget of ${BUDGET} a day is spent: research waits until midnight"]
         return Day(name, usd, published, len(self.social.arrivals.all), waiting, notes)
 
 
