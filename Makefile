@@ -37,7 +37,7 @@ demo-brand: $(READY) ## A virtual week of two brands, in one database and with a
 	@$(RUN) -m penstock_systems.brand.demo
 
 .PHONY: demo-rentals
-demo-rentals: $(READY) ## Five virtual days of rental listings in a generated city: FLATS=3000 SEED=1 DAYS=5
+demo-rentals: $(READY) ## Five virtual days of rental listings in a generated city: FLATS=3000 SEED=1 (or 1-5) DAYS=5
 	@$(RUN) -m penstock_systems.rentals.demo
 
 .PHONY: demo
