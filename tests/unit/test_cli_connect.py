@@ -38,9 +38,8 @@ def offers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    monkeypatch.setattr("penstock.outbound.addresses.Rules.usable", lambda self, host, port, answers: list(answers))
-    monkeypatch.setattr("penstock.outbound.addresses.Rules.target", lambda self, url: __import__("httpx2").URL(url))
     (tmp_path / "offers.toml").write_text(SPEC.replace("BASE", f"http://127.0.0.1:{server.server_port}"))
+    (tmp_path / "address").write_text(f"127.0.0.1:{server.server_port}")
     yield tmp_path
     server.shutdown()
     thread.join()
@@ -50,11 +49,14 @@ def offers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_try_shows_the_records_of_a_page_and_saves_it_for_check(
     offers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["connect", "try", "offers.toml", "--save"]) == 0
+    allowed = (offers / "address").read_text()
+    assert main(["connect", "try", "offers.toml", "--save"]) == 2
+    assert f"add: --allow {allowed}" in capsys.readouterr().err
+    assert main(["connect", "try", "offers.toml", "--save", "--allow", allowed]) == 0
     shown = capsys.readouterr().out
     assert "A flat" in shown
     assert "1250" in shown
-    assert "fixtures/offers.json" in shown
+    assert "Saved fixtures/offers.json. Check it with: penstock connect check offers.toml" in shown
     (offers / "offers.json").unlink()
     assert main(["connect", "check", "offers.toml"]) == 0
     assert "offers keeps its contract" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -19,6 +20,7 @@ from penstock.connect.declared import DeclaredConnector
 from penstock.connect.page import Page, Record
 from penstock.connect.web import Http
 from penstock.model.errors import BadConfig
+from penstock.outbound.answers import Forbidden
 
 SHOWN = 10  # records
 VALUE_CHARACTERS = 28
@@ -54,21 +56,28 @@ def try_connector(file: str, save: bool, cursor: str | None, allow: tuple[str, .
     Example:
       penstock connect try connectors/offers.toml --save
     """
-    return read_once(find_connector(file), fixture_of(file) if save else None, cursor, allow)
+    return read_once(find_connector(file), cursor=cursor, allow=allow, save_for=file if save else "")
 
 
-def read_once(connector: Connector, path: Path | None, cursor: str | None, allow: Sequence[str]) -> Answer:
-    """Read the first page of a connector, and save the answer at a path if one is given."""
+def read_once(
+    connector: Connector, *, cursor: str | None = None, allow: Sequence[str] = (), save_for: str = ""
+) -> Answer:
+    """Read the first page of a connector, and save the answer as the fixture of a file if one is given."""
     http = contract.recording(connector, allow)
-    pages = asyncio.run(contract.read_pages(connector, cursor, http, most=1))
+    try:
+        pages = asyncio.run(contract.read_pages(connector, cursor, http, most=1))
+    except Forbidden as error:
+        host = urlsplit(connector.base).netloc
+        raise BadConfig(str(error), hint=f"If {host} is a host of yours, add: --allow {host}") from error
     records = [record for page in pages for record in page.records]
     saved = ""
-    if path is not None and http.answers:
+    if save_for and http.answers:
+        path = fixture_of(save_for)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(msgspec.json.format(msgspec.json.encode(http.answers), indent=1))
         saved = str(path)
     found = {"connector": connector.name, "records": [shown(each) for each in records], "fixture": saved or None}
-    parts = report(connector, pages, records, saved)
+    parts = report(connector, pages, records, saved, save_for)
     return Answer(found | {"cursor": pages[-1].cursor if pages else None}, *parts)
 
 
@@ -139,7 +148,9 @@ def shown(record: Record) -> dict[str, object]:
     return {"id": record.id, "url": record.url, **record.data}
 
 
-def report(connector: Connector, pages: Sequence[Page], records: Sequence[Record], saved: str) -> list[object]:
+def report(
+    connector: Connector, pages: Sequence[Page], records: Sequence[Record], saved: str, file: str
+) -> list[object]:
     """Return the first records as a table, and what was found as lines."""
     if not records:
         return [f"{connector.name} has no records on its first page."]
@@ -150,7 +161,7 @@ def report(connector: Connector, pages: Sequence[Page], records: Sequence[Record
     if pages[-1].cursor is not None:
         lines.append(f"The cursor after it: {pages[-1].cursor}")
     if saved:
-        lines.append(f"Saved {saved}. Check it with: penstock connect check")
+        lines.append(f"Saved {saved}. Check it with: penstock connect check {file}")
     return [fill(table(*((name, "left") for name in names)), rows), "", *lines]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -82,7 +83,10 @@ def recording(connector: Connector, allow: Sequence[str] = ()) -> Recording:
 def replaying(connector: Connector, answers: Sequence[Answer]) -> Http:
     """Return an `Http` that answers from saved answers, without a network."""
     connector.robots = False
-    return Http(Client(transport=ReplayedAnswers(answers)), connector, NoPace(), Tally(), {})
+    hosts = {urlsplit(url) for url in (connector.base, *(each.url for each in answers))}
+    allow = [f"{each.hostname}:{each.port or {'http': 80}.get(each.scheme, 443)}" for each in hosts if each.hostname]
+    client = Client(rules=Rules(allow=allow), transport=ReplayedAnswers(answers))
+    return Http(client, connector, NoPace(), Tally(), {})
 
 
 async def read_pages(connector: Connector, cursor: str | None, http: Http, most: int = PAGES_MAX) -> list[Page]:

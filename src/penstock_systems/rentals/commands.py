@@ -110,7 +110,7 @@ def try_source(name: str, allow: tuple[str, ...]) -> Answer:
     from penstock_systems.rentals.settings import Settings
 
     [spec] = Settings(sources={name: settings.sources.get(name, {})}, connectors=settings.connectors).specs()
-    return read_once(DeclaredConnector(spec), None, None, allow)
+    return read_once(DeclaredConnector(spec), allow=allow)
 
 
 @rentals.command(cls=Command)
@@ -122,12 +122,9 @@ def run(name: str, database: str | None) -> Answer:
     Example:
       penstock rentals run olx
     """
-    from penstock_systems.rentals.routes import find_source
+    from penstock_systems.rentals.app import app
 
-    async def work() -> None:
-        await find_source(name).run_soon()
-
-    use(database, work)
+    use(database, lambda: app.sources.run_soon(name))
     return Answer({"source": name, "due": True}, f"Made {name} due. See how it ends with: penstock rentals sources")
 
 

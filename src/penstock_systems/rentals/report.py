@@ -49,8 +49,9 @@ async def render(
         "homes": len(homes),
         "listings": len(rows),
         "sources": sources,
-        "map": draw_map(homes),
-        "areas": areas_of(homes),
+        "currency": (currency := usual_currency(homes)),
+        "map": draw_map(homes, currency),
+        "areas": areas_of(homes, currency),
         "ages": ages_of(homes, now),
         "cuts": cuts_of(await db.rows(CUTS)),
         "figures": figures or {},
@@ -73,12 +74,19 @@ async def _sums(name: str) -> dict[str, int]:
     }
 
 
-def per_meter(row: Any) -> float | None:
-    """Return the rent without fees for a square metre."""
-    return row.price_base / row.area_m2 if row.price_base and row.area_m2 else None
+def usual_currency(homes: Sequence[Any]) -> str | None:
+    """Return the currency of most rents: those of others are not compared with them."""
+    found = Counter(row.currency for row in homes if row.price_base).most_common(1)
+    return found[0][0] if found else None
 
 
-def draw_map(homes: Sequence[Any]) -> dict[str, Any] | None:
+def per_meter(row: Any, currency: str | None) -> float | None:
+    """Return the rent without fees for a square metre, None where it is unknown or in another currency."""
+    known = row.price_base and row.area_m2 and row.currency == currency
+    return row.price_base / row.area_m2 if known else None
+
+
+def draw_map(homes: Sequence[Any], currency: str | None) -> dict[str, Any] | None:
     """Return dots in a box, coloured by the price of a square metre; None without coordinates."""
     placed = [row for row in homes if row.lat is not None][:DOTS_MAX]
     if len(placed) < 2:
@@ -93,11 +101,11 @@ def draw_map(homes: Sequence[Any]) -> dict[str, Any] | None:
     narrow = cos(radians((south + north) / 2))
     scale = MAP_WIDTH / max((east - west) * narrow, 1e-6)
     height = min(HEIGHT_MOST, max(HEIGHT_LEAST, (north - south) * scale))
-    prices = [price for row in placed if (price := per_meter(row)) is not None]
+    prices = [price for row in placed if (price := per_meter(row, currency)) is not None]
     bounds = quantiles(prices, n=LEVELS) if len(prices) >= LEVELS else []
 
     def level(row: Any) -> int:
-        price = per_meter(row)
+        price = per_meter(row, currency)
         return -1 if price is None or not bounds else sum(price > bound for bound in bounds)
 
     dots = [
@@ -132,10 +140,10 @@ def _labels(
     ]
 
 
-def areas_of(homes: Sequence[Any]) -> list[dict[str, Any]]:
+def areas_of(homes: Sequence[Any], currency: str | None) -> list[dict[str, Any]]:
     groups: dict[str, list[float]] = defaultdict(list)
     for row in homes:
-        price = per_meter(row)
+        price = per_meter(row, currency)
         if price is not None and row.neighborhood:
             groups[row.neighborhood].append(price)
     ordered = sorted(((median(prices), name, len(prices)) for name, prices in groups.items()), reverse=True)

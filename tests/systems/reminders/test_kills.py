@@ -19,7 +19,7 @@ from tests.extent import patient
 from tests.postgres import empty_database
 
 ROOT = Path(__file__).resolve().parents[3]
-KILLS = 1_000
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "1000"))
 CONFIG = """\
 history = false
 synchronous = "normal"
