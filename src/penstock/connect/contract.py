@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from penstock.connect.connector import Connector
+from penstock.connect.connector import Connector, shares
 from penstock.connect.page import Page, Record, Tally, Unchanged
 from penstock.connect.web import Http
 from penstock.model.errors import PenstockError
@@ -83,8 +83,8 @@ def recording(connector: Connector, allow: Sequence[str] = ()) -> Recording:
 def replaying(connector: Connector, answers: Sequence[Answer]) -> Http:
     """Return an `Http` that answers from saved answers, without a network."""
     connector.robots = False
-    hosts = {urlsplit(url) for url in (connector.base, *(each.url for each in answers))}
-    allow = [f"{each.hostname}:{each.port or {'http': 80}.get(each.scheme, 443)}" for each in hosts if each.hostname]
+    urls = [urlsplit(url) for url in (connector.base, *(each.url for each in answers))]
+    allow = [f"{each.hostname}:{each.port or {'http': 80}.get(each.scheme, 443)}" for each in urls if each.hostname]
     client = Client(rules=Rules(allow=allow), transport=ReplayedAnswers(answers))
     return Http(client, connector, NoPace(), Tally(), {})
 
@@ -128,7 +128,7 @@ async def check_connector(connector: Connector, make_http: Any) -> list[Checked]
     check("records can be read", unreadable * 2 <= found, f"{unreadable} of {found} records cannot be read.")
     complaint = next((why for n, page in enumerate(pages) if (why := connector.complaint(page, is_first=n == 0))), None)
     check("it finds what it expects", complaint is None, complaint or "")
-    never = _never_filled(records)
+    never = [name for name, share in shares(Page(records)).items() if not share]
     check("no field is lost", not never, f"These fields have no value in any record: {', '.join(never)}.")
     cursors = [page.cursor for page in pages if page.cursor is not None]
     check("its cursor is text", all(cursors), "A cursor is empty, which reads like none at all.")
@@ -142,11 +142,6 @@ async def check_connector(connector: Connector, make_http: Any) -> list[Checked]
         first = {each.id: each.digest for each in records}
         check("a second read yields the same", same == first, "The same answer was read in two ways.")
     return checks
-
-
-def _never_filled(records: list[Record]) -> list[str]:
-    names = sorted({name for record in records for name in record.data})
-    return [name for name in names if all(each.data.get(name) in (None, "") for each in records)]
 
 
 def _old(first: list[Record], again: list[Record], connector: Connector) -> int:
