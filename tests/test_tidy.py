@@ -160,7 +160,7 @@ FOLDER_LINES_MAX = {
     "storage/postgres": 2_540,
     "storage/sqlite": 2_680,
     "testing": 2_250,
-    "views": 3_010,
+    "views": 3_015,
     "web": 1_810,
     "web/ui": 4_760,
     "workflows": 1_420,

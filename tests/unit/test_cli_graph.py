@@ -123,3 +123,76 @@ def test_the_graph_of_a_system_has_its_stages(terminal: Terminal, empty_folder: 
     edges = {(each["from"], each["to"]) for each in told["edges"]}
     assert ("cron:crawl", "queue:pipeline-events") in edges
     assert ("object:OpportunityHarness", "workflow:batch-research") in edges
+
+
+DECLARED = {
+    "appstore": {
+        "queues": "pipeline-events",
+        "crons": "crawl",
+        "objects": "OpportunityHarness",
+        "workflows": "batch-research",
+    },
+    "brand": {
+        "queues": "gatherfeed-commands",
+        "crons": "audit",
+        "objects": "BrandAgent",
+        "workflows": "content-workflow",
+    },
+    "gateway": {"crons": "prune_cache", "routes": "POST /v1/chat/completions", "paces": "openai"},
+    "reminders": {"crons": "deliver"},
+    "rentals": {"queues": "listings", "crons": "collect"},
+}
+
+
+@pytest.mark.spec("A13-07")
+@pytest.mark.parametrize("system", DECLARED)
+def test_all_that_a_system_declares_is_exported_without_a_database(
+    terminal: Terminal, empty_folder: Path, system: str
+) -> None:
+    told = terminal("graph", system, "--json").told
+
+    assert told["database"].endswith(".db")
+    assert all(Path(folder).is_dir() for folder in told["migrations"])
+    for kind, name in DECLARED[system].items():
+        assert name in [each["name"] for each in told[kind]]
+    assert set(told) >= {"blobs", "datasets", "topics", "sources", "secrets", "observability", "services", "edges"}
+    assert any(each["uses"] for each in told["services"]) == (system == "brand")
+    assert not list(empty_folder.iterdir())
+
+
+@pytest.mark.spec("A13-07")
+def test_blobs_datasets_topics_and_the_names_of_secrets_are_exported_and_no_secret(
+    terminal: Terminal, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = """
+pages = app.blobs("pages")
+points = app.metrics("shop_points")
+
+
+class Published(ps.Event, type="published"):
+    id: int
+
+
+published = app.topic("published", Published, retention=60)
+
+
+@published.subscription("search")
+async def index(event: Published) -> None: ...
+
+
+@app.get("/v1/sales", auth=ps.ServiceKey("SHOP_KEY"))
+async def read() -> int:
+    return 1
+"""
+    (empty_folder / "shop.py").write_text(SHOP + more)
+    (empty_folder / "penstock.toml").write_text('[systems.shop.providers.openai]\nkey_env = "OPENAI_API_KEY"\n')
+    for name in ("SHOP_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "sk-very-secret")
+
+    said = terminal("graph", "shop.py", "--json")
+    assert "sk-very-secret" not in said.out
+    assert said.told["blobs"] == ["pages"]
+    assert "shop_points" in said.told["datasets"]
+    assert said.told["topics"] == [{"name": "published", "retention_seconds": 60.0, "subscriptions": ["search"]}]
+    assert said.told["secrets"] == ["OPENAI_API_KEY", "SHOP_KEY"]
+    assert said.told["observability"]["level"] == "info"

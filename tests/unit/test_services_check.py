@@ -113,6 +113,19 @@ def test_a_queue_of_commands_for_all_and_a_second_one_of_a_service_are_found(
     assert "2 queues of commands: gatherfeed-commands, more" in found
 
 
+@pytest.mark.spec("G4-21")
+def test_a_command_that_another_service_carries_out_is_found_and_one_that_it_sends_is_not(
+    terminal: Terminal, empty_folder: Path
+) -> None:
+    newsroom(empty_folder)
+    assert services_of(terminal, "command-queues") == [], "desk sends the commands of gatherfeed"
+
+    own, other = 'gather.db.write("insert into gf_research', 'desk.db.write("insert into desk_research'
+    newsroom(empty_folder, NEWSROOM.replace(own, other))
+    [found] = services_of(terminal, "command-queues")
+    assert found == "A handler of queue 'gatherfeed-commands' of 'gatherfeed' uses the database of 'desk'."
+
+
 def test_the_graph_shows_which_service_each_part_belongs_to(terminal: Terminal, empty_folder: Path) -> None:
     newsroom(empty_folder)
 

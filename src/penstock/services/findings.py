@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterable, Iterator
 from types import ModuleType
@@ -12,6 +13,7 @@ from penstock.app import App
 from penstock.data.database import Database
 from penstock.model.envelope import Command
 from penstock.model.queue import is_internal
+from penstock.queues.queue import Queue
 from penstock.readiness.lints import Finding, SourceText, written
 from penstock.services.binding import Binding, Bindings
 from penstock.services.service import Service
@@ -40,7 +42,7 @@ def findings(app: App, modules: Iterable[ModuleType]) -> Iterator[Finding]:
 
 
 def queue_findings(app: App) -> Iterator[Finding]:
-    """Find services that share a queue of commands, or have several."""
+    """Find services that share a queue of commands or have several, and commands that another service carries out."""
     if not app.services:
         return
     owners: dict[str, list[str]] = {}
@@ -49,6 +51,7 @@ def queue_findings(app: App) -> Iterator[Finding]:
         if is_internal(queue.name) or not any(issubclass(each, Command) for each in accepted):
             continue
         owner = queue._home
+        yield from _of_consumers(owner, queue)
         owners.setdefault(owner.name, []).append(queue.name)
         if not isinstance(owner, Service):
             told = f"Queue {queue.name!r} accepts commands, and belongs to no service."
@@ -57,6 +60,22 @@ def queue_findings(app: App) -> Iterator[Finding]:
         if name in app.services and len(queues) > 1:
             told = f"Service {name!r} has {len(queues)} queues of commands: {', '.join(queues)}."
             yield Finding("", 0, told, "Use one queue of commands for a service, with the union of their types.")
+
+
+def _of_consumers(owner: Any, queue: Queue[Any]) -> Iterator[Finding]:
+    """Find handlers that carry out a service's commands in another service's database. Any service may send them."""
+    functions = [handler.function for handlers in queue.handlers.values() for handler in handlers]
+    functions += [] if queue.batches is None else [queue.batches.function]
+    for function in functions:
+        if (source := written(inspect.unwrap(function))) is None:
+            continue
+        for node in ast.walk(source.tree):
+            used = source.meaning(node) if isinstance(node, ast.Attribute) else None
+            other = used._home if isinstance(used, Database) else None
+            if isinstance(other, Service) and other is not owner:
+                told = f"A handler of queue {queue.name!r} of {owner.name!r} uses the database of {other.name!r}."
+                fix = f"Only the owner of a queue consumes it: use the owner's `db`, or send {other.name!r} a message."
+                yield Finding(source.file, source.line_of(node), told, fix)
 
 
 def _of_call(app: App, source: SourceText, node: ast.AST) -> Iterator[Finding]:

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
+import msgspec
+
 from penstock.app import App
 from penstock.control.permits import Permits
 from penstock.model.queue import is_internal
+from penstock.model.redaction import address_shown
 from penstock.objects.namespace import Namespace
 from penstock.queues.queue import Queue
 from penstock.readiness.lints import written
@@ -65,6 +68,7 @@ def graph(app: App, *, internals: bool = False) -> Row:
     }
     return {
         "app": app.name,
+        **_settings(app),
         "services": [_service(service) for service in app.services.values()],
         "owners": {place: name for place, name in owners.items() if not is_internal(place.partition(":")[2])},
         "queues": [_queue(queue) for queue in queues],
@@ -84,9 +88,41 @@ def graph(app: App, *, internals: bool = False) -> Row:
     }
 
 
+def _settings(app: App) -> Row:
+    """Return what else an app declares. Secrets are named by their variables; none is read."""
+    config = app.config
+    keys = {getattr(route.auth, "name", "") for route in app.routes.ordered()} - {""}  # of service keys
+    return {
+        "database": address_shown(app.database),
+        "migrations": [str(folder) for folder in dict.fromkeys([app.migrations, *app.folders.values()])],
+        "blobs": [str(folder.path) for folder in app._blob_folders],
+        "datasets": list(app.metrics.declared),
+        "topics": [
+            {"name": each.name, "retention_seconds": each.retention_seconds, "subscriptions": list(each.subscriptions)}
+            for each in app.topics.values()
+        ],
+        "sources": list(app.sources.sources),
+        "secrets": sorted(
+            keys | set(_variables(msgspec.to_builtins([config.models, config.channels, config.systems])))
+        ),
+        "observability": {**msgspec.to_builtins(config.log), "history": config.history},
+    }
+
+
+def _variables(value: Any) -> Iterator[str]:
+    """Yield the variables that settings name, as in `key_env = "OPENAI_API_KEY"`."""
+    if isinstance(value, dict):
+        yield from (
+            each for name, each in value.items() if str(name).endswith("_env") and isinstance(each, str) and each
+        )
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _variables(each)
+
+
 def _service(service: Service) -> Row:
     return {
         "name": service.name,
+        "database": address_shown(service.database),
         "uses": list(service.uses),
         "tables": service.tables,
         "infrastructure": service.infrastructure,
