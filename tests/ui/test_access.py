@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
+from penstock.cli.listening import make_server
 from penstock.config import Token
 from penstock.testing import TestApp
+from penstock.web.connection import AddressLimit
+from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
 from penstock.web.ui import make_dashboard
 from penstock.web.ui.access import Access, own_path
@@ -134,6 +137,40 @@ async def test_the_eleventh_wrong_token_of_a_minute_has_to_wait(shop: TestApp) -
         await shop.advance(seconds=61)
 
         assert (await visit.login("admin")).status == 303
+
+
+@pytest.mark.fault("F45")
+async def test_wrong_tokens_from_any_number_of_addresses_lock_out_no_other_address(shop: TestApp) -> None:
+    tokens = [KnownToken(name, hashed(name), scopes) for name, scopes in TOKENS.items()]
+    site = make_site(shop.app, tokens=tokens)
+    for number in range(300):
+        async with visiting(shop, token=None, address=f"10.0.{number // 250}.{number % 250}", site=site) as stranger:
+            assert (await stranger.login("wrong")).status == 401
+    async with visiting(shop, token=None, address="2001:db8::1", site=site) as first:
+        for _ in range(10):
+            await first.login("wrong")
+    async with visiting(shop, token=None, address="2001:db8::2", site=site) as neighbour:
+        assert (await neighbour.login("admin")).status == 429, "one client has all addresses of its network"
+    async with visiting(shop, token=None, address="192.0.2.77", site=site) as operator:
+        assert (await operator.login("admin")).status == 303
+
+
+@pytest.mark.fault("F45")
+@pytest.mark.parametrize("proxies, status", [(("192.0.2.10",), 303), ((), 429)])
+async def test_behind_a_named_proxy_each_client_counts_for_itself_and_others_cannot_claim_an_address(
+    shop: TestApp, proxies: tuple[str, ...], status: int
+) -> None:
+    tokens = [KnownToken(name, hashed(name), scopes) for name, scopes in TOKENS.items()]
+    server = make_server(shop.app, tokens, AddressLimit(proxies=proxies))
+    server.config.load()
+    async with visiting(shop, token=None, address="192.0.2.10", site=server.config.loaded_app) as visit:
+        for number in range(11):
+            forwarded = {"x-forwarded-for": f"198.51.100.{number}, 203.0.113.9"}  # the first is what the client claims
+            wrong = await visit.post("/login", {"token": "wrong"}, **forwarded)
+        operator = await visit.post("/login", {"token": "admin"}, **{"x-forwarded-for": "198.51.100.7"})
+
+    assert wrong.status == 429
+    assert operator.status == status
 
 
 @pytest.mark.fault("F46")

@@ -93,6 +93,9 @@ def make_server(
             access_log=False,
             lifespan="off",
             ws="none",
+            # Of a proxy that is named: its last X-Forwarded-For is the client. Of others these headers are ignored.
+            proxy_headers=bool(limit.proxies),
+            forwarded_allow_ips=list(limit.proxies),
             server_header=False,
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=GRACE_SECONDS,

@@ -31,13 +31,13 @@ class AddressLimit:
 
     def allows(self, address: str, others: Collection[str]) -> bool:
         """Return whether one more connection from this address is accepted beside those of the others."""
-        own = _network(address)
-        if own in map(_network, self.proxies) or (own.is_loopback and not self.counts_loopback):
+        own = client_network(address)
+        if own in map(client_network, self.proxies) or (own.is_loopback and not self.counts_loopback):
             return True
-        return sum(_network(other) == own for other in others) < self.most
+        return sum(client_network(other) == own for other in others) < self.most
 
 
-def _network(address: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+def client_network(address: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     """Return what one client has of its own: an IPv4 address, or the 64 bits of an IPv6 one that it was assigned."""
     found = ipaddress.ip_address(address.partition("%")[0])
     mapped = getattr(found, "ipv4_mapped", None) or found

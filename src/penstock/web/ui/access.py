@@ -19,6 +19,7 @@ import msgspec
 from starlette.requests import Request
 
 from penstock.model.errors import PenstockError
+from penstock.web.connection import client_network
 from penstock.web.tokens import EVERYTHING, UI_ADMIN, UI_OPERATE, UI_VIEW, ConfiguredToken, Keyring
 
 COOKIE = "penstock_session"
@@ -26,7 +27,6 @@ SESSION_MICROS = 12 * 3_600_000_000
 IDLE_MICROS = 30 * 60_000_000  # of an administrator
 RENEW_MICROS = 60_000_000  # a session's last use is written no more often
 WRONG_MAX = 10  # tokens from one address in WRONG_MICROS
-WRONG_ANYWHERE_MAX = 200  # from all addresses
 WRONG_MICROS = 60_000_000
 ADDRESSES_MAX = 10_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -81,7 +81,8 @@ class LoginSession(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class Attempts:
-    """Counts wrong tokens by address. What is older than a minute counts no more."""
+    """Counts wrong tokens by address, each address by itself: one that guesses cannot keep others out. A token of 16 random
+    bytes is not guessed in this way from any number of addresses. What is older than a minute counts no more."""
 
     wrong: dict[str, list[int]] = field(default_factory=dict)
 
@@ -89,15 +90,15 @@ class Attempts:
         """Raise TooManyAttempts with the seconds to wait."""
         since = now - WRONG_MICROS
         self.wrong = {each: kept for each, times in self.wrong.items() if (kept := [at for at in times if at > since])}
-        own, everywhere = self.wrong.get(address, []), [at for times in self.wrong.values() for at in times]
-        for times, most in ((own, WRONG_MAX), (everywhere, WRONG_ANYWHERE_MAX)):
-            if len(times) >= most:
-                wait = max(1, (sorted(times)[-most] + WRONG_MICROS - now + 999_999) // 1_000_000)
-                raise TooManyAttempts(f"Too many wrong tokens. Try again in {wait} s.", retry_after=wait)
+        own = self.wrong.get(network_of(address), [])
+        if len(own) >= WRONG_MAX:
+            wait = max(1, (sorted(own)[-WRONG_MAX] + WRONG_MICROS - now + 999_999) // 1_000_000)
+            raise TooManyAttempts(f"Too many wrong tokens. Try again in {wait} s.", retry_after=wait)
 
     def add(self, address: str, now: int) -> None:
-        if address in self.wrong or len(self.wrong) < ADDRESSES_MAX:
-            self.wrong.setdefault(address, []).append(now)
+        network = network_of(address)
+        if network in self.wrong or len(self.wrong) < ADDRESSES_MAX:
+            self.wrong.setdefault(network, []).append(now)
 
 
 class Access:
@@ -224,6 +225,14 @@ def _opened(token: ConfiguredToken, cookie: str) -> LoginSession | None:
 def _signature(token: ConfiguredToken, body: str) -> str:
     key = sha256(b"penstock dashboard session\n" + token.sha256.lower().encode()).digest()
     return hmac.new(key, f"{token.name}\n{body}".encode(), sha256).hexdigest()
+
+
+def network_of(address: str) -> str:
+    """Return what a client has of its own: an IPv4 address, or the 64 bits of an IPv6 address that it was assigned."""
+    try:
+        return str(client_network(address))
+    except ValueError:
+        return address
 
 
 def _digest(code: str) -> str:
