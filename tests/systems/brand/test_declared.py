@@ -110,7 +110,7 @@ async def test_agents_call_nothing_outside(brands: Opened) -> None:
         event = messages.ResearchCompleted(brand_slug="llc-tax", research_id="r", keyword="k")
         async with at_work.brain.unit():
             await agents["llc-tax"].request_research("llc-tax", "1", ["a", "b"], "normal")
-            await agents["llc-tax"].research_completed("e", event)
+            await agents["llc-tax"].decide("e", event)
             await agents["llc-tax"].audit("llc-tax", "today")
 
         assert calls == []

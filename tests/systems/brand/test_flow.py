@@ -271,7 +271,7 @@ async def test_an_event_that_comes_twice_changes_its_agent_once_and_no_other(bra
         before = (await at_work.agent("llc-tax"))["total_social_posted"]
         async with at_work.brain.unit():
             for _ in range(2):
-                await at_work.module("scalable_media.agent").agents["llc-tax"].social_posted("the same event", again)
+                await at_work.module("scalable_media.agent").agents["llc-tax"].decide("the same event", again)
         await at_work.advance(minutes=1)
 
         assert (await at_work.agent("llc-tax"))["total_social_posted"] == before + 1

@@ -86,6 +86,9 @@ on conflict (id) do nothing
 """
 
 
+BrandEvent = ResearchCompleted | ResearchFailed | ContentGenerated | ContentFailed | ContentPublished | SocialPosted
+
+
 class Waiting(msgspec.Struct, frozen=True):
     """An article that is not begun yet, because the brand is busy or has enough for the day."""
 
@@ -139,96 +142,25 @@ class BrandAgent(ps.Object):
         )
         return correlation
 
-    async def research_completed(self, event_id: str, event: ResearchCompleted) -> None:
-        """Begin an article, unless the brand has one about this keyword; if the brand is busy, it waits."""
-        if not self._is_new(event_id):
+    async def decide(self, event_id: str, event: BrandEvent) -> None:
+        """Do what follows from an event. The same event changes nothing again."""
+        if event_id in self.seen:
             return
-        if event.keyword not in self.pending_research and self._is_repeat(event.keyword):
-            return
+        self.seen = [*self.seen[1 - SEEN_MAX :], event_id]
         known = await self._known(event.brand_slug)
-        self.pending_research.pop(event.keyword, None)
-        priority = self.priorities.pop(event.keyword, "normal")
-        if await brain.db.value(HAS_CONTENT, brand_id=known.id, keyword=event.keyword):
-            return
-        content_id = f"{known.slug}-{event.research_id[:12]}-{event_id[-6:]}"
-        if before := next((each for each in self.waiting if each.keyword == event.keyword), None):
-            urgent = min(before.priority, priority, key=PRIORITIES.__getitem__)
-            self.waiting[self.waiting.index(before)] = msgspec.structs.replace(before, priority=urgent)
-            return
-        self.waiting.append(Waiting(content_id, event.keyword, event.research_id, priority))
-        brain.workflows["content-workflow"][content_id].start(content_id, known.slug, event.keyword, event.research_id)
-        await self._begin_what_may(known)
-
-    async def research_failed(self, event_id: str, event: ResearchFailed) -> None:
-        """Show the failure, unless another command for the keyword may still succeed or has succeeded."""
-        if not self._is_new(event_id) or self._is_repeat(event.keyword):
-            return
-        known = await self._known(event.brand_slug)
-        self.pending_research.pop(event.keyword, None)
-        self.priorities.pop(event.keyword, None)
-        await self._note_failure(event_id, known, "research", event.keyword, event.reason)
-
-    async def content_generated(self, event_id: str, event: ContentGenerated) -> None:
-        """Publish it at every target of the brand, unless it was archived before."""
-        if not self._is_new(event_id):
-            return
-        known = await self._known(event.brand_slug)
-        row = await brain.db.first(CONTENT, id=event.content_id)
-        if row is not None and row.status == "archived":
-            await self._begin_what_may(known)
-            return
-        self.total_content_generated += 1
-        brain.db.write(PUBLISHING, id=event.content_id, now=await brain.db.now())
-        for target in known.brand.targets:
-            publications.send(ContentPublish(brand_slug=known.slug, content_id=event.content_id, target=target))
-
-    async def content_failed(self, event_id: str, event: ContentFailed) -> None:
-        if not self._is_new(event_id):
-            return
-        known = await self._known(event.brand_slug)
-        self.waiting = [each for each in self.waiting if each.content_id != event.content_id]
-        brain.db.write(FAILED, id=event.content_id, reason=event.reason, now=await brain.db.now())
-        await self._note_failure(event_id, known, "content", event.keyword, event.reason)
-        await self._begin_what_may(known, event.content_id)
-
-    async def content_published(self, event_id: str, event: ContentPublished) -> None:
-        """Add its address, and after the first target have it posted about."""
-        if not self._is_new(event_id):
-            return
-        known = await self._known(event.brand_slug)
-        row = await brain.db.first(CONTENT, id=event.content_id)
-        if row is None:
-            raise ps.Unavailable(f"The content {event.content_id!r} is not visible yet.")
-        published = json.loads(row.published_to)
-        if any(each["target"] == event.target for each in published):
-            return
-        published.append({"target": event.target, "url": event.published_url})
-        now = await brain.db.now()
-        brain.db.write(PUBLISHED, id=event.content_id, published_to=json.dumps(published), now=now)
-        if len(published) > 1:
-            return
-        self.total_content_published += 1
-        is_posted = any(known.brand.delay_seconds(platform) is not None for platform in settings.networks)
-        if is_posted and row.status != "archived":
-            context = ArticleContext(row.title, row.keyword, row.description, json.loads(row.key_points))
-            postings.send(
-                SocialCreate(
-                    brand_slug=known.slug,
-                    content_id=event.content_id,
-                    article_context=context,
-                    published_url=event.published_url,
-                )
-            )
-        await self._begin_what_may(known, event.content_id)
-
-    async def social_posted(self, event_id: str, event: SocialPosted) -> None:
-        if not self._is_new(event_id):
-            return
-        self.total_social_posted += 1
-        row = await brain.db.first(CONTENT, id=event.content_id)
-        if row is not None:
-            posted = [*json.loads(row.posted_to), {"platform": event.platform, "url": event.post_url}]
-            brain.db.write(POSTED, id=event.content_id, posted_to=json.dumps(posted), now=await brain.db.now())
+        match event:
+            case ResearchCompleted():
+                await self._research_completed(known, event_id, event)
+            case ResearchFailed():
+                await self._research_failed(known, event_id, event)
+            case ContentGenerated():
+                await self._content_generated(known, event)
+            case ContentFailed():
+                await self._content_failed(known, event_id, event)
+            case ContentPublished():
+                await self._content_published(known, event)
+            case SocialPosted():
+                await self._social_posted(event)
 
     async def review(self, content_id: str, decision: Decision) -> None:
         """Save what a person decided about an article. The first decision counts; a later one is refused with its person."""
@@ -260,6 +192,84 @@ class BrandAgent(ps.Object):
             known = await self._known(self.brand_slug)
             await self._begin_what_may(known, *await self._end_orphans(known))
 
+    # -- what follows from each event
+
+    async def _research_completed(self, known: Known, event_id: str, event: ResearchCompleted) -> None:
+        """Begin an article, unless the brand has one about this keyword; if the brand is busy, it waits."""
+        if event.keyword not in self.pending_research and self._is_repeat(event.keyword):
+            return
+        self.pending_research.pop(event.keyword, None)
+        priority = self.priorities.pop(event.keyword, "normal")
+        if await brain.db.value(HAS_CONTENT, brand_id=known.id, keyword=event.keyword):
+            return
+        content_id = f"{known.slug}-{event.research_id[:12]}-{event_id[-6:]}"
+        if before := next((each for each in self.waiting if each.keyword == event.keyword), None):
+            urgent = min(before.priority, priority, key=PRIORITIES.__getitem__)
+            self.waiting[self.waiting.index(before)] = msgspec.structs.replace(before, priority=urgent)
+            return
+        self.waiting.append(Waiting(content_id, event.keyword, event.research_id, priority))
+        brain.workflows["content-workflow"][content_id].start(content_id, known.slug, event.keyword, event.research_id)
+        await self._begin_what_may(known)
+
+    async def _research_failed(self, known: Known, event_id: str, event: ResearchFailed) -> None:
+        """Show the failure, unless another command for the keyword may still succeed or has succeeded."""
+        if self._is_repeat(event.keyword):
+            return
+        self.pending_research.pop(event.keyword, None)
+        self.priorities.pop(event.keyword, None)
+        await self._note_failure(event_id, known, "research", event.keyword, event.reason)
+
+    async def _content_generated(self, known: Known, event: ContentGenerated) -> None:
+        """Publish it at every target of the brand, unless it was archived before."""
+        row = await brain.db.first(CONTENT, id=event.content_id)
+        if row is not None and row.status == "archived":
+            await self._begin_what_may(known)
+            return
+        self.total_content_generated += 1
+        brain.db.write(PUBLISHING, id=event.content_id, now=await brain.db.now())
+        for target in known.brand.targets:
+            publications.send(ContentPublish(brand_slug=known.slug, content_id=event.content_id, target=target))
+
+    async def _content_failed(self, known: Known, event_id: str, event: ContentFailed) -> None:
+        self.waiting = [each for each in self.waiting if each.content_id != event.content_id]
+        brain.db.write(FAILED, id=event.content_id, reason=event.reason, now=await brain.db.now())
+        await self._note_failure(event_id, known, "content", event.keyword, event.reason)
+        await self._begin_what_may(known, event.content_id)
+
+    async def _content_published(self, known: Known, event: ContentPublished) -> None:
+        """Add its address, and after the first target have it posted about."""
+        row = await brain.db.first(CONTENT, id=event.content_id)
+        if row is None:
+            raise ps.Unavailable(f"The content {event.content_id!r} is not visible yet.")
+        published = json.loads(row.published_to)
+        if any(each["target"] == event.target for each in published):
+            return
+        published.append({"target": event.target, "url": event.published_url})
+        now = await brain.db.now()
+        brain.db.write(PUBLISHED, id=event.content_id, published_to=json.dumps(published), now=now)
+        if len(published) > 1:
+            return
+        self.total_content_published += 1
+        is_posted = any(known.brand.delay_seconds(platform) is not None for platform in settings.networks)
+        if is_posted and row.status != "archived":
+            context = ArticleContext(row.title, row.keyword, row.description, json.loads(row.key_points))
+            postings.send(
+                SocialCreate(
+                    brand_slug=known.slug,
+                    content_id=event.content_id,
+                    article_context=context,
+                    published_url=event.published_url,
+                )
+            )
+        await self._begin_what_may(known, event.content_id)
+
+    async def _social_posted(self, event: SocialPosted) -> None:
+        self.total_social_posted += 1
+        row = await brain.db.first(CONTENT, id=event.content_id)
+        if row is not None:
+            posted = [*json.loads(row.posted_to), {"platform": event.platform, "url": event.post_url}]
+            brain.db.write(POSTED, id=event.content_id, posted_to=json.dumps(posted), now=await brain.db.now())
+
     # -- what the events share
 
     async def _known(self, slug: str) -> Known:
@@ -268,12 +278,6 @@ class BrandAgent(ps.Object):
             self.brand_slug, self.brand_id = slug, brand_id(slug)
             await save_brand(slug, known.brand)
         return known
-
-    def _is_new(self, event_id: str) -> bool:
-        if event_id in self.seen:
-            return False
-        self.seen = [*self.seen[1 - SEEN_MAX :], event_id]
-        return True
 
     def _is_more_urgent(self, keyword: str, priority: Priority) -> bool:
         """Whether a request changes anything: the keyword is not pending, or only with a lower priority."""

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import penstock as ps
 from penstock_systems.brand.app import brain, events, wishes
-from penstock_systems.brand.messages import (
-    BrandAudit,
-    BrandResearch,
-    ContentArchive,
-    ContentFailed,
-    ContentGenerated,
-    ContentPublished,
-    ResearchCompleted,
-    ResearchFailed,
-    SocialPosted,
-)
-from penstock_systems.brand.scalable_media.agent import agents
+from penstock_systems.brand.messages import BrandAudit, BrandResearch, ContentArchive
+from penstock_systems.brand.scalable_media.agent import BrandEvent, agents
 
 ARCHIVE = """
 update sm_content set status = 'archived', stage = 'archived', updated_at = :now
@@ -23,34 +13,10 @@ where id = :id and status in ('draft', 'published')
 """
 
 
-@events.handler(ResearchCompleted)
-async def research_completed(event: ResearchCompleted, message: ps.Message[ResearchCompleted]) -> None:
-    await agents[event.brand_slug].research_completed(message.id, event)
-
-
-@events.handler(ResearchFailed)
-async def research_failed(event: ResearchFailed, message: ps.Message[ResearchFailed]) -> None:
-    await agents[event.brand_slug].research_failed(message.id, event)
-
-
-@events.handler(ContentGenerated)
-async def content_generated(event: ContentGenerated, message: ps.Message[ContentGenerated]) -> None:
-    await agents[event.brand_slug].content_generated(message.id, event)
-
-
-@events.handler(ContentFailed)
-async def content_failed(event: ContentFailed, message: ps.Message[ContentFailed]) -> None:
-    await agents[event.brand_slug].content_failed(message.id, event)
-
-
-@events.handler(ContentPublished)
-async def content_published(event: ContentPublished, message: ps.Message[ContentPublished]) -> None:
-    await agents[event.brand_slug].content_published(message.id, event)
-
-
-@events.handler(SocialPosted)
-async def social_posted(event: SocialPosted, message: ps.Message[SocialPosted]) -> None:
-    await agents[event.brand_slug].social_posted(message.id, event)
+@events.handler
+async def decide(event: BrandEvent, message: ps.Message[BrandEvent]) -> None:
+    """Let the agent of the brand decide what follows from an event."""
+    await agents[event.brand_slug].decide(message.id, event)
 
 
 @wishes.handler(BrandResearch)
