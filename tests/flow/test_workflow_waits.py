@@ -52,6 +52,18 @@ async def test_a_run_waits_for_a_signal_for_as_long_as_it_takes() -> None:
 
 
 @virtual
+@pytest.mark.parametrize("timeout", [0, -60])
+async def test_a_wait_without_time_ends_at_once(timeout: float) -> None:
+    lab = Lab()
+    approval = approving(lab, timeout=timeout)
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            approval.start()
+        await test.advance(seconds=0.9)
+        assert lab.did == ["draft", "late"]
+
+
+@virtual
 async def test_a_signal_that_comes_before_the_wait_is_kept_for_it() -> None:
     lab = Lab()
 

@@ -159,6 +159,8 @@ async def test_the_baseline_is_the_oldest_snapshot_of_three_to_ten_days_ago(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(velocity, "PAGE", 2)
+    monkeypatch.setattr(velocity, "UPDATES_A_BATCH", 1)
+    monkeypatch.setattr(velocity, "BATCHES_A_COMMIT", 2)  # five apps are saved in three commits
     async with crawling(pipeline) as it:
         await insert_apps(it, *({"track_id": n} for n in range(1, 9)))
         today = "2026-01-20"
@@ -199,8 +201,9 @@ async def test_velocity_reads_a_snapshot_once_however_many_days_are_kept(
             await insert(it, "app_snapshots", *rows)
         await analyze()
         engine = await shared.app._opened()
-        before = engine.meter.read_by("")
+        before, commits = engine.meter.read_by(""), engine.scheduler.saved
         assert (await velocity.measure_velocity(NOW))["measured"] == 500
+        assert engine.scheduler.saved - commits <= 5  # the updates are one commit
         read = engine.meter.read_by("") - before
         # Today's and those of ten days ago, with what the estimate adds; all that are kept would be ten thousand.
         assert read <= 5 * 500

@@ -85,7 +85,9 @@ async def test_a_developer_whose_apps_were_asked_for_is_known(pipeline: Opened) 
         await insert_apps(it, {"track_id": 1, "developer_id": 9}, {"track_id": 2, "developer_id": 10})
         assert [each.portfolio_at for each in await picking.waiting(9)] == [PAST, None]
         assert (await picking.known(1)).portfolio_at == PAST
-        assert await picking.known(77) == Known(77)
+        unknown = await picking.known(77)
+        assert (unknown.track_id, unknown.enriched_at, unknown.portfolio_at, unknown.mentions) == (77, None, None, ())
+        assert (unknown.enrich_attempts, unknown.enrich_priority) == (0, 0)
 
 
 @pytest.mark.spec("B3-02", "G2-22", "A8-15")

@@ -15,10 +15,10 @@ class Market:
     score: Score
     keywords: dict[str, float]
     apps: dict[int, float]
+    coverage: float  # the share of its apps' keywords that was searched
     typical: tuple[str, ...] = ()  # keywords that the store was not asked to complete yet
     names: tuple[str, ...] = ()  # words that most of its ratings have in their titles: each may be a franchise
     franchise: str | None = None  # the one of them that has an owner
-    coverage: float = 1.0  # the share of its apps' keywords that was searched
 
 
 @dataclass(frozen=True, slots=True)
