@@ -324,3 +324,33 @@ def test_the_same_statement_of_two_tasks_is_measured_for_each(shop: Desk) -> Non
     committed = shop.commit(*units)
 
     assert [task for task, _ in committed.measures if task in ("a", "b")] == ["a", "b", "a"]
+
+
+def test_a_measure_says_how_often_a_statement_was_executed_and_how_many_rows_it_wrote(shop: Desk) -> None:
+    unit = Sheet("task")
+    unit.write(NEW_ITEM, id=1, name="lamp")
+    unit.write_many(RENAME, [{"id": 1, "name": name} for name in "abc"])
+    unit.atomically(lambda tx: [tx.write(ADD_WORD, word=word) for word in "de"])
+
+    committed = shop.commit(unit)
+
+    found = [
+        (each.sql, each.executions, each.rows_written) for task, each in committed.measures if task == "task"
+    ]
+    assert found == [(NEW_ITEM, 1, 1), (RENAME, 3, 3), (ADD_WORD, 1, 1), (ADD_WORD, 1, 1)]
+
+
+def test_an_update_is_measured_by_the_rows_it_reads_however_often_it_ran(shop: Desk) -> None:
+    unit = sheet()
+    unit.write_many(NEW_ITEM, [{"id": number, "name": "lamp"} for number in range(1, 11)])
+    shop.commit(unit)
+
+    reads: list[int] = []
+    for _ in range(40):
+        unit = Sheet("task")
+        unit.write("update shop set stock = stock + 1 where name = 'lamp'")
+        reads += [each.rows_read for task, each in shop.commit(unit).measures if task == "task"]
+
+    assert len(reads) == 40
+    assert 10 <= min(reads)
+    assert max(reads) <= 60

@@ -303,5 +303,4 @@ class Execution:
         left = [task for task in self.branches if not task.done()]
         for task in left:
             task.cancel()
-        if left:
-            await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
