@@ -334,9 +334,7 @@ def test_a_measure_says_how_often_a_statement_was_executed_and_how_many_rows_it_
 
     committed = shop.commit(unit)
 
-    found = [
-        (each.sql, each.executions, each.rows_written) for task, each in committed.measures if task == "task"
-    ]
+    found = [(each.sql, each.executions, each.rows_written) for task, each in committed.measures if task == "task"]
     assert found == [(NEW_ITEM, 1, 1), (RENAME, 3, 3), (ADD_WORD, 1, 1), (ADD_WORD, 1, 1)]
 
 
