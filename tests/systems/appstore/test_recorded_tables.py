@@ -34,6 +34,12 @@ COMPLAINTS = ("It crashes since the update.", "Far too many adverts.", "The subs
 PRAISE = ("I use it every day.", "Simple and quick.")
 
 
+@pytest.fixture
+def seed() -> int:
+    """Of the fake store too, which completes keywords: the rows were recorded with this one."""
+    return 1
+
+
 def drawn(random: Random) -> dict[str, list[dict[str, Any]]]:
     """Apps of five themes with reviews, and the keywords under which the store shows them, some of another theme."""
     tables: dict[str, list[dict[str, Any]]] = {"apps": [], "keywords": [], "crawl_rankings": [], "app_reviews": []}
