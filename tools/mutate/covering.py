@@ -23,7 +23,11 @@ from tools.mutate.recording import FOLDER
 # Killed processes and followed pages take minutes and rarely depend on one line; other systems do not look at the engine.
 HISTORIES = "tests/simulation/test_simulator"  # they take seconds, and see what no single test looks for
 FOLDERS = ("unit/", "contract/", "flow/", "systems/appstore/", "moving/", "upgrade/", "web/", "luck/")
-FAULTS = ("crash/test_cut_off", "crash/test_injected", "crash/test_lost_answers")  # faults within the process of the test
+FAULTS = (
+    "crash/test_cut_off",
+    "crash/test_injected",
+    "crash/test_lost_answers",
+)  # faults within the process of the test
 RECORDED = (HISTORIES, *(f"tests/{name}" for name in (*FOLDERS, *FAULTS)))
 FAST = 30  # tests before the histories
 LEFT_OUT = ("tests/unit/test_bench_", "tests/web/test_fuzz.py", "tests/systems/appstore/test_demo")
