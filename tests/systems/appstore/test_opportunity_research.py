@@ -471,6 +471,40 @@ async def test_four_agents_and_a_judge_are_asked_with_the_evidence_by_id(
         assert said[0].text == "Its demand is 60 of 75. [market:1]"
 
 
+@pytest.mark.spec("B6-03")
+async def test_an_agent_hears_those_before_it_and_disputes_a_claim_that_was_made(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reply(asked: dict[str, Any]) -> str:
+        prompt = asked["messages"][-1]["content"]
+        if "You are the judge" in prompt:
+            return replied(asked, "The first claim does not hold.", ["market:1"], "avoid")
+        claim = {"text": "Many want it.", "rows": ["market:1"], "disputes": 1}  # the first to speak can dispute nothing
+        if AGENTS["sceptic"] in prompt:
+            claim = {"text": "Its demand is 60 of 75.", "rows": ["market:1"], "disputes": 1}
+        elif AGENTS["rivals"] in prompt:
+            claim |= {"disputes": 99}
+        return msgspec.json.encode({"claims": [claim]}).decode()
+
+    chat = answered(monkeypatch, reply)
+    async with crawling(pipeline) as it:
+        await plant(it, 75.0)
+        await tell(it, 1)
+        await it.running.advance(minutes=5)
+        prompts = [asked["messages"][-1]["content"] for asked in chat.book.asked]
+        heard = [prompt.count('"agent":') for prompt in prompts]
+        assert heard == [0, 1, 2, 3, 4]
+        said = await it.sql("select agent, text from debate_messages order by seq limit 9")
+        assert [row.text for row in said] == [
+            "Many want it. [market:1]",
+            "Against “Many want it.”: Many want it. [market:1]",
+            "Against “Many want it.”: Its demand is 60 of 75. [market:1]",
+            "Many want it. [market:1]",
+            "The first claim does not hold.",
+        ]
+        assert [row.agent for row in said] == [*AGENTS, "judge"]
+
+
 @pytest.mark.parametrize(
     "text, rows",
     [

@@ -1,8 +1,8 @@
 """Four agents, a judge and a checker: what a language model says of a market, as far as the evidence bears it.
 
-Each agent reads the same rows of evidence and speaks for its side. The checker strikes every claim that cites no row, or
-holds a number that none of its rows has. The judge decides from the claims that are left. Without a model the offline
-analyst states the case of the figures.
+Each agent reads the same rows of evidence and speaks for its side, one after the other: a claim may dispute one that was made
+before. The checker strikes every claim that cites no row, or holds a number that none of its rows has. The judge decides from
+the claims that are left. Without a model the offline analyst states the case of the figures.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from penstock_systems.appstore.opportunity.case import OFFLINE, Case, Verdict, r
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from penstock_systems.appstore.store.text import cleaned
 
-AGENTS = {
+AGENTS = {  # in the order in which they speak
     "demand": "You speak for what users want: how it is typed, rated and growing.",
-    "rivals": "You speak about the existing apps: which can be beaten and which cannot.",
     "users": "You speak for the users of the existing apps: what they complain about.",
     "sceptic": "You look for the strongest reasons against building an app here.",
+    "rivals": "You speak about the existing apps: which can be beaten and which cannot.",
 }
 CLAIMS_MAX, CLAIM_CHARACTERS_MAX = 4, 400  # of one agent
 TOKENS_MAX = 600
@@ -47,11 +47,12 @@ Rows = Mapping[str, Mapping[str, Any]]  # evidence by id
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A sentence, and the rows that it rests on."""
+    """A sentence, and the rows that it rests on. It may dispute an earlier claim: the first has the number 1."""
 
     agent: str
     text: str
     rows: tuple[str, ...]
+    disputes: int | None = None
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -97,15 +98,16 @@ def offline_claims(case: Case) -> list[Claim]:
     return [*favour, Claim("sceptic", case.against.text, case.against.rows)]
 
 
-async def hear(agent: str, facts: MarketFacts, *, run: str) -> Heard | None:
-    """Ask one agent. None if no model can be asked; raises `BudgetSpent` if the question cannot be paid now."""
+async def hear(agent: str, facts: MarketFacts, said: Sequence[Claim], *, run: str) -> Heard | None:
+    """Ask one agent, who hears what the others `said`. None if no model can be asked; raises `BudgetSpent` if the question
+    cannot be paid now."""
     rows = evidence(facts)
-    form = '{"claims": [{"text": ..., "rows": [ids]}]}'
+    form = '{"claims": [{"text": ..., "rows": [ids], "disputes": the number of a claim that it contradicts, or null}]}'
     task = f"{AGENTS[agent]} Answer with JSON: {form}, at most {CLAIMS_MAX} claims."
-    answer = await _asked(task, {"evidence": rows}, run)
+    answer = await _asked(task, {"claims": _numbered(said), "evidence": rows}, run)
     if answer is None:
         return None
-    claims = _claims(agent, answer[0])
+    claims = _claims(agent, answer[0], said)
     good = tuple(claim for claim in claims if bears(claim, rows))
     return Heard(good, len(claims) - len(good), answer[1])
 
@@ -114,7 +116,7 @@ async def judge(facts: MarketFacts, case: Case, claims: Sequence[Claim], *, run:
     """The ruling of the model if it holds against the evidence, else that of the figures. A final objection stands."""
     offline = Ruling(case.verdict, reason(case), OFFLINE)
     rows = evidence(facts)
-    told = {"claims": msgspec.to_builtins(claims), "evidence": {id: rows[id] for each in claims for id in each.rows}}
+    told = {"claims": _numbered(claims), "evidence": {id: rows[id] for each in claims for id in each.rows}}
     form = '{"verdict": "build", "watch" or "avoid", "reason": one sentence, "rows": [ids]}'
     task = f"You are the judge. Answer with JSON: {form}."
     answer = await _asked(task, told, run)
@@ -148,7 +150,11 @@ def _numbers(text: str) -> list[float]:
     return [float(found[0].replace(",", "")) for found in _NUMBER.finditer(text)]
 
 
-def _claims(agent: str, value: object) -> list[Claim]:
+def _numbered(claims: Iterable[Claim]) -> list[dict[str, Any]]:
+    return [{"number": number, **msgspec.to_builtins(claim)} for number, claim in enumerate(claims, 1)]
+
+
+def _claims(agent: str, value: object, said: Sequence[Claim] = ()) -> list[Claim]:
     listed = value.get("claims") if isinstance(value, dict) else None
     found = []
     for each in listed[:CLAIMS_MAX] if isinstance(listed, list) else []:
@@ -156,8 +162,13 @@ def _claims(agent: str, value: object) -> list[Claim]:
         rows = each.get("rows") if isinstance(each, dict) else None
         if text is not None:
             ids = tuple(id for id in rows if isinstance(id, str)) if isinstance(rows, list) else ()
-            found.append(Claim(agent, text, ids))
+            found.append(Claim(agent, text, ids, _disputed(each.get("disputes"), said)))
     return found
+
+
+def _disputed(number: object, said: Sequence[Claim]) -> int | None:
+    known = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(said)
+    return number if known and isinstance(number, int) else None
 
 
 async def _asked(task: str, told: Mapping[str, Any], run: str) -> tuple[object, str] | None:

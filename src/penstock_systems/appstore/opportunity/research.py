@@ -6,14 +6,14 @@ month is spent the run sleeps until the next one begins; where its own is spent 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar, TypeVarTuple
 
 import penstock as ps
 from penstock_systems.appstore.app import app, db
 from penstock_systems.appstore.opportunity import agents, storing
 from penstock_systems.appstore.opportunity.advice import playbook, tips
-from penstock_systems.appstore.opportunity.agents import Heard
+from penstock_systems.appstore.opportunity.agents import Claim, Heard
 from penstock_systems.appstore.opportunity.case import case_of
 from penstock_systems.appstore.opportunity.facts import MarketFacts
 from penstock_systems.appstore.opportunity.gathering import gathered
@@ -50,7 +50,9 @@ async def _research(run: ps.Run, task_id: str, cluster_id: int) -> Result:
         await run.step("end", storing.end, task_id, "failed")
         return "failed"
     apps = await run.step("gather reference apps", gather, facts)
-    heard = [await _paid(run, f"hear {agent}", listen, agent, task_id, facts) for agent in agents.AGENTS]
+    heard: list[Heard | None] = []
+    for agent in agents.AGENTS:
+        heard.append(await _paid(run, f"hear {agent}", listen, agent, task_id, facts, claimed(heard)))
     argued = await _paid(run, "judge", rule, task_id, facts, heard)
     methods = await run.step("score methods", score_methods, facts)
     told = await run.step("tips", advise, facts)
@@ -82,16 +84,21 @@ async def gather(facts: MarketFacts) -> list[Reference]:
     return references(facts)
 
 
-async def listen(agent: str, run: str, facts: MarketFacts) -> Heard | None:
+async def listen(agent: str, run: str, facts: MarketFacts, said: list[Claim]) -> Heard | None:
     """One question to a model. None where there is none, or it does not answer."""
-    return await agents.hear(agent, facts, run=run)
+    return await agents.hear(agent, facts, said, run=run)
+
+
+def claimed(heard: Iterable[Heard | None]) -> list[Claim]:
+    """All that was said and borne by the evidence, in order."""
+    return [claim for each in heard if each is not None for claim in each.claims]
 
 
 async def rule(run: str, facts: MarketFacts, heard: list[Heard | None]) -> Argued:
     """The judge decides from the claims that the evidence bears; where none is left, from the figures."""
     case = case_of(facts)
     spoken = [each for each in heard if each is not None]
-    claims = [claim for each in spoken for claim in each.claims] or agents.offline_claims(case)
+    claims = claimed(heard) or agents.offline_claims(case)
     ruling = await agents.judge(facts, case, claims, run=run)
     made_by = dict.fromkeys([*(each.made_by for each in spoken if each.claims), ruling.made_by])
     return Argued(

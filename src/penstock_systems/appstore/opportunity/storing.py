@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -94,7 +95,7 @@ def _debate(research: Research, now: str) -> None:
     row = {
         "id": report,
         "evaluation_id": research.id,
-        "transcript": "\n\n".join(f"{each.agent.capitalize()}: {_cited(each)}" for each in said),
+        "transcript": "\n\n".join(f"{each.agent.capitalize()}: {_cited(each, said)}" for each in said),
         "summary": argued.reason,
         "created_at": now,
     }
@@ -102,14 +103,15 @@ def _debate(research: Research, now: str) -> None:
     db.insert_many(
         "debate_messages",
         [
-            {"report_id": report, "seq": number, "agent": each.agent, "text": _cited(each)}
+            {"report_id": report, "seq": number, "agent": each.agent, "text": _cited(each, said)}
             for number, each in enumerate(said, 1)
         ],
     )
 
 
-def _cited(claim: Claim) -> str:
-    return f"{claim.text} [{', '.join(claim.rows)}]" if claim.rows else claim.text
+def _cited(claim: Claim, said: Sequence[Claim]) -> str:
+    against = "" if claim.disputes is None else f"Against “{said[claim.disputes - 1].text}”: "
+    return f"{against}{claim.text} [{', '.join(claim.rows)}]" if claim.rows else claim.text
 
 
 async def end(id: str, status: Result) -> None:
