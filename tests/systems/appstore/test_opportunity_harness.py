@@ -91,13 +91,6 @@ def test_markets_from_seventy_up_are_looked_into_and_where_fewer_than_ten_are_th
 
 
 @pytest.mark.slow("postgres")
-def test_of_markets_that_score_alike_those_are_looked_into_of_which_more_is_known() -> None:
-    hardly = [Candidate(id, id, 80.0, 0.1) for id in range(1, 6)]
-    well = [Candidate(id, id, 72.0, 0.9) for id in range(6, 6 + TOP)]
-    assert [each.cluster_id for each in worthwhile([*hardly, *well])] == [each.cluster_id for each in well]
-
-
-@pytest.mark.slow("postgres")
 def test_a_market_whose_score_has_moved_is_looked_into_again_on_another_day() -> None:
     assert is_news(60.0 + MOVED, 60.0, same_day=False)
     assert is_news(60.0 - MOVED, 60.0, same_day=False)

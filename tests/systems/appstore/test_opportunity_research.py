@@ -21,7 +21,6 @@ from penstock_systems.appstore.opportunity.advice import playbook, tips
 from penstock_systems.appstore.opportunity.agents import AGENTS, Claim, bears, offline_claims
 from penstock_systems.appstore.opportunity.case import BUILD_SCORE, OFFLINE, WATCH_SCORE, case_of, decided, reason
 from penstock_systems.appstore.opportunity.complaints import Complaint, Said, complaints
-from penstock_systems.appstore.opportunity.evidence import MIDDLE, believed, evidence
 from penstock_systems.appstore.opportunity.facts import AppFacts, KeywordFacts, MarketFacts
 from penstock_systems.appstore.opportunity.methods import RULES, method_scores
 from penstock_systems.appstore.opportunity.references import references
@@ -174,16 +173,6 @@ def test_a_market_of_which_nothing_is_known_has_an_objection_and_no_praise() -> 
     early = case_of(market(coverage=0.3))
     assert (early.early, early.verdict) == (True, "watch")
     assert early.against.text == "It is early: 30 % of what its score rests on is known."
-
-
-@pytest.mark.slow("postgres")
-def test_a_good_score_that_rests_on_little_is_believed_less_and_a_bad_one_gains_nothing() -> None:
-    assert believed(80.0, 0.0) == MIDDLE
-    assert believed(80.0, 1.0) == 80.0
-    assert [believed(30.0, each) for each in (0.0, 0.5, 1.0)] == [30.0, 30.0, 30.0]
-    assert evidence(apps=10, keywords=1_000) == evidence(apps=1_000, keywords=5) == 0.5
-    assert evidence(apps=0, keywords=9, ratings=9) == evidence(apps=-1, keywords=9) == 0.0
-    assert evidence(apps=90, keywords=45, ratings=0) == 0.0
 
 
 @pytest.mark.slow("postgres")

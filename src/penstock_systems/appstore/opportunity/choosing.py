@@ -1,6 +1,6 @@
 """Which markets are worth looking into: those that score 70 or more, at most twenty; where fewer than ten do, the best ten.
 
-A good score of a market of which little is known counts for less. A market that was looked into within seven days, or
+A market that was looked into within seven days, or
 another one of its lineage, is looked into again only if its score has moved by five points since, or across 70, and then on
 another day.
 """
@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from penstock.data import first_by
-from penstock_systems.appstore.opportunity.evidence import believed
 
 GOOD = 70.0
 TOP, LEAST = 20, 10  # of one run; and where fewer are good
@@ -23,13 +22,12 @@ class Candidate(NamedTuple):
     cluster_id: int
     lineage_id: int
     score: float
-    known: float = 1.0  # how much the score rests on, from 0 to 1
 
 
 def worthwhile(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The best first, one of each lineage. Whether it was looked into lately is not asked here, so that the same markets are
     chosen again, and not ever weaker ones."""
-    ranked = sorted(candidates, key=lambda each: (-believed(each.score, each.known), each.cluster_id))
+    ranked = sorted(candidates, key=lambda each: (-each.score, each.cluster_id))
     best = first_by(ranked, lambda each: each.lineage_id)
     good = sum(each.score >= GOOD for each in best)
     return best[: min(TOP, max(LEAST, good))]

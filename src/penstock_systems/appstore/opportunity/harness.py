@@ -13,7 +13,6 @@ import penstock as ps
 from penstock_systems.appstore.app import DesignDone, app, db, events
 from penstock_systems.appstore.moments import after, day_of
 from penstock_systems.appstore.opportunity.choosing import PERIOD_DAYS, Candidate, is_news, task_id, worthwhile
-from penstock_systems.appstore.opportunity.evidence import evidence
 
 PARALLEL = 3
 WORKFLOW = "batch-research"
@@ -23,7 +22,7 @@ WAITING_MAX = 100
 
 CANDIDATES = db.hot(
     """
-select id, lineage_id, opportunity_score, apps, keywords
+select id, lineage_id, opportunity_score
 from market_clusters
 where ended_at is null
 and franchise is null
@@ -159,11 +158,7 @@ async def _fresh(cluster_ids: Sequence[int], now: str) -> list[tuple[Candidate, 
     """Those worth looking into that nobody has looked into lately."""
     asked = set(cluster_ids)
     rows = await db.rows(CANDIDATES, most=MARKETS_MAX)
-    chosen = worthwhile(
-        Candidate(row.id, row.lineage_id, row.opportunity_score, evidence(apps=row.apps, keywords=row.keywords))
-        for row in rows
-        if row.id in asked
-    )
+    chosen = worthwhile(Candidate(*row) for row in rows if row.id in asked)
     since = after(now, days=-PERIOD_DAYS)
     fresh = []
     for each in chosen:
