@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from penstock_systems.appstore.opportunity.agents import AGENTS, Claim, bears, o
 from penstock_systems.appstore.opportunity.case import BUILD_SCORE, OFFLINE, WATCH_SCORE, case_of, decided, reason
 from penstock_systems.appstore.opportunity.complaints import Complaint, Said, complaints
 from penstock_systems.appstore.opportunity.facts import AppFacts, KeywordFacts, MarketFacts
+from penstock_systems.appstore.opportunity.gathering import plain
 from penstock_systems.appstore.opportunity.methods import RULES, method_scores
 from penstock_systems.appstore.opportunity.references import references
 from penstock_systems.standins.chat import Chat
@@ -245,10 +247,19 @@ def test_tips_and_plan_name_keywords_rivals_and_complaints() -> None:
 
 
 @pytest.mark.slow("postgres")
-def test_a_keyword_that_may_be_somebodys_name_is_not_recommended() -> None:
-    words = [("zanopi sleep", 90.0), ("sleep", 80.0), ("sleep sounds", 70.0), ("rain sounds", 60.0), ("rain", 50.0)]
-    told = tips(market(keywords=[KeywordFacts(*each) for each in words]))[0]
-    assert told == 'Put "sleep" into the title: its demand is 80 of 100. Then "rain sounds" into the subtitle, with 60.'
+def test_a_keyword_with_a_word_of_one_developer_alone_is_left_out_unless_users_type_it() -> None:
+    apps = [
+        SimpleNamespace(track_id=at, track_name=name, seller_name=seller)
+        for at, (name, seller) in enumerate(
+            [("Zanopi: Rain Sounds", "Z"), ("Zanopi Sleep", "Z"), ("Sleep Rain Sounds", None)]
+        )
+    ]
+    words = ["zanopi sleep", "sleep", "rain sounds", "zanopi", "rain"]
+    rows = [SimpleNamespace(keyword=word, typed=None) for word in words]
+    assert [row.keyword for row in plain(rows, apps)] == ["sleep", "rain sounds", "rain"]
+    rows[3].typed = 4
+    assert "zanopi" in [row.keyword for row in plain(rows, apps)]
+    assert plain(rows[:2], apps) == rows[:2]  # too few are left
 
 
 def review(number: int, rating: int, title: str, body: str, sentiment: float | None = None) -> Said:

@@ -81,7 +81,7 @@ async def make_ready() -> None:
     now = await db.now()
     seeds = await db.column(UNPLANTED, most=SEEDS_A_CYCLE)
     async with app.unit():
-        named = dict.fromkeys(filter(None, (normal(seed, settings.alphabet) for seed in seeds)))
+        named = dict.fromkeys(filter(None, (normal(seed, settings.letters or "any") for seed in seeds)))
         db.write_many(PLANT, [{"keyword": each, "priority": SEED_PRIORITY, "now": now} for each in named])
         db.write_many(PLANTED, [{"keyword": seed, "now": now} for seed in seeds])
         db.write(PROMOTE, now=now, most=PROMOTED_A_CYCLE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from penstock_systems.appstore.opportunity.case import Verdict
@@ -31,18 +30,16 @@ def tips(facts: MarketFacts) -> list[str]:
 
 
 def _of_keywords(facts: MarketFacts) -> str | None:
-    """Keywords that say different things, the most wanted first. A word in one keyword only may be somebody's name."""
-    spread = Counter(word for each in facts.keywords for word in set(each.keyword.split()))
+    """Keywords that say different things, the most wanted first."""
     known = sorted(
         (word for word in facts.keywords if word.demand is not None),
         key=lambda word: (-(word.demand or 0), word.keyword),
     )
-    usual = [each for each in known if all(spread[word] > 1 for word in each.keyword.split())] or known
-    if not usual:
+    if not known:
         return None
-    first = f'Put "{usual[0].keyword}" into the title: its demand is {usual[0].demand:.0f} of 100.'
-    said = set(usual[0].keyword.split())
-    second = next((each for each in usual if not said & set(each.keyword.split())), None)
+    first = f'Put "{known[0].keyword}" into the title: its demand is {known[0].demand:.0f} of 100.'
+    said = set(known[0].keyword.split())
+    second = next((each for each in known if not said & set(each.keyword.split())), None)
     if second is None:
         return first
     return f'{first} Then "{second.keyword}" into the subtitle, with {second.demand:.0f}.'

@@ -15,7 +15,7 @@ from penstock_systems.appstore.sentiment import UNHAPPY
 COMPLAINTS = 4  # that are named
 UNHAPPY_STARS = 2  # where no tone is known
 HEARD_LEAST = 3  # unhappy reviews that share a term
-ODDS_LEAST = 2.0  # standard deviations of a term's log-odds: chance gives so many to one term in forty
+ODDS_LEAST = 1.0  # the z-score of a term's log-odds
 SAME_SHARE = 0.5  # of the reviews of one: two terms that share more are one complaint
 PRIOR = 0.5  # added to each count: a term that happy reviews never use is no certainty
 LETTERS_LEAST = 3

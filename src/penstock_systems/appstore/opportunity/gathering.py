@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from penstock_systems.appstore import founder
 from penstock_systems.appstore.app import db
+from penstock_systems.appstore.keywords import tokens
 from penstock_systems.appstore.moments import after, days_between
 from penstock_systems.appstore.opportunity.complaints import Said, complaints
 from penstock_systems.appstore.opportunity.facts import VISIBLE, AppFacts, KeywordFacts, MarketFacts
 
 APPS, KEYWORDS, NEIGHBOURS, STRONGEST = 25, 20, 5, 10  # that are named
+KEYWORDS_READ, KEYWORDS_LEAST = (
+    60,
+    3,
+)  # of which those are named that are no names of one developer, if there are so many
 APPS_COUNTED = 5_000  # of a market, for who holds how much of it; what comes after has no share to speak of
 REVIEWS_READ = 40  # of an app, the newest
 MONTH_DAYS = 30
@@ -112,11 +118,11 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
     members = await db.rows(MEMBERS, id=cluster_id, most=APPS)
     strongest = await db.rows(STRONGEST_APPS, id=cluster_id, most=STRONGEST)
     said = {row.track_id: await _said(row) for row in (*members[:VISIBLE], *strongest)}
-    keywords = await db.rows(WORDS, id=cluster_id, most=KEYWORDS)
+    keywords = await db.rows(WORDS, id=cluster_id, most=KEYWORDS_READ)
     rivals = [_rival(row, now) for row in await db.rows(RIVALS, id=cluster_id, most=APPS_COUNTED)]
     ratings = [rival.ratings for rival in rivals]
     earlier = await db.value(EARLIER, id=cluster_id, since=after(now, days=-MONTH_DAYS))
-    own = {word for row in keywords for word in row.keyword.split()}
+    own = {word for row in keywords[:KEYWORDS] for word in row.keyword.split()}
     return MarketFacts(
         cluster_id=market.id,
         lineage_id=market.lineage_id,
@@ -129,12 +135,14 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
         room=market.room,
         coverage=market.coverage,
         franchise=market.franchise,
-        figures=founder.figured(rivals, [(row.keyword, row.typed) for row in keywords if row.typed is not None]),
+        figures=founder.figured(
+            rivals, [(row.keyword, row.typed) for row in keywords[:KEYWORDS] if row.typed is not None]
+        ),
         apps_count=market.apps,
         keywords_count=market.keywords,
         apps=[_app(row, said.get(row.track_id, ()), now) for row in members],
         strongest=[_app(row, said[row.track_id], now) for row in strongest],
-        keywords=[KeywordFacts(row.keyword, row.demand, row.typed) for row in keywords],
+        keywords=[KeywordFacts(row.keyword, row.demand, row.typed) for row in plain(keywords, members)[:KEYWORDS]],
         ratings_total=sum(ratings),
         ratings_first=sum(ratings[:1]),
         complaints=complaints([each for reviews in said.values() for each in reviews], without=own),
@@ -142,6 +150,17 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
         neighbours=await _neighbours(cluster_id),
         concept=await db.value(CONCEPT, id=cluster_id),
     )
+
+
+def plain(keywords: Sequence[Any], apps: Iterable[Any]) -> Sequence[Any]:
+    """Without those that are a single developer's name: no other one has all of their words in titles, and users do not type
+    them."""
+    sellers: dict[str, set[object]] = defaultdict(set)
+    for app in apps:
+        for word in tokens(app.track_name):
+            sellers[word].add(app.seller_name or app.track_id)
+    shared = [row for row in keywords if row.typed or all(len(sellers[word]) > 1 for word in row.keyword.split())]
+    return shared if len(shared) >= KEYWORDS_LEAST else keywords
 
 
 async def _said(app: Any) -> list[Said]:

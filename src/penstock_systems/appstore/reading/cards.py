@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +10,6 @@ from penstock_systems.appstore.reading.facts import Named, Point, Quote, Rival, 
 from penstock_systems.appstore.reading.shown import calm, number
 
 RIVALS, QUOTES, KEYWORDS = 5, 3, 10
-KEYWORDS_LEAST = 3
 LETTERS_UNKNOWN = 99  # more than any keyword has
 NAME_MOST, LINE_MOST = 120, 600  # characters
 SAFE_URL = "https://"
@@ -58,15 +56,8 @@ def safe_url(url: object, links: bool) -> str | None:
 
 
 def _by_typing(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The keywords that the store completes early come first. One with a word that no other keyword of the market has is
-    the name of a single app: it is left out, unless users type it or there are few others."""
-    keywords = _listed(facts, "keywords")
-    spread = Counter(word for each in keywords for word in set(str(each["keyword"]).split()))
-    shared = [
-        each for each in keywords if each.get("typed") or min(spread[word] for word in str(each["keyword"]).split()) > 1
-    ]
-    told = shared if len(shared) >= KEYWORDS_LEAST else keywords
-    return sorted(told, key=lambda each: each.get("typed") or LETTERS_UNKNOWN)
+    """The keywords that the store completes early come first."""
+    return sorted(_listed(facts, "keywords"), key=lambda each: each.get("typed") or LETTERS_UNKNOWN)
 
 
 def _need(facts: Mapping[str, Any], quotes: Sequence[Quote]) -> str:
