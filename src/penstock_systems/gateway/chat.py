@@ -27,7 +27,12 @@ ANOTHER_PRICE: dict[str, tuple[object, ...]] = {
     "service_tier": (None, "auto", "default", "flex"),
     "modalities": (None, ["text"]),
     "web_search_options": (None,),
+    "audio": (None,),
+    "prediction": (None,),  # what was predicted wrongly is paid for as an answer, beside its limit
+    "models": (None,),  # OpenRouter's: another model may answer
+    "plugins": (None,),
 }
+PARTS = ("text", "image_url", "refusal")  # of a message, whose most is known
 PATH = "/v1/chat/completions"
 NO_KEY = "The request has no valid key of this gateway. Make one with: penstock gateway keys add NAME"
 
@@ -40,10 +45,14 @@ async def complete(request: ps.Request, body: bytes = b"") -> ps.Reply:
         return refused(401, "invalid_api_key", NO_KEY)
     try:
         asked = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return refused(400, "invalid_json", f"The body is not JSON: {error}.")
     if problem := _problem_with(asked):
         return refused(400, "invalid_request", problem[1], param=problem[0])
+    if asked.get("stream") and "idempotency-key" in request.headers:
+        return refused(
+            400, "invalid_request", "Idempotency-Key: a stream cannot be stored and repeated.", param="stream"
+        )
     model = settings.models.get(asked["model"])
     if model is None or not caller.may_use(provider=model.provider, model=asked["model"]):
         return refused(
@@ -107,6 +116,13 @@ def _problem_with(asked: Any) -> tuple[str | None, str] | None:
     for name, usual in ANOTHER_PRICE.items():
         if asked.get(name) not in usual:
             return name, f"{name} changes the price of a call, and the gateway knows only the usual one. Leave it out."
+    for message in messages:
+        content = message.get("content")
+        parts = content if isinstance(content, list) else ()
+        if message.get("audio") is not None or not all(
+            isinstance(part, dict) and part.get("type") in PARTS for part in parts
+        ):
+            return "messages", f"messages has a part whose price is not known. Known parts: {', '.join(PARTS)}."
     return None
 
 

@@ -46,7 +46,7 @@ async def _answer(method: str, provider_name: str, name: str, request: ps.Reques
     try:
         purpose = purpose_of(caller, provider_name, name, request.headers)
         asked = msgspec.json.decode(body) if body else None
-    except (ps.errors.BadParameter, msgspec.DecodeError) as error:
+    except (ps.errors.BadParameter, msgspec.DecodeError, RecursionError) as error:
         return refused(400, "invalid_request", f"The request cannot be read: {error}.")
     query = urlencode([(key, value) for key, values in sorted(request.query.items()) for value in values])
     call = partial(_call, purpose, provider, operation, query, asked)

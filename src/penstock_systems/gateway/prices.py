@@ -11,7 +11,6 @@ import msgspec
 from penstock_systems.gateway.settings import PRICE_DAYS_MAX, Model, Settings
 
 MESSAGE_TOKENS = 64  # what a provider may add around each message
-IMAGE_TOKENS = 3_000  # an image that is sent as a link is longer than its address
 MILLION = 1_000_000
 LIMITS = ("max_completion_tokens", "max_tokens")
 
@@ -46,7 +45,7 @@ def most(asked: Mapping[str, Any], model: Model) -> Usage:
     """Return the most that a request can use: a token stands for at least one byte of it."""
     messages = asked["messages"]
     images = sum(_images(each.get("content")) for each in messages)
-    prompt = len(msgspec.json.encode(asked)) + MESSAGE_TOKENS * len(messages) + IMAGE_TOKENS * images
+    prompt = len(msgspec.json.encode(asked)) + MESSAGE_TOKENS * len(messages) + model.image_tokens * images
     return Usage(prompt, tokens_allowed(asked, model) * (asked.get("n") or 1))
 
 

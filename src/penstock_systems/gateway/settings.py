@@ -52,6 +52,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     as_of: date
     max_tokens: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 4_096  # of an answer whose caller names no limit
     limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    # The most that one image counts, whatever its address or its bytes: gpt-4o-mini counts up to 48,169 for one.
+    image_tokens: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 50_000
 
 
 class Money(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

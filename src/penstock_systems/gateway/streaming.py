@@ -36,11 +36,12 @@ async def open_stream(wanted: Wanted) -> AsyncIterator[bytes]:
     """Start the call and return its pieces. Raises what went wrong before the first of them."""
     pieces: asyncio.Queue[bytes | None] = asyncio.Queue()  # as long as the client's bound of an answer
     head: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    head.add_done_callback(lambda done: done.cancelled() or done.exception())  # there may be no one left to ask
     work = _pump(wanted, pieces, head)
     task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
     _running.add(task)
     task.add_done_callback(_running.discard)
-    await head
+    await asyncio.shield(head)  # a caller that leaves before it does not end the call
     return _pieces(pieces)
 
 

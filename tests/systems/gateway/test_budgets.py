@@ -160,3 +160,16 @@ def app_operation(monkeypatch: pytest.MonkeyPatch, *, usd: float) -> float:
     changed = msgspec.structs.replace(provider, operations={"web_search": cheap})
     monkeypatch.setitem(settings.providers, "brave", changed)
     return usd
+
+
+async def test_an_image_reserves_the_most_that_it_can_count_however_short_its_address_is(gateway: Opened) -> None:
+    link = {"type": "image_url", "image_url": {"url": "https://shop.example/a.png"}}
+    asked = {"messages": [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, link, link]}]}
+    most_of_an_image = 48_169 * 0.15 / 1e6  # gpt-4o-mini, with all details
+    async with gateway() as shop:
+        poor, rich = await shop.key("poor", day=2 * most_of_an_image), await shop.key("rich", day=0.1)
+
+        assert (await shop.ask(poor, **asked)).status_code == 429
+        assert (await shop.ask(rich, **asked)).status_code == 200
+        [reserved] = await app.db.column("select usd_reserved from gateway_spend where status = 'settled'")
+        assert reserved > 2 * most_of_an_image

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import openai
 import pytest
 
@@ -109,7 +111,18 @@ async def test_a_wrong_key_an_unknown_model_and_a_bad_field_have_the_errors_that
 
 
 @pytest.mark.parametrize(
-    "asked", [{"service_tier": "priority"}, {"modalities": ["text", "audio"]}, {"web_search_options": {}}]
+    "asked",
+    [
+        {"service_tier": "priority"},
+        {"modalities": ["text", "audio"]},
+        {"web_search_options": {}},
+        {"audio": {"voice": "alloy", "format": "mp3"}},
+        {"prediction": {"type": "content", "content": "x" * 10_000}},
+        {"models": ["o1-pro"]},
+        {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}]},
+        {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "x"}}]}]},
+        {"messages": [{"role": "assistant", "audio": {"id": "audio-1"}}]},
+    ],
 )
 async def test_what_has_another_price_than_the_gateway_knows_is_not_asked_for(
     gateway: Opened, asked: dict[str, object]
@@ -205,3 +218,38 @@ async def test_an_answer_that_is_repeated_by_its_idempotency_key_is_told_to_its_
         assert shop.chat.book.requests == 1
         assert (await shop.ask(other, headers=repeated)).status_code == 404
         assert (await shop.ask("pk_wrong", headers=repeated)).status_code == 401
+
+
+async def test_a_stream_with_an_idempotency_key_is_refused_before_it_costs_anything(gateway: Opened) -> None:
+    async with gateway() as shop:
+        answer = await shop.ask(await shop.key(), stream=True, headers={"Idempotency-Key": "k1"})
+
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "stream")
+        assert shop.chat.book.requests == 0
+        assert await shop.ledger() == []
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/brave/web_search"])
+async def test_a_body_nested_too_deep_is_a_bad_request(gateway: Opened, path: str) -> None:
+    async with gateway() as shop:
+        headers = {"Authorization": f"Bearer {await shop.key()}"}
+
+        answer = await shop.http.post(path, content=b"[" * 50_000, headers=headers)
+
+        assert answer.status_code in (400, 404)
+        assert answer.json()["error"]["type"]
+
+
+async def test_a_caller_that_leaves_before_a_stream_begins_pays_what_was_used(gateway: Opened) -> None:
+    async with gateway(seconds=5) as shop:
+        key = await shop.key()
+        leaving = asyncio.ensure_future(shop.ask(key, stream=True))
+        await shop.running.advance(1)
+        leaving.cancel()
+        await asyncio.wait({leaving})
+
+        await shop.running.advance(60)
+
+        [(state, cost)] = await shop.ledger()
+        assert state == "settled"
+        assert 0 < cost < 0.001
