@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 import penstock as ps
 from penstock.web.connection import AddressLimit, limited
 from penstock.web.site import make_site
 from penstock.web.tokens import KnownToken, hashed
+from penstock.web.ui.access import Access
 from tests.extent import patient
 from tests.ui.visiting import TOKENS
 
@@ -29,6 +32,7 @@ class Served:
     app: ps.App
     loop: asyncio.AbstractEventLoop
     live: Any
+    access: Access
 
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something with the app in the server's loop."""
@@ -40,13 +44,17 @@ class Served:
 
 
 @contextmanager
-def serving(app: ps.App, *, works: bool = True) -> Iterator[Served]:
-    """The server of the app's dashboard, and a worker unless told otherwise."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    tokens = [KnownToken(name, hashed(name), scopes) for name, scopes in TOKENS.items()]
-    site = make_site(app, tokens=tokens)
+def serving(app: ps.App, *, works: bool = True, port: int = 0, prefix: str = "") -> Iterator[Served]:
+    """The server of the app's dashboard, below a prefix if one is given, and a worker unless told otherwise."""
+    listening = socket.create_server(("127.0.0.1", port))
+    tokens = [KnownToken(name, hashed(name), scopes) for name, scopes in reversed(TOKENS.items())]
+    access = Access(tokens, app.config.dashboard.hosts)
+    site = make_site(app, tokens=tokens, access=access)
+    mounted = Starlette(routes=[Mount(prefix, site)]) if prefix else site
     server = uvicorn.Server(
-        uvicorn.Config(site, http=limited(AddressLimit()), log_config=None, access_log=False, lifespan="off", ws="none")
+        uvicorn.Config(
+            mounted, http=limited(AddressLimit()), log_config=None, access_log=False, lifespan="off", ws="none"
+        )
     )
     opened, loops, failure = threading.Event(), [asyncio.new_event_loop()], list[BaseException]()
 
@@ -71,7 +79,8 @@ def serving(app: ps.App, *, works: bool = True) -> Iterator[Served]:
     thread.start()
     assert opened.wait(patient(START_SECONDS_MAX))
     try:
-        yield Served("http://{}:{}".format(*listening.getsockname()), app, loops[0], site.state.dashboard)
+        url = "http://{}:{}".format(*listening.getsockname()) + prefix
+        yield Served(url, app, loops[0], site.state.dashboard, access)
     finally:
         site.state.dashboard.close()
         server.should_exit = True

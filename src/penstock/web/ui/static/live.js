@@ -70,12 +70,27 @@
       const there = new URL(location.href);
       there.searchParams.set("part", "1");
       const answer = await fetch(there, { headers: { Accept: "text/html" }, credentials: "same-origin" });
-      if (answer.status === 401) { location.reload(); return; }
+      if (answer.status === 401) { if ([...page().querySelectorAll("input, textarea, select")].some(changed)) ended(); else location.reload(); return; }
       if (!answer.ok) throw new Error(answer.status);
       morph(await answer.text());
       show("on");
     } catch { show("lost"); } finally { busy = false; }
   }
+  // The session has ended: what was typed stays, and the form can be sent again after a login in another tab.
+  function ended() {
+    if (document.getElementById("ended")) return;
+    const note = document.createElement("p"), link = document.createElement("a");
+    Object.assign(note, { id: "ended", className: "notice bad" }).setAttribute("role", "alert");
+    Object.assign(link, { href: `${prefix()}/login`, target: "_blank", textContent: "Log in in another tab" });
+    link.setAttribute("hx-boost", "false");
+    note.append("The session has ended. ", link, ", then send the form again: what you typed is kept.");
+    document.getElementById("main").prepend(note);
+    note.scrollIntoView();
+  }
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, requestConfig } = event.detail;
+    if (xhr.status === 401 && requestConfig.verb === "post" && document.getElementById("main")) { event.detail.shouldSwap = false; ended(); }
+  });
   // A field that was typed into, ticked or chosen stays as it is.
   function changed(field) {
     if (field.tagName === "TEXTAREA") return field.value !== field.defaultValue;
