@@ -159,6 +159,36 @@ async def test_a_signal_whose_wake_up_was_lost_is_found_all_the_same() -> None:
 
 
 @virtual
+@pytest.mark.parametrize("timeout", [None, 3_600.0])
+async def test_a_wait_beside_a_long_step_hears_its_signal_within_seconds(timeout: float | None) -> None:
+    lab = Lab()
+    gate = asyncio.Event()
+
+    async def slow() -> None:
+        await gate.wait()
+
+    @lab.app.workflow
+    async def approval(run: ps.Run) -> None:
+        async def answer() -> None:
+            word = await run.wait_for("word", str, timeout=timeout)
+            await run.step("answer", lab.write, word)
+
+        await asyncio.gather(run.step("slow", slow), answer())
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = approval.start()
+        await test.advance(seconds=10)
+        async with test.unit():
+            handle.signal("word", "heard")
+        await test.advance(seconds=3)
+        assert lab.did == ["heard"]
+        assert not gate.is_set()
+        gate.set()
+        await test.drain()
+
+
+@virtual
 async def test_a_wait_that_times_out_says_so_and_a_late_signal_changes_nothing() -> None:
     lab = Lab()
     approval = approving(lab, timeout=3_600)

@@ -217,6 +217,13 @@ def test_reference_apps_have_the_role_that_fits_them() -> None:
 
 
 @pytest.mark.slow("postgres")
+def test_the_worst_app_is_named_as_the_disliked_one() -> None:
+    apps = [app(1, 9_000, 4.7), *(app(at, 5, 4.1, reviews=10, unhappy=unhappy) for at, unhappy in ((2, 6), (3, 9)))]
+    [worst, *_] = [each.app.track_id for each in references(market(apps=apps)) if each.role == "disliked"]
+    assert worst == 3
+
+
+@pytest.mark.slow("postgres")
 @pytest.mark.parametrize("facts", MARKETS)
 def test_every_method_has_a_score_and_a_reason(facts: MarketFacts) -> None:
     found = method_scores(facts)
