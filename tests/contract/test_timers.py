@@ -193,3 +193,16 @@ def test_the_run_log_is_kept_for_ninety_days_and_goes_in_portions(desk: Desk) ->
     assert [minute for _, _, minute in ticks(desk.store)] == list(range(8, 21))
     assert desk.upkeep.prune(now=BEGIN + 90 * days + 16 * MINUTE, limit=100) == 8
     assert [minute for _, _, minute in ticks(desk.store)] == list(range(16, 21))
+
+
+def test_schedules_that_no_code_declares_any_more_are_removed_and_fire_no_more(desk: Desk, inspect: Inspect) -> None:
+    rule = FiringRule(expression="* * * * *", catch_up="once", overlap="allow")
+    due = rule.schedule().next_after(BEGIN)
+    desk.writer.timers.declare([Declared(name, rule.text(), BEGIN, due, QUEUE) for name in ("crawl", "gone", "prune")])
+
+    desk.writer.timers.keep_only(["crawl", "prune", "never declared"])
+    fire(desk, BEGIN + MINUTE)
+
+    assert sorted(row.name for row in desk.writer.timers.listed(CRON)) == ["crawl", "prune"]
+    assert sorted(name for name, _, _ in ticks(desk.store)) == ["crawl", "prune"]
+    assert len(inspect.messages()) == 2

@@ -145,6 +145,43 @@ async def test_an_answer_for_the_whole_batch_delays_it_and_charges_nobody(answer
 # -- a message's own unit -------------------------------------------------------------------------------------
 
 
+@virtual
+async def test_the_unit_of_a_message_inside_that_of_another_is_refused() -> None:
+    refused: list[str] = []
+
+    async def take(batch: ps.Batch[Listing]) -> None:
+        first, second = batch.messages
+        async with first:
+            try:
+                async with second:
+                    raise AssertionError("it began")
+            except ps.PenstockError as error:
+                refused.append(str(error))
+            app.db.write(EFFECT, what=first.body.name)
+
+    app, listings = batch_app(take, batch=2)
+    async with TestApp(app) as shop:
+        await send(shop, listings, "ab")
+        await shop.drain()
+        assert refused == ["`async with message:` blocks cannot be nested, and end with their batch."]
+        assert await effects(app) == ["a"]
+        assert (await shop.counts(listings)).acked == 2
+
+
+@virtual
+async def test_a_batch_says_how_many_messages_of_which_queue_it_holds() -> None:
+    shown: list[str] = []
+
+    async def take(batch: ps.Batch[Listing]) -> None:
+        shown.append(repr(batch))
+
+    app, listings = batch_app(take, batch=3)
+    async with TestApp(app) as shop:
+        await send(shop, listings, "abc")
+        await shop.drain()
+    assert shown == ["<Batch of 3 on listings>"]
+
+
 @pytest.mark.fault("F29")
 @pytest.mark.spec("A1-08", "F-18")
 @virtual

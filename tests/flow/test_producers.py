@@ -308,3 +308,14 @@ async def test_each_retry_is_one_more_read_and_a_dead_letter_one_more_write() ->
 
         # One write, three reads, and the move to the dead letters.
         assert (await app.db.usage()).total.queue_operations == 5
+
+
+@virtual
+async def test_an_id_and_a_unique_key_are_not_given_together() -> None:
+    app, listings = platform()
+    async with TestApp(app) as shop:
+        with pytest.raises(BadMessage, match="Give an `id` or a `unique` key, not both"):
+            await shop.send(listings, {"a": 1}, id="0" * 32, unique="a")
+        with pytest.raises(BadMessage, match=r"unique=7 is not a key: give text"):
+            await shop.send(listings, {"a": 1}, unique=7)  # type: ignore[arg-type]
+        assert (await shop.counts(listings)).sent == 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime
 
 import pytest
 
 import penstock as ps
+from penstock.model.errors import BadMessage
 from penstock.testing import TestApp, virtual
 from penstock.workflows.execution import SignalRefused
 from tests.extent import sampled
@@ -393,3 +395,68 @@ async def test_a_child_that_is_terminated_fails_its_parent() -> None:
         await child["p/child-1"].terminate()
         await test.drain()
         assert (await handle.status()).error == "ChildFailed: Child 'child-1' was terminated"
+
+
+@virtual
+@pytest.mark.parametrize("seconds", [-1.0, 1_001 * 365.25 * 86_400])
+async def test_a_sleep_that_is_negative_or_longer_than_a_thousand_years_is_refused(seconds: float) -> None:
+    lab = Lab()
+
+    @lab.app.workflow
+    async def nap(run: ps.Run) -> str:
+        try:
+            await run.sleep(seconds)
+        except BadMessage as refused:
+            return str(refused)
+        return "slept"
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = nap.start()
+        await test.drain()
+        assert (await handle.result()).startswith(
+            f"A run cannot sleep for {seconds:,.0f} s: it can be 0 to 31,557,600,000"
+        )
+
+
+@virtual
+async def test_a_sleep_until_a_moment_without_a_time_zone_is_refused() -> None:
+    lab = Lab()
+
+    @lab.app.workflow
+    async def nap(run: ps.Run) -> str:
+        try:
+            await run.sleep_until(datetime(2030, 1, 1))  # noqa: DTZ001  (the mistake)
+        except BadMessage as refused:
+            return str(refused)
+        return "slept"
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = nap.start()
+        await test.drain()
+        assert (await handle.result()).endswith("has no time zone. Use datetime(..., tzinfo=UTC).")
+
+
+@virtual
+async def test_a_result_is_waited_for_and_looked_for_twice_a_second_at_most() -> None:
+    lab = Lab()
+
+    @lab.app.workflow
+    async def slow(run: ps.Run) -> int:
+        await run.sleep(10)
+        return 7
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = slow["one"].start()
+        began = test.now
+        waiting = asyncio.ensure_future(handle.result(timeout=60))
+        await test.advance(seconds=9.9)
+        assert not waiting.done()
+        assert await waiting == 7
+        assert 10 <= (test.now - began).total_seconds() <= 10.6
+        with pytest.raises(TimeoutError):
+            await slow["one"].result(timeout=0)
+        with pytest.raises(ps.PenstockError, match="Workflow 'slow' has no run 'two'"):
+            await slow["two"].result()
