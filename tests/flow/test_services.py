@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import penstock as ps
+from penstock.model.ids import from_text
 from penstock.testing import TestServices, virtual
 from tests.flow.newsroom import Newsroom, Wanted
 
@@ -92,6 +93,27 @@ async def test_a_message_to_a_service_that_is_down_is_carried_when_it_is_back(ho
         await town.drain()
         assert len(await room.notes()) == 250
         assert (await town["desk"].counts(outbox)).acked == 250
+
+
+@virtual
+async def test_the_id_that_a_send_returns_names_the_message_in_both_databases() -> None:
+    room = Newsroom(apart=True)
+    kept = "select queue from penstock_messages where id = :id"
+    seen = "select id from penstock_seen where queue = 'gatherfeed-commands'"
+    async with TestServices(room.app) as town:
+        town.cut_off("gatherfeed")
+        async with room.desk.unit():
+            id = from_text(room.commands.send(Wanted(keyword="llc")))
+            own = "01890000-0000-7000-8000-000000000001"
+            room.commands.send(Wanted(keyword="tax"), id=own)
+        engine = await room.desk._opened()
+        assert (await engine.read("", kept, {"id": id}, rows_max=9)).values == [("outbox.gatherfeed",)]
+
+        town.reach("gatherfeed")
+        await town.advance(minutes=3)
+        await town.drain()
+        there = await (await room.gather._opened()).read("", seen, {}, rows_max=9)
+        assert {bytes(each) for (each,) in there.values} == {id, from_text(own)}
 
 
 @pytest.mark.parametrize("point", ["send.after_commit", "unit.sealed"])

@@ -103,7 +103,8 @@ class ServiceGroup:
         now = message.sent_at
         # As `Carried` is written. Tuples are made and written twice as quickly, and one is made for every message.
         body = _write((*message[:SOURCE], sender.name, *message[SOURCE + 1 : CHECKSUM], *message[CHECKSUM + 1 :], key))
-        id = unit.next_id(outbox.name, now)
+        # The id that `send` returned finds the row, but one of the caller's own may be on its way to two queues.
+        id = unit.next_id(outbox.name, now) if message.flags & KEYED else message.id
         wrapped: NewMessage = tuple.__new__(
             NewMessage,
             (
