@@ -77,18 +77,20 @@ def main(arguments: list[str]) -> int:
 
 def measured(first: list[Line], lines: list[Line], listed: list[Listed]) -> str:
     """How many of the first markets a newcomer could want: no giant ahead, many apps, and ratings enough."""
-    least = sorted((app.ratings for app in listed), reverse=True)[:MOST_RATED][-1]
-    held = [line.leader for line in first if line.leader_ratings >= least]
-    large, both = (
+    giant = sorted((app.ratings for app in listed), reverse=True)[:MOST_RATED][-1]
+    held = [line.leader for line in first if line.leader_ratings >= giant]
+    large, known = (
         [line for line in of if line.size_rank <= len(lines) / 2 and line.apps >= APPS_LEAST] for of in (first, lines)
     )
-    both = [line for line in both if line.leader_ratings < LEADER_RATINGS]
     leaders = statistics.median(line.leader_ratings for line in first)
+    # No choice of as many markets does better: those of the upper half with the weakest leaders, and the weakest of all.
+    weakest = [sorted(line.leader_ratings for line in of) for of in (known, lines)]
+    least = statistics.median([*weakest[0][:UPPER], *weakest[1][: max(0, len(first) - UPPER)]] or [0])
     return (
         f"Leaders among the {MOST_RATED} most rated apps: {', '.join(held) or 'none'}. Median leader: {leaders:,.0f} "
         f"ratings (under {LEADER_RATINGS:,}). In the upper half by ratings, with {APPS_LEAST} apps or more: "
-        f"{len(large)} of {len(first)} (at least {UPPER}). Of all markets, {len(both)} are in the upper half with "
-        f"{APPS_LEAST} apps or more and a leader under {LEADER_RATINGS:,} ratings."
+        f"{len(large)} of {len(first)} (at least {UPPER}). With {UPPER} such markets, no choice of {len(first)} has a "
+        f"median leader of fewer than {least:,.0f} ratings."
     )
 
 

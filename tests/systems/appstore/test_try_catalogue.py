@@ -9,7 +9,7 @@ import pytest
 
 from penstock_systems.standins.appstore import Catalogue
 from penstock_systems.standins.appstore.texts import description
-from tools.try_catalogue import Listed, Search, catalogue, lines_of, main, measured, ranking
+from tools.try_catalogue import Line, Listed, Search, catalogue, lines_of, main, measured, ranking
 
 DAY = 30
 
@@ -62,3 +62,17 @@ def test_a_search_finds_what_holds_all_words_titles_first() -> None:
     assert search.ranked("rain sounds") == [0, 1]
     assert search.ranked("radar") == [2]
     assert search.ranked("nothing of it") == []
+
+
+def test_the_least_median_leader_is_of_ten_large_markets_and_five_of_any_size() -> None:
+    large = [line(ratings=9_000 + at, total=90_000, rank=at) for at in range(1, 13)]
+    small = [line(ratings=10 * at, total=100, rank=12 + at) for at in range(1, 13)]
+    apps = [Listed(at, f"App {at}", "Games", at, 4.0, "") for at in range(1, 301)]
+    told = measured([*large[2:], *small[:5]], [*large, *small], apps)
+    assert "Median leader: 9,005 ratings" in told
+    assert "in the upper half by ratings, with 8 apps or more: 10 of 15" in told.lower()
+    assert "With 10 such markets, no choice of 15 has a median leader of fewer than 9,003 ratings." in told
+
+
+def line(*, ratings: int, total: int, rank: int) -> Line:
+    return Line("Market", 50.0, 8, "Leader", ratings, total, rank, (), None)
