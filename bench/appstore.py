@@ -3,6 +3,7 @@
     make bench-appstore        or        python bench/appstore.py [--brief | --quick | --smoke] [--apps N] [--part NAME ...]
 
     scale     1.1 million apps in the database: an idle cycle, the plans of all queries, the clustering
+    postgres  the same on a PostgreSQL server, without the plans
     month     what thirty days cost at a platform's prices, measured on a part of the store and extrapolated to all of it
     enrich    fully enriched apps a second over HTTP, beside a bare loop over the same addresses
     memory    of the process, with 20,000 and with 200,000 apps in the registry
@@ -81,6 +82,10 @@ def scale(report: Report, folder: Path, plan: Plan) -> None:
     appstore_scale.measure(report, folder, apps=plan.scale_apps, seed=report.seed, say=say)
 
 
+def postgres(report: Report, folder: Path, plan: Plan) -> None:
+    appstore_scale.measure_on_server(report, folder, apps=plan.scale_apps, seed=report.seed, say=say)
+
+
 def month(report: Report, folder: Path, plan: Plan) -> None:
     appstore_month.measure(report, folder, apps=plan.month_apps, seed=report.seed, say=say, days=plan.month_days)
 
@@ -115,7 +120,14 @@ def pushback(report: Report, folder: Path, plan: Plan) -> None:
     )
 
 
-PARTS: dict[str, Part] = {"scale": scale, "month": month, "enrich": enrich, "memory": memory, "pushback": pushback}
+PARTS: dict[str, Part] = {
+    "scale": scale,
+    "postgres": postgres,
+    "month": month,
+    "enrich": enrich,
+    "memory": memory,
+    "pushback": pushback,
+}
 
 
 def panels(report: Report) -> list[Panel]:

@@ -1,116 +1,195 @@
 """Fills a database with what a pipeline knows of a whole store, in minutes.
 
-    python -m bench.appstore_fill FOLDER '{"apps": 22000, "seed": 1}'
+    python -m bench.appstore_fill FOLDER '{"apps": 22000, "seed": 1, "database": "postgresql://..."}'
 
-The app's own migrations make the tables. Rows go in by large transactions; indexes are taken off meanwhile and built at the
-end, as one does with so many rows, and nothing waits for the disk. The file has no statistics for the planner.
+The app's own migrations make the tables, in a file or on a PostgreSQL server. Rows go in by large transactions; indexes are
+taken off meanwhile and built at the end, as one does with so many rows, and nothing waits for the disk. A file has no
+statistics for the planner; a server has them, as autovacuum gathers them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 import apsw
+import psycopg
+from psycopg import sql
 
 from bench.appstore_process import given, tell
-from bench.appstore_rows import APP_COLUMNS, Calendar, Rows, Size, Values
+from bench.appstore_rows import COLUMNS, Calendar, Rows, Size, Values
 from penstock.cli.output import Output, progress
+from penstock.stores import is_postgres
 from penstock.testing import TestApp, run
 from penstock_systems.appstore.stages import app
 
 FILE = "market.db"
 ROWS_A_TRANSACTION = 50_000
 PRAGMAS = ("journal_mode = wal", "synchronous = off", "cache_size = -524288")
-LOADED = ("app_registry", "crawl_keywords", "crawl_rankings", "app_keyword_mentions")
-
-APP = f"insert into app_registry ({', '.join(APP_COLUMNS)}) values ({', '.join('?' for _ in APP_COLUMNS)})"
-DEVELOPER = """
-insert into developers (developer_id, name, portfolio_at, first_seen_at)
-values (?, ?, ?, ?)
-on conflict (developer_id) do nothing
-"""
-KEYWORD = """
-insert into crawl_keywords (
-  keyword, source, status, demand, app_count, known_count, last_searched_at, next_search_at, created_at
-)
-values (?, 'search', 'searched', ?, ?, ?, ?, ?, ?)
-"""
-RANKING = "insert into crawl_rankings (keyword, track_id, rank, crawled_at) values (?, ?, ?, ?)"
-MENTION = "insert into app_keyword_mentions (track_id, keyword, field, count) values (?, ?, ?, ?)"
-STATE = "insert into crawl_state (name, value, updated_at) values (?, ?, ?)"
-SCANNED = "update category_scans set scanned_at = ?, apps_found = 200, next_scan_at = ? where id = ?"
+CHARTS = "select id, priority from category_scans"
+SCANNED = "update category_scans set scanned_at = {0}, apps_found = 200, next_scan_at = {0} where id = {0}"
 INDEXES = "select name, sql, tbl_name from sqlite_schema where type = 'index' and sql is not null order by name"
+SERVER_INDEXES = """
+select indexname, indexdef, tablename
+from pg_indexes
+where schemaname = 'public'
+and not exists (select 1 from pg_constraint where conname = indexname)
+order by indexname
+"""
+SERVER_LOADS = ("synchronous_commit = off", "maintenance_work_mem = '1GB'")
 
 
-async def migrated(database: Path, start: datetime) -> None:
-    """A new file with the app's tables, made on the day on which it will be used: its schedules begin then."""
-    async with TestApp(app, start=start, database=str(database)):
+class Loading(Protocol):
+    """A database that takes many rows."""
+
+    def execute(self, text: str) -> list[Values]: ...
+
+    def change(self, text: str, rows: Iterable[Values]) -> None: ...
+
+    def insert(self, table: str, columns: Iterable[str], rows: Iterable[Values]) -> None: ...
+
+    def indexes(self) -> Iterable[Values]:
+        """Name, statement and table of each index that may be taken off."""
+        ...
+
+    def end(self) -> int:
+        """Returns the bytes of the database."""
+        ...
+
+
+class FileLoading:
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+        for pragma in PRAGMAS:
+            connection.execute(f"pragma {pragma}")
+
+    def execute(self, text: str) -> list[Values]:
+        return list(self._connection.execute(text))
+
+    def change(self, text: str, rows: Iterable[Values]) -> None:
+        with self._connection:
+            self._connection.executemany(text.format("?"), rows)
+
+    def insert(self, table: str, columns: Iterable[str], rows: Iterable[Values]) -> None:
+        names = list(columns)
+        marks = ", ".join("?" for _ in names)
+        self.change(f"insert into {table} ({', '.join(names)}) values ({marks})", rows)
+
+    def indexes(self) -> Iterable[Values]:
+        return self.execute(INDEXES)
+
+    def end(self) -> int:
+        self.execute("pragma wal_checkpoint(truncate)")
+        return self._path.stat().st_size
+
+
+class ServerLoading:
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+        for setting in SERVER_LOADS:
+            self.execute(f"set {setting}")
+
+    def execute(self, text: str) -> list[Values]:
+        found = self._connection.execute(text.encode())
+        return found.fetchall() if found.description else []
+
+    def change(self, text: str, rows: Iterable[Values]) -> None:
+        with self._connection.transaction(), self._connection.cursor() as cursor:
+            cursor.executemany(text.format("%s").encode(), rows)
+
+    def insert(self, table: str, columns: Iterable[str], rows: Iterable[Values]) -> None:
+        into = sql.SQL("copy {} ({}) from stdin").format(
+            sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+        )
+        with self._connection.cursor() as cursor, cursor.copy(into) as copied:
+            for row in rows:
+                copied.write_row(row)
+
+    def indexes(self) -> Iterable[Values]:
+        return self.execute(SERVER_INDEXES)
+
+    def end(self) -> int:
+        self.execute("vacuum analyze")
+        ((size,),) = self.execute("select pg_database_size(current_database())")
+        assert isinstance(size, int)
+        return size
+
+
+@contextmanager
+def loading(database: str) -> Iterator[Loading]:
+    if is_postgres(database):
+        with closing(psycopg.connect(database, autocommit=True)) as server:
+            yield ServerLoading(server)
+    else:
+        with closing(apsw.Connection(database)) as connection:
+            yield FileLoading(connection, Path(database))
+
+
+async def migrated(database: str, start: datetime) -> None:
+    """The app's tables, made on the day on which they will be used: its schedules begin then."""
+    async with TestApp(app, start=start, database=database):
         pass
 
 
 class Filler:
-    def __init__(self, database: Path, rows: Rows) -> None:
+    def __init__(self, database: str, rows: Rows) -> None:
         self._database = database
         self._rows = rows
         self._moved: Callable[[int], object] = int
-        self.done = 0
+        self.done = self.bytes = 0
         self.tables: dict[str, int] = {}
 
     def fill(self, *, with_mentions: bool) -> None:
         run(lambda: migrated(self._database, self._rows.calendar.start))
         size = self._rows.size
-        with closing(apsw.Connection(str(self._database))) as connection:
-            for pragma in PRAGMAS:
-                connection.execute(f"pragma {pragma}")
-            found = ((str(name), str(sql), table) for name, sql, table in connection.execute(INDEXES))
-            indexes = {name: sql for name, sql, table in found if table in LOADED}
+        with loading(self._database) as store:
+            indexes = {str(name): str(sql) for name, sql, table in store.indexes() if table in COLUMNS}
             for name in indexes:
-                connection.execute(f'drop index "{name}"')
+                store.execute(f'drop index "{name}"')
             total = 2 * size.apps + size.keywords + size.rankings
             with progress(Output(), f"{size.apps:,} apps into a database", total) as self._moved:
-                self._load(connection, with_mentions)
+                self._load(store, with_mentions)
             with progress(Output(), "indexes", len(indexes)) as moved:
                 for number, sql in enumerate(indexes.values(), 1):
-                    connection.execute(sql)
+                    store.execute(sql)
                     moved(number)
-            connection.execute("pragma wal_checkpoint(truncate)")
+            self.bytes = store.end()
 
-    def _load(self, connection: apsw.Connection, with_mentions: bool) -> None:
+    def _load(self, store: Loading, with_mentions: bool) -> None:
         rows = self._rows
-        self._insert(connection, "app_registry", APP, rows.apps())
-        self._insert(connection, "developers", DEVELOPER, rows.developers())
+        self._insert(store, "app_registry", rows.apps())
+        self._insert(store, "developers", rows.developers())
         ranked = rows.ranked()
-        self._insert(connection, "crawl_keywords", KEYWORD, rows.keywords(ranked))
-        self._insert(connection, "crawl_rankings", RANKING, rows.rankings(ranked))
+        self._insert(store, "crawl_keywords", rows.keywords(ranked))
+        self._insert(store, "crawl_rankings", rows.rankings(ranked))
         if with_mentions:
-            self._insert(connection, "app_keyword_mentions", MENTION, rows.mentions())
-        self._insert(connection, "crawl_state", STATE, rows.state())
-        charts = list(connection.execute("select id, priority from category_scans"))
-        self._insert(connection, "category_scans", SCANNED, [rows.scan(id, priority) for id, priority in charts])
+            self._insert(store, "app_keyword_mentions", rows.mentions())
+        self._insert(store, "crawl_state", rows.state())
+        store.change(SCANNED, [rows.scan(id, priority) for id, priority in store.execute(CHARTS)])
 
-    def _insert(self, connection: apsw.Connection, table: str, sql: str, rows: Iterable[Values]) -> None:
+    def _insert(self, store: Loading, table: str, rows: Iterable[Values]) -> None:
         waiting = iter(rows)
+        self.tables[table] = 0
         while some := list(islice(waiting, ROWS_A_TRANSACTION)):
-            with connection:
-                connection.executemany(sql, some)
+            store.insert(table, COLUMNS[table], some)
             self.done += len(some)
+            self.tables[table] += len(some)
             self._moved(self.done)
-        (self.tables[table],) = next(connection.execute(f'select count(*) from "{table}"'))
 
 
 def main() -> None:
     options = given()
-    filler = Filler(Path(FILE), Rows(Size(options["apps"]), options["seed"], Calendar(**options.get("calendar", {}))))
+    rows = Rows(Size(options["apps"]), options["seed"], Calendar(**options.get("calendar", {})))
+    filler = Filler(options.get("database", FILE), rows)
     began = time.perf_counter()
     filler.fill(with_mentions=options.get("mentions", False))
     seconds = time.perf_counter() - began
-    megabytes = Path(FILE).stat().st_size / 1e6
-    tell({"rows": filler.done, "seconds": seconds, "megabytes": megabytes, "tables": filler.tables})
+    tell({"rows": filler.done, "seconds": seconds, "megabytes": filler.bytes / 1e6, "tables": filler.tables})
 
 
 if __name__ == "__main__":

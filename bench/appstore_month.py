@@ -77,7 +77,7 @@ HEAD = ("driven by", "measured", "on the whole store", "read each", "written eac
 async def month(size: Size, seed: int, days: int, calendar: Calendar) -> dict[str, Any]:
     manners = Manners.apple(whole_pages=False)
     dense: dict[str, Usage] = {}
-    async with pipeline(Path(FILE), size.catalogue(seed), manners=manners, seed=seed) as it:
+    async with pipeline(FILE, size.catalogue(seed), manners=manners, seed=seed) as it:
         began = await db.now()
 
         async def until(at: float) -> None:

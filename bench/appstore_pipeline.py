@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from penstock.testing import TestApp
 from penstock_systems.appstore.app import app, settings, web
@@ -32,10 +31,10 @@ class Pipeline:
 
 @asynccontextmanager
 async def pipeline(
-    database: Path, catalogue: Catalogue, *, manners: Manners = QUIET, seed: int = 1, start: datetime = START
+    database: str, catalogue: Catalogue, *, manners: Manners = QUIET, seed: int = 1, start: datetime = START
 ) -> AsyncIterator[Pipeline]:
-    """Works on this file, new or filled."""
-    async with TestApp(app, seed=seed, start=start, database=str(database)) as running:
+    """Works on this database, new or filled."""
+    async with TestApp(app, seed=seed, start=start, database=database) as running:
         store = make_store(catalogue, lambda: running.now.timestamp(), manners)
         for host in HOSTS:
             web.mount(host, store)

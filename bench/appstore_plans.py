@@ -30,7 +30,7 @@ SQL_TEXT = re.compile(r"\s*(select|insert|update|delete)\b")
 SORTS = re.compile(r"USE TEMP B-TREE FOR (LAST .*)?ORDER BY")
 # What is read through and is small by nature.
 SMALL = re.compile(
-    r"SCAN (scraped|oldest)$"  # the bounded rows that the query inside gave
+    r"SCAN (scraped_apps|oldest)$"  # the bounded rows that the query inside gave
     r"|SCAN penstock_seen$"  # a thousand of them, from the beginning
 )
 PARTIAL = """

@@ -36,7 +36,7 @@ ENRICHED = "select count(*) from (select 1 from app_registry where enrichment_so
 
 async def pushed(size: Size, seed: int, days: int) -> dict[str, Any]:
     catalogue = size.catalogue(seed)
-    async with pipeline(Path(FILE), catalogue, manners=Manners.apple(whole_pages=False), seed=seed) as it:
+    async with pipeline(FILE, catalogue, manners=Manners.apple(whole_pages=False), seed=seed) as it:
         with progress(Output(), f"{days} days, {size.apps:,} apps", days * 24) as moved:
             for hour in range(1, days * 24 + 1):
                 await it.running.advance(hours=1)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from penstock_systems.appstore.crawl.convergence import BUCKET, SEARCHES
 from penstock_systems.appstore.enrich.mentions import mentions
@@ -28,6 +29,16 @@ track_view_url release_date version content_rating developer_id developer_websit
 rating_histogram similar_apps iap_scraped_at iap_scrape_status data_source first_seen_at last_seen_at ranked_at enriched_at
 enrichment_source next_enrich_at competitiveness_score scored_at
 """.split()
+COLUMNS = {
+    "app_registry": APP_COLUMNS,
+    "developers": ["developer_id", "name", "portfolio_at", "first_seen_at"],
+    "crawl_keywords": """
+        keyword source status demand app_count known_count last_searched_at next_search_at created_at
+        """.split(),
+    "crawl_rankings": ["keyword", "track_id", "rank", "crawled_at"],
+    "app_keyword_mentions": ["track_id", "keyword", "field", "count"],
+    "crawl_state": ["name", "value", "updated_at"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +140,9 @@ class Rows:
             yield tuple([told[name] for name in APP_COLUMNS])
 
     def developers(self) -> Iterator[Values]:
-        """Once an app. Their portfolios are known: nobody asks for them again."""
+        """Each once. Their portfolios are known: the pipeline does not look them up again."""
         catalogue, first, done = self.catalogue, self.calendar.at(-SEEN_DAYS), self.calendar.at(-1)
-        for index in range(catalogue.apps):
-            developer = catalogue.developer(index)
+        for developer in dict.fromkeys(map(catalogue.developer, range(catalogue.apps))):
             yield catalogue.artist_id(developer), catalogue.brand(developer), done, first
 
     def ranked(self) -> list[tuple[str, list[int]]]:
@@ -143,7 +153,7 @@ class Rows:
         calendar, first = self.calendar, self.calendar.at(-SEEN_DAYS)
         for number, (keyword, ids) in enumerate(ranked):
             demand, due = round(100 * spread(number + 7), 2), calendar.due(number, calendar.search)
-            yield keyword, demand, len(ids), len(ids), calendar.done(number), due, first
+            yield keyword, "search", "searched", demand, len(ids), len(ids), calendar.done(number), due, first
 
     def rankings(self, ranked: list[tuple[str, list[int]]]) -> Iterator[Values]:
         for number, (keyword, ids) in enumerate(ranked):
@@ -164,5 +174,5 @@ class Rows:
         yield "convergence", json.dumps([bucket] * (SEARCHES // BUCKET)), done
         yield "rankings_changed_at", done, done
 
-    def scan(self, id: int, priority: str) -> Values:
+    def scan(self, id: Any, priority: Any) -> Values:
         return self.calendar.at(-1), self.calendar.due(id, STALE_DAYS[priority]), id

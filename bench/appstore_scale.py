@@ -1,8 +1,9 @@
 """The pipeline on the whole store: what an idle cycle reads, how its queries go, and what the clustering takes.
 
-    python -m bench.appstore_scale FOLDER '{"do": "idle", "apps": 22000, "seed": 1}'
+    python -m bench.appstore_scale FOLDER '{"do": "idle", "apps": 22000, "seed": 1, "database": "market.db"}'
 
-Each look is a process of its own on the same filled file.
+Each look is a process of its own on the same filled database: a file, or a database of a PostgreSQL server that the
+measurement starts.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from penstock_systems.appstore.cluster.standing import standing
 
 IDLE_MINUTES = 31
 CRAWL = "cron.crawl:crawl"
+SERVER_SETTINGS = ("shared_buffers=512MB", "max_wal_size=8GB")
 FOLLOWING_MINUTES = 30  # in which everything has happened that a clustering leads to
 CLUSTER_SECONDS_MAX, CLUSTER_MB_MAX = 60.0, 2_000.0
 Answer = dict[str, Any]
@@ -32,9 +34,9 @@ Answer = dict[str, Any]
 # -- in a process of its own ----------------------------------------------------------------------------------------
 
 
-async def idle(size: Size, seed: int) -> Answer:
+async def idle(database: str, size: Size, seed: int) -> Answer:
     """Half an hour in which nothing is due. The first cycle also looks at its own plans; the others do not."""
-    async with pipeline(Path(FILE), size.catalogue(seed), seed=seed) as it:
+    async with pipeline(database, size.catalogue(seed), seed=seed) as it:
         before = await _spent()
         await it.running.advance(minutes=IDLE_MINUTES)
         after = await _spent()
@@ -55,11 +57,11 @@ async def idle(size: Size, seed: int) -> Answer:
         }
 
 
-async def compute(size: Size, seed: int) -> Answer:
+async def compute(database: str, size: Size, seed: int) -> Answer:
     """The clustering alone: what was crawled is read, and markets are computed of it."""
     from penstock_systems.appstore.cluster.markets import computed
 
-    async with pipeline(Path(FILE), size.catalogue(seed), seed=seed):
+    async with pipeline(database, size.catalogue(seed), seed=seed):
         before, began = resident_mb(), time.perf_counter()
         found = await crawled()
         await standing()
@@ -75,9 +77,9 @@ async def compute(size: Size, seed: int) -> Answer:
         }
 
 
-async def whole_run(size: Size, seed: int) -> Answer:
+async def whole_run(database: str, size: Size, seed: int) -> Answer:
     """The task as the cron runs it, with all that it saves; then what its message leads to."""
-    async with pipeline(Path(FILE), size.catalogue(seed), seed=seed) as it:
+    async with pipeline(database, size.catalogue(seed), seed=seed) as it:
         for name in ("crawl", "daily"):
             await app.crons.pause(name)
         before = await _spent()
@@ -110,32 +112,56 @@ def _more(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]])
     return read, written
 
 
-LOOKS: dict[str, Callable[[Size, int], Any]] = {"idle": idle, "compute": compute, "run": whole_run}
+LOOKS: dict[str, Callable[[str, Size, int], Any]] = {"idle": idle, "compute": compute, "run": whole_run}
 
 
 def main() -> None:
     options = given()
     look = LOOKS[options["do"]]
-    tell(run(lambda: look(Size(options["apps"]), options["seed"]), seed=options["seed"], patience=3_600.0))
+    size, seed = Size(options["apps"]), options["seed"]
+    tell(run(lambda: look(options["database"], size, seed), seed=seed, patience=3_600.0))
 
 
 # -- the reporting side ---------------------------------------------------------------------------------------------
 
 
 def measure(report: Report, folder: Path, *, apps: int, seed: int, say: Callable[[str], None]) -> None:
-    filled = told("appstore_fill", folder, apps=apps, seed=seed)
+    _fill(report, folder, "scale", FILE, apps, seed, say)
+    _plans(report, folder, apps, say)
+    _look(report, folder, "scale", FILE, apps, seed, say)
+
+
+def measure_on_server(report: Report, folder: Path, *, apps: int, seed: int, say: Callable[[str], None]) -> None:
+    """The same on PostgreSQL, without the plans, which are SQLite's."""
+    from tests.postgres_server import FAST, running_server
+
+    with running_server(settings=(*FAST, *SERVER_SETTINGS)) as server:
+        database = server.new_database()
+        _fill(report, folder, "postgres", database, apps, seed, say)
+        _look(report, folder, "postgres", database, apps, seed, say)
+
+
+def _fill(
+    report: Report, folder: Path, part: str, database: str, apps: int, seed: int, say: Callable[[str], None]
+) -> None:
+    filled = told("appstore_fill", folder, apps=apps, seed=seed, database=database)
     tables = ", ".join(f"{rows:,} {name}" for name, rows in filled["tables"].items())
     rate = filled["rows"] / filled["seconds"]
     say(f"  filled: {tables}; {filled['megabytes']:,.0f} MB, {number(rate)} rows/s in {filled['seconds']:.0f} s")
     report.rows += [
-        Row("penstock", f"scale, {apps:,} apps: rows filled in", rate, "rows/s", durability="off"),
-        Row("penstock", f"scale, {apps:,} apps: database", filled["megabytes"], "MB", durability="off"),
+        Row("penstock", f"{part}, {apps:,} apps: rows filled in", rate, "rows/s", durability="off"),
+        Row("penstock", f"{part}, {apps:,} apps: database", filled["megabytes"], "MB", durability="off"),
     ]
-    _plans(report, folder, apps, say)
-    _idle(report, told("appstore_scale", folder, do="idle", apps=apps, seed=seed), apps, say)
-    made = told("appstore_scale", folder, do="compute", apps=apps, seed=seed)
-    ran = told("appstore_scale", folder, do="run", apps=apps, seed=seed)
-    _clustering(report, made, ran, apps, say)
+
+
+def _look(
+    report: Report, folder: Path, part: str, database: str, apps: int, seed: int, say: Callable[[str], None]
+) -> None:
+    given = {"apps": apps, "seed": seed, "database": database}
+    _idle(report, part, told("appstore_scale", folder, do="idle", **given), apps, say)
+    made = told("appstore_scale", folder, do="compute", **given)
+    ran = told("appstore_scale", folder, do="run", **given)
+    _clustering(report, part, made, ran, apps, say)
 
 
 def _plans(report: Report, folder: Path, apps: int, say: Callable[[str], None]) -> None:
@@ -151,12 +177,12 @@ def _plans(report: Report, folder: Path, apps: int, say: Callable[[str], None]) 
     report.bars.append(Bar(name, len(plans["wrong"]), 0, at_most=True, unit=f"of {asked} statements"))
 
 
-def _idle(report: Report, idle: Answer, apps: int, say: Callable[[str], None]) -> None:
+def _idle(report: Report, part: str, idle: Answer, apps: int, say: Callable[[str], None]) -> None:
     say(
         f"  idle cycle: {idle['rows_read']} rows read by {idle['probes']} probes, in {idle['cycles']} cycles; "
         f"the engine read {idle['elsewhere']:.0f} rows beside it to know the task's ceiling and its own queues"
     )
-    name = f"scale, {apps:,} apps: rows read by an idle crawl cycle"
+    name = f"{part}, {apps:,} apps: rows read by an idle crawl cycle"
     report.rows += [
         Row("penstock", name, idle["rows_read"], "rows", idle["probes"], durability="off"),
         Row("penstock", f"{name}, and by the engine beside it", idle["elsewhere"], "rows", durability="off"),
@@ -164,7 +190,7 @@ def _idle(report: Report, idle: Answer, apps: int, say: Callable[[str], None]) -
     report.bars.append(Bar(name, idle["rows_read"], idle["probes"], at_most=True, unit="rows"))
 
 
-def _clustering(report: Report, made: Answer, ran: Answer, apps: int, say: Callable[[str], None]) -> None:
+def _clustering(report: Report, part: str, made: Answer, ran: Answer, apps: int, say: Callable[[str], None]) -> None:
     seconds = made["read_seconds"] + made["compute_seconds"]
     say(
         f"  clustering: {made['markets']} markets in {seconds:.1f} s ({made['read_seconds']:.1f} s to read, "
@@ -176,7 +202,7 @@ def _clustering(report: Report, made: Answer, ran: Answer, apps: int, say: Calla
     )
     clustered = ran["run"][0] / (apps + Size(apps).rankings)
     say(f"  for each app and ranking the whole task reads {clustered:.2f} rows")
-    name = f"scale, {apps:,} apps: clustering"
+    name = f"{part}, {apps:,} apps: clustering"
     report.rows += [
         Row("penstock", f"{name}, read and computed", seconds, "s", durability="off"),
         Row("penstock", f"{name}, peak memory", made["peak_mb"], "MB", durability="off"),
