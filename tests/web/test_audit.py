@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.routing import Route
 
+import penstock as ps
+from penstock.connect import Http, Page, Record
 from penstock.testing import TestApp, virtual
+from penstock.web.operation import CRON_VERBS, SOURCE_VERBS
 from penstock.web.site import make_site
 from tests.web.test_controllers import asking, controlled_app
 
-ROWS = "select actor, origin, verb, name, after, count from penstock_audit order by at, verb limit 9"
+ROWS = "select actor, origin, verb, name, after, count from penstock_audit order by at, verb limit 99"
 MESSAGES = "/client/v4/accounts/local/queues/orders/messages"
 
 
 async def rows(shop: TestApp) -> list[tuple[Any, ...]]:
     engine = await shop.app._opened()
-    return (await engine.read("", ROWS, {}, rows_max=9)).values
+    return (await engine.read("", ROWS, {}, rows_max=99)).values
 
 
 @virtual
@@ -51,6 +55,11 @@ async def test_what_code_of_the_app_does_is_no_operators_work() -> None:
 
 ADMINISTRATIVE = {
     "POST {queues}/messages/purge": {},
+    "PUT /v1/operate/dead/{id}": {"payload": {}},
+    "POST /v1/operate/dead/replay": {"where": {}},
+    "POST /v1/operate/dead/discard": {"where": {}, "reason": "a test"},
+    **{f"POST /v1/operate/crons/{{name}}/{verb}": {} for verb in CRON_VERBS},
+    **{f"POST /v1/operate/sources/{{name}}/{verb}": {} for verb in SOURCE_VERBS},
     "POST /v1/controllers/{name}/stop": {},
     "POST /v1/controllers/{name}/start": {},
     "POST /v1/controllers/{name}/tune": {"rate": 2.5},
@@ -72,6 +81,7 @@ UNAUDITED = {
     "GET /",
     "GET /ui",
     "GET /metrics",
+    *(f"GET /v1/operate/{path}" for path in ("dead", "dead/groups", "dead/{id}", "crons", "sources", "cost")),
 }
 QUEUES = "/client/v4/accounts/{account}/queues/{queue}"
 
@@ -79,6 +89,22 @@ QUEUES = "/client/v4/accounts/{account}/queues/{queue}"
 @virtual
 async def test_every_route_is_audited_or_known_to_need_no_audit() -> None:
     app = controlled_app()
+    failing = app.queue("failing", retries=0)
+
+    @failing.handler
+    async def fail(payload: object) -> None:
+        raise ValueError(payload)
+
+    @app.cron("0 3 1 1 *", name="pages", reason="once a year")
+    async def yearly() -> None: ...
+
+    class Shelf(ps.Connector):
+        name = "pages"
+
+        async def fetch(self, cursor: str | None, http: Http) -> AsyncIterator[Page]:
+            yield Page([Record("1", {"a": 1})], "1")
+
+    app.connector(Shelf())
     aliased, own = set(app.routes.aliases), {route.path for route in app.routes.ordered()}
     routes = {
         f"{method} {route.path}".replace(QUEUES, "{queues}")
@@ -90,9 +116,13 @@ async def test_every_route_is_audited_or_known_to_need_no_audit() -> None:
         audited = set()
         for route, body in ADMINISTRATIVE.items():
             assert (await client.ask("POST", MESSAGES, {"body": {"item": "a"}})).status == 200
-            path = route.partition(" ")[2].format(queues=MESSAGES.removesuffix("/messages"), name="pages")
+            await shop.send(failing, {})
+            await shop.advance(seconds=1)
+            [letter, *_] = await shop.app.dead.list()
+            method, _, path = route.partition(" ")
+            path = path.format(queues=MESSAGES.removesuffix("/messages"), name="pages", id=letter.id)
             before = len(await rows(shop))
-            assert (await client.ask("POST", path, body)).status == 200, route
+            assert (await client.ask(method, path, body)).status == 200, route
             await shop.advance(seconds=1)
             if len(await rows(shop)) == before + 1:
                 audited.add(route)

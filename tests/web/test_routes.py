@@ -23,7 +23,7 @@ OPEN = {"/health", "/health/deep"}
 FAILING = {"/v1/shop/slow", "/v1/shop/timed-out"}
 TOKEN = {"authorization": "Bearer secret"}
 # What could be meant by a place in a path, and what leads elsewhere.
-PLACES = {"account": "local", "queue": "jobs", "database": "shop", "name": "enrichment"}
+PLACES = {"account": "local", "queue": "jobs", "database": "shop", "name": "enrichment", "id": "1"}
 TRICKS = ("/x/..{path}", "{path}/", "//{path}", "{path}%2f", "{path};x", "/%2e{path}")
 
 
@@ -33,6 +33,11 @@ TO_DASHBOARD = {"/", "/ui", "/metrics"}  # addresses that lead there
 def whole_app() -> ps.App:
     """With something of each kind that has routes."""
     app = shop_app("cloudflare")
+    failing = app.queue("failing", retries=0)
+
+    @failing.handler
+    async def fail(payload: object) -> None:
+        raise ValueError(payload)
 
     @app.controller("enrichment")
     class Stock(ps.Controller[str]):
@@ -66,7 +71,9 @@ async def visited() -> AsyncIterator[tuple[TestApp, list[Route], httpx2.AsyncCli
     async with TestApp(app) as shop, httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
         async with shop.unit():
             app.queues["jobs"].send("precious")
+            app.queues["failing"].send("precious")  # becomes dead letter 1
             app.db.write("insert into items (name) values ('lamp')")
+        await shop.drain()
         yield shop, routes, client
 
 
@@ -116,12 +123,10 @@ async def test_a_path_that_only_looks_like_another_lets_nobody_in() -> None:
 async def test_no_get_changes_anything() -> None:
     async with visited() as (shop, routes, client):
         before = await everything(shop)
-        asked = 0
-        for route in (route for route in routes if route.path not in FAILING):
-            answer = await client.get(path_of(route), headers=TOKEN)
-            asked += answer.status_code == 200
-            assert answer.status_code in (200, 405), (route.path, answer.text)
-        assert asked >= 4
+        reads = {route.path for route in routes if "GET" in (route.methods or set())}
+        for path in {route.path for route in routes} - FAILING:
+            answer = await client.get(path.format(**PLACES), headers=TOKEN)
+            assert answer.status_code in ({200} if path in reads else {404, 405}), (path, answer.text)
         assert await everything(shop) == before
 
 

@@ -271,7 +271,9 @@ class Collector:
     # -- what an operator does --------------------------------------------------------------------------
 
     async def list(self) -> Sequence[Any]:
-        """Return every source with its state."""
+        """Return every source with its state. An app that declares none has no tables for them."""
+        if not self.sources:
+            return []
         await self._declare()
         return await self._home.db.rows(SQL["sources"])
 
@@ -295,10 +297,9 @@ class Collector:
         return await self._home.db.rows(SQL["runs"], id=await self._find(name), most=most)
 
     async def _find(self, name: str) -> int:
-        await self._declare()
-        found = await self._home.db.value(SQL["find"], name=name)
+        known = [row.name for row in await self.list()]
+        found = await self._home.db.value(SQL["find"], name=name) if known else None
         if found is None:
-            known = [row.name for row in await self._home.db.rows(SQL["sources"])]
             raise NoSuchSource(f"There is no source {name!r}. {near(name, known)}", name=name)
         return int(found)
 
