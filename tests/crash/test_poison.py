@@ -131,6 +131,18 @@ def test_an_exit_in_a_handler_is_its_failure_and_its_worker_goes_on(
 
 
 @pytest.mark.fault("F06")
+def test_a_child_that_a_lone_handler_forked_ends_at_once_and_says_why(site: Site, oracle: Oracle) -> None:
+    site.send("hanging", {"number": POISON, "way": "fork", "seconds": 0.0})
+
+    site.supervisor()
+    oracle.wait_until_empty("hanging")
+
+    assert dead_letters(oracle) == [(POISON, "exhausted", 2, 0)]
+    assert site.said().count("A handler forked and its child returned") == 2
+    assert site.tracebacks() == []
+
+
+@pytest.mark.fault("F06")
 @pytest.mark.parametrize("way", ["sys.exit in a task", "cancel all", "close all"])
 def test_what_breaks_the_event_loop_is_blamed_and_put_away_after_three_deaths(
     way: str, site: Site, oracle: Oracle
