@@ -77,7 +77,9 @@ def test_reads_that_a_plan_includes_are_free() -> None:
     ],
 )
 def test_only_what_is_not_free_is_charged(usage: str, free: int, usd_per_million: float) -> None:
-    assert cost(Usage(**{usage: free})).usd == 0
+    bill = cost(Usage(**{usage: free}))
+    assert bill.usd == 0
+    assert {line.name: line.used for line in bill.lines if line.used} == ({usage: free} if free else {})
     line = cost(Usage(**{usage: free + 1_000_000})).line(usage)
     assert line.charged == 1_000_000
     assert line.usd == pytest.approx(usd_per_million)
