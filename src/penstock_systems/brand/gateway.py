@@ -29,17 +29,25 @@ async def search(query: str, *, tags: Mapping[str, str]) -> list[dict[str, Any]]
     return [each for each in results if isinstance(each, dict) and isinstance(each.get("url"), str)]
 
 
-async def chat(system: str, prompt: str, *, tags: Mapping[str, str]) -> Any:
-    """Return the decoded JSON of a model's answer. Raises Unparsable where it is cut off or no JSON."""
+async def chat(system: str, prompt: str, *, tags: Mapping[str, str], problem: str = "") -> Any:
+    """Return the JSON object in a model's answer. Raises Unparsable where it is cut off or has none.
+
+    `problem` is what was wrong with the answer before: the model is asked to mend it.
+    """
     if not settings.model:
         raise NoModel("No model is set. Name one of the gateway's as `model` in [systems.brand].")
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+    if problem:
+        again = f"Your last answer could not be used. {problem} Answer again, with the JSON object only."
+        messages.append({"role": "user", "content": again})
     asked = {
         "model": settings.model,
         "temperature": TEMPERATURE,
         "max_tokens": settings.model_tokens,
-        "response_format": {"type": "json_object"},
-        "messages": [{"role": "system", "content": system}, {"role": "user", "content": prompt}],
+        "messages": messages,
     }
+    if settings.json_mode:
+        asked["response_format"] = {"type": "json_object"}
     answer = await _asked("POST", "/v1/chat/completions", tags=tags, json=asked)
     try:
         choice = answer["choices"][0]
@@ -47,11 +55,11 @@ async def chat(system: str, prompt: str, *, tags: Mapping[str, str]) -> Any:
     except (KeyError, IndexError, TypeError) as error:
         raise ps.Unparsable("The model's answer has no text.") from error
     if ended == "length":
-        raise ps.Unparsable(f"The model's answer was cut off after {settings.model_tokens} tokens.")
+        raise ps.Unparsable(f"The model's answer was cut off after {settings.model_tokens} tokens (model_tokens).")
     try:
-        return json.loads(text)
-    except (TypeError, ValueError) as error:
-        raise ps.Unparsable(f"The model's answer is not JSON: {error}.") from error
+        return json.loads(text[text.index("{") : text.rindex("}") + 1])  # some models put words or a fence around it
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise ps.Unparsable("The model's answer has no JSON object.") from error
 
 
 async def _asked(method: str, path: str, *, tags: Mapping[str, str], **sent: Any) -> dict[str, Any]:
@@ -63,10 +71,22 @@ async def _asked(method: str, path: str, *, tags: Mapping[str, str], **sent: Any
         if SPENT in str(error.facts.get("excerpt")) and error.retry_after is None:
             raise ps.Throttled("The budget of this day is spent.", retry_after=_until_tomorrow()) from error
         raise
+    except (ps.Unavailable, ps.Permanent) as error:
+        error.message = f"{error.message} {_reason_of(error)}".strip()
+        raise
     found = answer.json()
     if not isinstance(found, dict):
         raise ps.Unparsable("The gateway's answer is not an object.")
     return found
+
+
+def _reason_of(error: ps.PenstockError) -> str:
+    """Return what the gateway said in the body of its failure."""
+    said = str(error.facts.get("excerpt") or "")
+    try:
+        return str(json.loads(said)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return said
 
 
 def _until_tomorrow() -> float:

@@ -64,7 +64,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     gateway_key_env: str = "BRAND_GATEWAY_KEY"
     allow: tuple[str, ...] = ()  # private addresses that may be called, such as that of the gateway
     model: str = ""  # of the gateway; without one, articles are composed from their sources
-    model_tokens: Count = 1_000
+    model_tokens: Annotated[int, msgspec.Meta(ge=100, le=100_000)] = 4_000  # at most, of one answer
+    json_mode: bool = True  # ask for `response_format`, which some servers of models do not know
     pages_per_topic: Annotated[int, msgspec.Meta(ge=1, le=20)] = 4
     page_user_agent: str = "Penstock"
     networks: dict[Platform, Network] = {}

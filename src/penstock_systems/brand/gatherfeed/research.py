@@ -14,14 +14,23 @@ import penstock as ps
 from penstock_systems.brand.app import events, eyes, researches, settings, web
 from penstock_systems.brand.gateway import chat, search
 from penstock_systems.brand.messages import ResearchCompleted, ResearchFailed, ResearchRequested
+from penstock_systems.brand.rules.articles import is_web
 from penstock_systems.brand.rules.checking import Source
-from penstock_systems.brand.rules.texts import article_tag, sentences
+from penstock_systems.brand.rules.texts import article_tag, sentences, visible
 
 FRESH_DAYS = 7
 PAGE_CHARACTERS_MAX = 20_000
 SUMMARY_SENTENCES = 5
 PAGE_BYTES_MAX = 1_000_000
+TITLE_CHARACTERS_MAX = 300
+SUMMARY_CHARACTERS_MAX = 5_000
+TAGS_MAX = 20_000  # the time to parse nested tags grows with their square
 NOISE = "script, style, nav, header, footer, aside, form, noscript, template, iframe"
+# Text that a reader of the page does not see says nothing about its topic, and may be written for models.
+HIDDEN = (
+    '[hidden], [style*="display:none" i], [style*="display: none" i], [style*="visibility:hidden" i], '
+    '[style*="visibility: hidden" i], [style*="font-size:0" i], [style*="font-size: 0" i]'
+)
 
 FRESH = eyes.db.hot(
     """
@@ -100,16 +109,17 @@ async def _read_pages(keyword: str, project: str) -> list[Source]:
     for result in found:
         if len(sources) == settings.pages_per_topic:
             break
+        url = result["url"]
+        if not is_web(url) or any(source.url == url for source in sources):
+            continue
         try:
-            page = await web.page(result["url"], robots=True, max_bytes=PAGE_BYTES_MAX, truncate=True)
+            page = await web.page(url, robots=True, max_bytes=PAGE_BYTES_MAX, truncate=True)
         except (ps.Permanent, ps.Unavailable, ps.Throttled):
             continue
-        title, text = readable(page.text())
+        title, text = await ps.in_thread(readable, page.text())
         if text:
-            at = await eyes.db.now()
-            sources.append(
-                Source(url=result["url"], title=title or str(result.get("title", "")), text=text, fetched_at=at)
-            )
+            title = title or visible(str(result.get("title", "")))[:TITLE_CHARACTERS_MAX]
+            sources.append(Source(url=url, title=title, text=text, fetched_at=await eyes.db.now()))
     if not sources:
         raise ps.Gone(f"The search for {keyword!r} found {len(found)} pages, and none of them could be read.")
     return sources
@@ -127,19 +137,20 @@ async def _summarise(keyword: str, project: str, sources: Sequence[Source]) -> s
     summary = answer.get("summary") if isinstance(answer, dict) else None
     if not isinstance(summary, str) or not summary.strip():
         raise ps.Unparsable("The model's answer has no summary.")
-    return summary
+    return visible(summary)[:SUMMARY_CHARACTERS_MAX]
 
 
 def readable(html: str) -> tuple[str, str]:
-    """Return the title of a page and its text, one block a line, without navigation and scripts."""
-    tree = LexborHTMLParser(html)
+    """Return the title of a page and its text, one block a line, without navigation, scripts and hidden text."""
+    tree = LexborHTMLParser("<".join(html.split("<", TAGS_MAX)[:TAGS_MAX]))
     title = tree.css_first("title")
-    for node in tree.css(NOISE):
+    for node in tree.css(f"{NOISE}, {HIDDEN}"):
         node.decompose()
     body = tree.css_first("article, main") or tree.body
     text = body.text(separator="\n") if body is not None else ""
-    lines = (re.sub(r"\s+", " ", line).strip() for line in text.splitlines())
-    return (title.text(strip=True) if title else "")[:300], "\n".join(filter(None, lines))[:PAGE_CHARACTERS_MAX]
+    lines = (re.sub(r"\s+", " ", line).strip() for line in visible(text).splitlines())
+    name = " ".join(visible(title.text()).split()) if title else ""
+    return name[:TITLE_CHARACTERS_MAX], "\n".join(filter(None, lines))[:PAGE_CHARACTERS_MAX]
 
 
 def _tags(keyword: str, project: str) -> dict[str, str]:

@@ -11,21 +11,20 @@ import nh3
 from markdown_it import MarkdownIt
 
 import penstock as ps
-from penstock_systems.brand.rules.texts import words
+from penstock_systems.brand.rules.texts import visible, words
 
 WORDS_LEAST, WORDS_MAX = 120, 5_000
+BODY_CHARACTERS_MAX = 60_000
 TITLE_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX = 120, 300
 KEY_POINTS_MAX, CITATIONS_MAX = 10, 40
+KEY_POINT_CHARACTERS_MAX, QUOTE_CHARACTERS_MAX, URL_CHARACTERS_MAX = 500, 2_000, 2_000
 TAGS = {"a", "blockquote", "code", "em", "h2", "h3", "h4", "hr", "li", "ol", "p", "pre", "strong", "sup", "ul", "br"}
 SCHEMES = {"http", "https"}
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 _TAG = re.compile(r"<[^>]*>")
+_ADDRESS = re.compile(r"https?://[^\s<>\"\\^`{|}]+", re.IGNORECASE)
 _BLOCK_END = re.compile(r"</(?:p|h[1-6]|li|blockquote|pre)>|<br ?/?>")
-
-
-# Neither XML nor PostgreSQL takes these.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 class Citation(msgspec.Struct, frozen=True):
@@ -69,11 +68,11 @@ def read_article(value: Any) -> Article:
     except msgspec.ValidationError as error:
         raise ps.Unparsable(f"The writer's answer is not an article: {error}.") from error
     article = Article(
-        title=_printable(article.title),
-        description=_printable(article.description),
-        body=_printable(article.body),
-        key_points=[_printable(point) for point in article.key_points],
-        citations=[Citation(_printable(each.url), _printable(each.quote)) for each in article.citations],
+        title=_line(article.title),
+        description=_line(article.description),
+        body=visible(article.body),
+        key_points=[line for point in article.key_points if (line := _line(point))],
+        citations=[Citation(_line(each.url), _line(each.quote)) for each in article.citations],
     )
     problem = _problem(article)
     if problem:
@@ -82,15 +81,17 @@ def read_article(value: Any) -> Article:
 
 
 def is_web(url: str) -> bool:
-    """Return whether a page may link to this address: it is one of the web, and not a script."""
-    return url.partition(":")[0].lower() in SCHEMES
+    """Return whether a page may link to this address: it is one of the web, not a script, and has no sign of markup."""
+    return len(url) <= URL_CHARACTERS_MAX and _ADDRESS.fullmatch(url) is not None
 
 
-def _printable(text: str) -> str:
-    return _CONTROL.sub(" ", text)
+def _line(text: str) -> str:
+    return " ".join(visible(text).split())
 
 
 def _problem(article: Article) -> str | None:
+    if len(article.body) > BODY_CHARACTERS_MAX:  # before it is rendered
+        return f"the body has {len(article.body)} characters, and at most {BODY_CHARACTERS_MAX} are allowed"
     count = article.word_count()
     limits = (
         (not words(article.title), "the title is empty"),
@@ -104,6 +105,17 @@ def _problem(article: Article) -> str | None:
         (count > WORDS_MAX, f"the body has {count} words, and at most {WORDS_MAX} are allowed"),
         (not article.key_points, "it has no key points"),
         (len(article.key_points) > KEY_POINTS_MAX, f"it has more than {KEY_POINTS_MAX} key points"),
+        (
+            any(len(point) > KEY_POINT_CHARACTERS_MAX for point in article.key_points),
+            f"a key point has more than {KEY_POINT_CHARACTERS_MAX} characters",
+        ),
         (len(article.citations) > CITATIONS_MAX, f"it has more than {CITATIONS_MAX} citations"),
+        (
+            any(
+                len(each.quote) > QUOTE_CHARACTERS_MAX or len(each.url) > URL_CHARACTERS_MAX
+                for each in article.citations
+            ),
+            f"a quotation or an address has more than {QUOTE_CHARACTERS_MAX} characters",
+        ),
     )
     return next((text for is_broken, text in limits if is_broken), None)

@@ -56,35 +56,34 @@ def check(
 def is_quoted(quote: str, page: str) -> bool:
     """Return whether four of five words of the quotation are on the page, in order and near each other."""
     wanted = words(quote)[:QUOTE_WORDS_MAX]
-    found = words(page)
     if not wanted:
         return False
     least, size = -(-len(wanted) * 4 // 5), WINDOW * len(wanted)
     assert least / len(wanted) >= QUOTED_SHARE
-    counts, inside, shared = Counter(wanted), Counter[str](), 0
-    for at, word in enumerate(found):
-        inside[word] += 1
-        shared += inside[word] <= counts[word]
-        if at >= size:
-            gone = found[at - size]
-            shared -= inside[gone] <= counts[gone]
-            inside[gone] -= 1
-        # Only where enough of the words are near each other is their order worth looking at.
-        if shared >= least and word in counts and _in_order(wanted, found[max(0, at - size + 1) : at + 1]) >= least:
+    places = Counter[str]()  # of each word in the quotation, one bit a place
+    for place, word in enumerate(wanted):
+        places[word] |= 1 << place
+    # The words of the page that are in the quotation, with their positions: no others can be in order.
+    found = [(at, places[word]) for at, word in enumerate(words(page)) if word in places]
+    first, last = 0, least - 1
+    while last < len(found):
+        while found[last][0] - found[first][0] >= size:
+            first += 1
+        missing = least - _in_order(len(wanted), [mask for _, mask in found[first : last + 1]])
+        if missing <= 0:
             return True
+        last += missing  # each further word adds one at most
     return False
 
 
-def _in_order(wanted: Sequence[str], found: Sequence[str]) -> int:
-    """The length of the longest common subsequence."""
-    row = [0] * (len(wanted) + 1)
-    for word in found:
-        diagonal = 0
-        for at, each in enumerate(wanted, 1):
-            above = row[at]
-            row[at] = diagonal + 1 if each == word else max(above, row[at - 1])
-            diagonal = above
-    return row[-1]
+def _in_order(length: int, masks: Sequence[int]) -> int:
+    """The length of the longest common subsequence, by the bits of whole rows."""
+    full = (1 << length) - 1
+    row = full
+    for mask in masks:
+        both = row & mask
+        row = (row + both | row - both) & full
+    return length - row.bit_count()
 
 
 def _citations(article: Article, sources: Sequence[Source]) -> Iterable[Flag]:

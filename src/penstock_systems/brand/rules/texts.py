@@ -14,11 +14,25 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'\u201d\u2019)\]]*\s+(?=[\"'\u201c\u20
 _NUMBER = re.compile(r"(?<![\w.,])[$\u20ac\u00a3]?\d[\d,]*(?:\.\d+)?\s?%?")
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
+# Neither XML nor PostgreSQL takes these.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# A reader sees none of these, and a model reads them: reordering, spaces without width, tags, selectors of variants.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]"
+)
+_JOINERS = re.compile("[\u200c\u200d]")  # emoji and some scripts need them; in words they only hide one
+
+
+def visible(text: str) -> str:
+    """Return the text without characters that a reader cannot see, and with spaces for control characters."""
+    return _INVISIBLE.sub("", _CONTROL.sub(" ", text))
 
 
 def words(text: str) -> list[str]:
     """Return the words of a text in lower case, without punctuation."""
-    return [word.casefold().replace("\u2019", "'") for word in _WORD.findall(unicodedata.normalize("NFKC", text))]
+    plain = unicodedata.normalize("NFKC", _JOINERS.sub("", visible(text)))
+    return [word.casefold().replace("\u2019", "'") for word in _WORD.findall(plain)]
 
 
 def sentences(text: str) -> list[str]:

@@ -10,9 +10,15 @@ from typing import NamedTuple
 import penstock as ps
 from penstock_systems.brand.app import settings
 from penstock_systems.brand.gateway import chat
-from penstock_systems.brand.rules.articles import WORDS_LEAST, Article, read_article
+from penstock_systems.brand.rules.articles import (
+    KEY_POINT_CHARACTERS_MAX,
+    TITLE_CHARACTERS_MAX,
+    WORDS_LEAST,
+    Article,
+    read_article,
+)
 from penstock_systems.brand.rules.checking import Source
-from penstock_systems.brand.rules.texts import article_tag, sentences, words
+from penstock_systems.brand.rules.texts import article_tag, cut, sentences, words
 from penstock_systems.brand.settings import Brand
 
 OFFLINE = "offline"  # the name of the writer that is no model
@@ -32,11 +38,14 @@ async def write_article(slug: str, brand: Brand, keyword: str, sources: Sequence
     if not settings.model:
         return Written(compose_article(keyword, sources), OFFLINE, "")
     system, prompt = prompt_of(brand, keyword, sources)
-    answer = await chat(
-        system, prompt, tags={"brand": slug, "article": article_tag(slug, keyword), "service": "scalable-media"}
-    )
+    tags = {"brand": slug, "article": article_tag(slug, keyword), "service": "scalable-media"}
+    try:
+        article = read_article(await chat(system, prompt, tags=tags))
+    except ps.Unparsable as error:
+        # Once more, with the reason: the same question has the same answer.
+        article = read_article(await chat(system, prompt, tags=tags, problem=str(error)))
     digest = hashlib.sha256(f"{system}\n{prompt}".encode()).hexdigest()
-    return Written(read_article(answer), settings.model, digest)
+    return Written(article, settings.model, digest)
 
 
 def prompt_of(brand: Brand, keyword: str, sources: Sequence[Source]) -> tuple[str, str]:
@@ -56,13 +65,13 @@ def compose_article(keyword: str, sources: Sequence[Source]) -> Article:
     wanted = set(words(keyword))
     parts, citations, points = [], [], []
     for source in sources:
-        found = [sentence for sentence in sentences(source.text) if len(words(sentence)) >= SENTENCE_WORDS_LEAST]
+        found = [sentence for sentence in sentences(source.text) if _is_quotable(sentence)]
         found.sort(key=lambda sentence: -len(wanted & set(words(sentence))))
         chosen = found[:SENTENCES_A_SOURCE]
         if not chosen:
             continue
         quoted = " ".join(f"\u201c{sentence}\u201d" for sentence in chosen)
-        parts.append(f"## {_plain(source.title)}\n\n{_plain(quoted)} [Source]({source.url})")
+        parts.append(f"## {_plain(source.title)}\n\n{_plain(quoted)} [Source](<{source.url}>)")
         citations += [{"url": source.url, "quote": sentence} for sentence in chosen]
         points.append(chosen[0])
     if not parts:
@@ -70,13 +79,17 @@ def compose_article(keyword: str, sources: Sequence[Source]) -> Article:
     note = "This article was composed from its sources without a language model."
     return read_article(
         {
-            "title": f"What the sources say about {keyword}",
+            "title": cut(f"What the sources say about {keyword}", TITLE_CHARACTERS_MAX // 2),
             "description": f"{len(citations)} quotations from {len(parts)} pages about {keyword}."[:300],
             "body": "\n\n".join([f"These pages write about {_plain(keyword)}.", *parts, f"*{note}*"]),
             "key_points": points[:3],
             "citations": citations[:40],
         }
     )
+
+
+def _is_quotable(sentence: str) -> bool:
+    return len(sentence) <= KEY_POINT_CHARACTERS_MAX and len(words(sentence)) >= SENTENCE_WORDS_LEAST
 
 
 def _plain(text: str) -> str:

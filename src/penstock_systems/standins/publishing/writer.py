@@ -16,7 +16,7 @@ def write_reply(false_citations: Collection[int] = ()) -> Callable[[dict[str, An
 
     def reply(asked: dict[str, Any]) -> str:
         nonlocal written
-        system, prompt = (message["content"] for message in asked["messages"])
+        system, prompt, *_ = (message["content"] for message in asked["messages"])
         given = json.loads(prompt)
         sources = [(each["url"], _sentences(each["text"])) for each in given["sources"]]
         if "Summarise" in system:
