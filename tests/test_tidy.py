@@ -143,7 +143,7 @@ FOLDER_LINES_MAX = {
     "control": 3_060,
     "cron": 400,
     "data": 1_050,
-    "outbound": 1_910,
+    "outbound": 2_030,
     "pages": 210,
     "metrics": 1_070,
     "model": 3_875,

@@ -252,7 +252,7 @@ def resolver(*answers: Sequence[str] | OSError) -> tuple[Callable[[str, int], Aw
 def test_the_address_that_was_checked_is_the_one_connected_to(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dialled: list[tuple[str, int]] = []
 
-    async def dial(host: str, port: int, **_: object) -> httpcore2.AsyncNetworkStream:
+    async def dial(host: str, port: int, **_: object) -> None:
         dialled.append((host, port))
         raise httpcore2.ConnectError("nobody there")
 

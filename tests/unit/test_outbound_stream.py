@@ -13,7 +13,7 @@ import pytest
 
 from penstock.outbound.addresses import Rules
 from penstock.outbound.client import Client
-from penstock.outbound.network import AHEAD_BYTES_MAX, NetworkStream, connected
+from penstock.outbound.stream import AHEAD_BYTES_MAX, NetworkStream, connected
 from tests.sockets import server
 
 ONE_RECEIPT_BYTES = 256 * 1024  # that asyncio reads at once
@@ -38,7 +38,7 @@ def real(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 async def whole(stream: NetworkStream) -> bytes:
     pieces = []
-    while piece := await stream.read(65_536):
+    while piece := await stream.read():
         pieces.append(piece)
     return b"".join(pieces)
 
@@ -56,7 +56,7 @@ async def test_a_server_that_sends_faster_than_somebody_reads_is_held_back() -> 
 
         assert await whole(stream) == LARGE
         assert stream._ahead == 0
-        await stream.aclose()
+        stream.abort()
 
 
 @real
@@ -110,7 +110,7 @@ async def test_who_waits_for_bytes_hears_that_the_connection_broke() -> None:
     async with server(talk) as port:
         stream = await connected("127.0.0.1", port, seconds=5)
         with pytest.raises(httpcore2.ReadError):
-            await stream.read(65_536)
+            await stream.read()
         with pytest.raises(httpcore2.WriteError):
             await stream.write(b"more")
 

@@ -7,11 +7,10 @@ import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
-import httpcore2
 import httpx2
 
 from penstock.outbound.addresses import Rules, port_of
-from penstock.outbound.network import SENDING, Network, sent
+from penstock.outbound.network import SENDING, Network
 
 Event = MutableMapping[str, Any]
 Asgi = Callable[[Event, Callable[[], Awaitable[Event]], Callable[[Event], Awaitable[None]]], Awaitable[None]]
@@ -49,9 +48,8 @@ class Forwarded(Network):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         here = self._here
-        url = httpcore2.URL(scheme=here.raw_scheme, host=here.raw_host, port=here.port, target=request.url.raw_path)
         headers = [(name, here.netloc if name.lower() == b"host" else value) for name, value in request.headers.raw]
-        return await sent(self._pool, request, url, headers)
+        return await self._send(request, here, headers)
 
 
 class _Answer(httpx2.AsyncByteStream):

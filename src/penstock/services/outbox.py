@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PATH = "/v1/outbox"
 PREFIX = "outbox."
 BATCH = 100
-PARALLEL = 4  # batches under way at once; one where messages keep an order, which would wait for each other
+PARALLEL = 8  # batches under way at once; one where messages keep an order, which would wait for each other
 REQUEST_BYTES_MAX = 2_000_000  # of bodies in one request, unless a single one is larger
 HOLD_SECONDS = 600.0  # a batch is retried in place for so long: what waits behind it is left as it is
 FIRST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
