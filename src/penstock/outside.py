@@ -24,6 +24,7 @@ from penstock.outbound.models import Model
 from penstock.outbound.paid import Gateway
 from penstock.outbound.standins import StandIn
 from penstock.runtime.clock import ClockOf
+from penstock.runtime.events import Events
 
 if TYPE_CHECKING:
     from penstock.lifecycle import Lifecycle
@@ -38,6 +39,7 @@ class Outside:
     name: str
     config: Config
     alerts: Alerts
+    events: Events
     crons: Crons
     sources: Collector
     gateways: list[Gateway]
@@ -67,7 +69,9 @@ class Outside:
             web = app.http(user_agent="Market/1 (+https://market.example)")"""
         from penstock.outbound.client import Client  # its libraries take long to load
 
-        return Client(clock=self._clock, **options)
+        client = Client(clock=self._clock, **options)
+        client.events = self.events
+        return client
 
     def stand_in(self, client: Client, *hosts: str, make: Callable[[Callable[[], float]], Asgi], module: str) -> None:
         """Name a fake server for these hosts, used only with `--standins`: `make` returns it as an ASGI app that takes a

@@ -1,22 +1,27 @@
-"""OpenTelemetry: a span for each delivery, under the trace of its chain, and metrics of deliveries and steps.
+"""OpenTelemetry: a span for each delivery, step and outside call, under the trace of the chain, and metrics of them.
 
 Needs the extra `otel`. Only an app that is instrumented pays for it: events of deliveries are not made otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
 from typing import Any, Protocol
 from uuid import UUID
 
 from opentelemetry import metrics, trace
+from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from penstock.model.ids import as_text
+from penstock.model.redaction import redacted
 from penstock.runtime.events import Events, MessageDied, MessageReceived, MessageSettled, PaceChanged, StepsEnded
+from penstock.runtime.unit import current_unit
 
 OPEN_MAX = 10_000  # deliveries under way in one process; more are not traced
 NAME = "penstock"
+ATTRIBUTES = {"url": "url.full"}  # that the conventions of OpenTelemetry name
 
 
 class Emitting(Protocol):
@@ -34,10 +39,12 @@ def instrument(
     tracer_provider: trace.TracerProvider | None = None,
     meter_provider: metrics.MeterProvider | None = None,
 ) -> Callable[[], None]:
-    """Trace and count the deliveries of an app, with the global providers or these. Return a function that ends it.
+    """Trace the deliveries, steps and outside calls of an app, and count them, with the global providers or these. Return a
+    function that ends it.
 
     Every delivery of a chain is a span of one trace, whose id is the correlation id of the chain: `penstock trace` and the
-    backend of the traces find each other by it."""
+    backend of the traces find each other by it. A step is a span below the delivery that executes it, and a call of a client
+    of `app.http` one below its step or delivery."""
     made = _Instrument(app, trace.get_tracer(NAME, tracer_provider=tracer_provider), _meter(meter_provider))
     leave = [
         app.events.subscribe(made.received, to=MessageReceived),
@@ -47,9 +54,12 @@ def instrument(
         app.events.subscribe(made.paced, to=PaceChanged),
     ]
 
+    app.events.tracer = made.traced
+
     def end() -> None:
         for each in leave:
             each()
+        app.events.tracer = None
         made.end()
 
     return end
@@ -104,6 +114,39 @@ class _Instrument:
             span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
         span.end()
 
+    async def traced(self, kind: str, name: str, facts: Mapping[str, str | int], work: Awaitable[Any]) -> Any:
+        """Await a step or an outside call in a span below that of its step or its delivery."""
+        attributes = {ATTRIBUTES.get(key, f"penstock.{key}"): value for key, value in facts.items()}
+        if kind == "request":
+            attributes["http.request.method"] = name
+        with self._tracer.start_as_current_span(
+            f"{kind} {name}",
+            self._around(),
+            SpanKind.CLIENT if kind == "request" else SpanKind.INTERNAL,
+            attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                result = await work
+            except Exception as error:
+                span.set_status(Status(StatusCode.ERROR, redacted(f"{type(error).__qualname__}: {error}")[:500]))
+                raise
+            if (status := getattr(result, "status_code", None)) is not None:
+                span.set_attribute("http.response.status_code", status)
+                if status >= 400:
+                    span.set_status(Status(StatusCode.ERROR))
+            return result
+
+    def _around(self) -> Context | None:
+        """Return the context of the delivery that runs here; None below another span, and outside of deliveries."""
+        unit = current_unit.get()
+        if trace.get_current_span().get_span_context().is_valid or unit is None or unit.delivery is None:
+            return None
+        delivery = unit.delivery
+        span = self._open.get((delivery.queue, as_text(delivery.id), delivery.attempt))
+        return _chain(as_text(delivery.correlation_id)) if span is None else trace.set_span_in_context(span)
+
     def died(self, event: MessageDied) -> None:
         self._dead.add(1, {"queue": event.queue, "reason": event.reason})
 
@@ -121,7 +164,7 @@ class _Instrument:
         self._open.clear()
 
 
-def _chain(correlation_id: str) -> Any:
+def _chain(correlation_id: str) -> Context:
     """Return the context of a chain: the parent that its deliveries have in common."""
     trace_id = UUID(correlation_id).int or 1
     parent = int.from_bytes(blake2b(trace_id.to_bytes(16, "big"), digest_size=8).digest(), "big") or 1

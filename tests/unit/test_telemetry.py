@@ -67,6 +67,52 @@ async def test_the_deliveries_of_a_chain_are_spans_of_one_trace() -> None:
     assert counted == {"penstock.deliveries": 4, "penstock.dead_letters": 1}
 
 
+@virtual
+async def test_steps_and_outside_calls_are_spans_below_their_delivery() -> None:
+    spans, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    app = ps.App("shop", migrations="none")
+    web = app.http()
+    asked: list[str] = []
+
+    async def shop_site(scope: Any, receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        await send({"type": "http.response.start", "status": 503 if len(asked) == 1 else 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    web.mount("https://shop.example", shop_site)
+
+    async def fetch() -> int:
+        return (await web.get("https://shop.example/offers?token=secret-1")).status
+
+    @app.workflow(retries=2)
+    async def crawl(run: ps.Run) -> int:
+        return await run.step("fetch offers", fetch)
+
+    end = instrument(app, tracer_provider=provider)
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            app.workflows["crawl"]["one"].start()
+        await shop.advance(minutes=5)
+        end()
+        await web.get("https://shop.example/after")
+
+    finished = {span.context.span_id: span for span in spans.get_finished_spans() if span.context}
+    steps = [span for span in finished.values() if span.name == "step fetch offers"]
+    calls = [span for span in finished.values() if span.name == "request GET"]
+    assert len(asked) == 3
+    assert [span.status.status_code for span in steps] == [StatusCode.ERROR, StatusCode.UNSET]
+    assert [(span.attributes or {})["http.response.status_code"] for span in calls] == [503, 200]
+    for step, call in zip(steps, calls, strict=True):
+        assert call.parent is not None
+        assert finished[call.parent.span_id] is step
+        assert step.parent is not None
+        assert finished[step.parent.span_id].name.startswith("workflow.crawl ")
+        assert (step.attributes or {})["penstock.run"] == "one"
+        assert "secret-1" not in str((call.attributes or {})["url.full"])
+    assert len({span.context.trace_id for span in finished.values() if span.context}) == 1
+
+
 def test_spans_reach_a_receiver_of_otlp() -> None:
     received: list[ExportTraceServiceRequest] = []
 

@@ -8,7 +8,7 @@ import re
 import socket
 import ssl
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Self, TypedDict, Unpack
@@ -29,6 +29,7 @@ from penstock.outbound.pieces import Streamed
 from penstock.outbound.retry_after import seconds_to_wait
 from penstock.outbound.robots import FILE_BYTES_MAX, Robots
 from penstock.runtime.clock import HostClock
+from penstock.runtime.events import Events
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PRODUCT = "Penstock"  # what pages are fetched as, unless the user has a better name
@@ -151,6 +152,8 @@ class Client:
     JSON calls carry no User-Agent. Pages, and whatever asks robots.txt, carry `user_agent`.
     """
 
+    events: Events | None = None  # of the app that made it
+
     @checked
     def __init__(
         self,
@@ -265,7 +268,7 @@ class Client:
         try:
             async with asyncio.timeout(self.bounds.total_seconds):
                 async with asyncio.timeout(self.bounds.progress_seconds):
-                    response = await transport.handle_async_request(request)
+                    response = await self._sent(transport, request, shown)
                 try:
                     check_headers(response.headers, self.bounds, url=shown)
                     if response.status_code in REDIRECTS:
@@ -324,7 +327,7 @@ class Client:
         )
         transport = self._mounts.get(origin_of(asked.url), self._network)
         async with asyncio.timeout(self.bounds.progress_seconds):
-            response = await transport.handle_async_request(request)
+            response = await self._sent(transport, request, shown)
         try:
             check_headers(response.headers, self.bounds, url=shown)
             status = response.status_code
@@ -338,6 +341,14 @@ class Client:
             return Response(status, shown, response.headers, body)
         finally:
             await response.stream.aclose()  # type: ignore[union-attr]
+
+    def _sent(
+        self, transport: httpx2.AsyncBaseTransport, request: httpx2.Request, shown: str
+    ) -> Awaitable[httpx2.Response]:
+        """Send a request; the tracer of the app sees it until the headers of its answer have come."""
+        call = transport.handle_async_request(request)
+        tracer = None if self.events is None else self.events.tracer
+        return call if tracer is None else tracer("request", request.method, {"url": shown}, call)
 
     async def _read_off(self, response: httpx2.Response, shown: str) -> None:
         """A connection is closed unless its answer was read to the end: a short one is, so that the next hop can have it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, dataclass_transform
 
 import msgspec
@@ -337,8 +337,14 @@ class SizeWatched(EngineEvent, name="size.crossed", level="warning"):
     days_left: float | None
 
 
+# Awaits work of a kind (`step`, `request`) and name, and records it with its facts.
+Tracer = Callable[[str, str, dict[str, str | int], Awaitable[Any]], Awaitable[Any]]
+
+
 class Events:
     """Calls each subscriber in turn, on the thread that emits. A subscriber that raises is dropped, never the engine."""
+
+    tracer: Tracer | None = None
 
     def __init__(self) -> None:
         self._everyone: list[Callable[[EngineEvent], None]] = []

@@ -162,11 +162,14 @@ class Execution:
         try:
             self._at("step.before")
             try:
+                work = function(*arguments)
+                if (tracer := self.engine.events.tracer) is not None:
+                    work = tracer("step", name, {"workflow": self._workflow, "run": run.id, "attempt": attempt}, work)
                 if timeout is None:
-                    result = await contained(function(*arguments))
+                    result = await contained(work)
                 else:
                     async with asyncio.timeout(timeout):
-                        result = await contained(function(*arguments))
+                        result = await contained(work)
             finally:
                 current_step.reset(told)
                 current_unit.reset(outside)
