@@ -132,7 +132,7 @@ FILE_LINES_MAX = 400  # a longer file holds two concepts
 # Lines of Python and SQL, docstrings aside, by folder of src/penstock. Lower a number when its folder shrinks; raising
 # one, or adding a folder, is a decision with a page in docs/decisions.
 FOLDER_LINES_MAX = {
-    "": 1_670,
+    "": 1_710,
     "alerts": 300,
     "blobs": 350,
     "channels": 880,
@@ -143,7 +143,7 @@ FOLDER_LINES_MAX = {
     "control": 3_060,
     "cron": 400,
     "data": 1_050,
-    "outbound": 2_030,
+    "outbound": 2_040,
     "pages": 210,
     "metrics": 1_070,
     "model": 3_875,
@@ -162,7 +162,7 @@ FOLDER_LINES_MAX = {
     "testing": 2_250,
     "views": 3_015,
     "web": 1_810,
-    "web/ui": 4_760,
+    "web/ui": 4_800,
     "workflows": 1_420,
 }
 

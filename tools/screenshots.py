@@ -39,7 +39,18 @@ PAGES = {
     "audit": "/audit",
     "system": "/system",
     "search": "/search?q=shop.example",
+    "paces": "/pace",
+    "object": "/objects/Cart/hat",
+    "bulk": "/bulk",
+    "purge": "/confirm/queues/purge?name=mails",
+    "missing": "/queues/nowhere",
+    "trace": "/dead/3",
+    "why": "/queues/mails",
 }
+CLICKED = {
+    "trace": ".head a:has-text('Timeline')",
+    "why": "main tbody td.lead a",
+}  # what leads to the page from its address
 
 
 def main() -> None:
@@ -84,8 +95,11 @@ def draw(folder: Path, chromium: str, names: list[str], into: Path) -> None:
             page.click("button.primary")
             for name in names:
                 page.goto(f"{served.url}/ui{PAGES[name]}")
+                if name in CLICKED:
+                    page.click(CLICKED[name])
+                    page.wait_for_url("**/trace/**")
                 page.wait_for_timeout(400)
-                page.screenshot(path=into / f"{name}-{size}-{theme}.png", full_page=size == "phone")
+                page.screenshot(path=into / f"{name}-{size}-{theme}.png", full_page=True)
             context.close()
         browser.close()
     print(f"Wrote {len(names) * 4} pictures into {into}.")

@@ -124,7 +124,7 @@ def test_a_letter_is_corrected_and_replayed_with_the_keyboard_alone(browser: Bro
         page.goto(f"{market.url}/ui/dead?queue=orders")
         page.locator("#bulk tbody a").first.focus()
         page.keyboard.press("Enter")
-        expect(page.locator("h1")).to_contain_text("Dead letter")
+        expect(page.locator("h1")).to_have_text(re.compile(r"Dead letter \d+"))
         letter = page.url.rsplit("/", 1)[1]
         page.fill("textarea[name=body]", '{"item": "hat", "count": "many"}')
         page.locator("button:has-text('Save payload')").focus()

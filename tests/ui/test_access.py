@@ -223,7 +223,7 @@ async def test_a_forged_cookie_and_a_removed_token_do_not_come_in(shop: TestApp)
     assert comes_in(access, cookie)
     assert not comes_in(removed, cookie)
     assert not comes_in(access, f"{body}x.{signature}")
-    assert not comes_in(access, f"{body}.{signature[:-1]}0")
+    assert not comes_in(access, f"{body}.{signature[:-1]}{'1' if signature.endswith('0') else '0'}")
     assert not comes_in(access, "x")
 
 

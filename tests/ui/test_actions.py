@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 from penstock.testing import TestApp
 from penstock.web.ui.bulk import JOBS_MAX, Jobs
@@ -71,6 +72,32 @@ async def test_a_double_click_runs_a_task_once(shop: TestApp) -> None:
         task = (await visit.json("/cron/compact"))["ticks"]
 
     assert len(task) == 1
+
+
+async def test_a_cause_is_told_from_another_of_the_same_error_class(shop: TestApp) -> None:
+    orders = shop.app.queues["orders"]
+    async with visiting(shop) as visit:
+        for item, number in (("hat", 3), ("scarf", 60)):
+            for count in range(number):
+                await shop.send(orders, OrderPlaced(item=item, count=91 + count))
+            await shop.advance(minutes=5)
+        scarves, hats = (await visit.json("/dead"))["causes"]
+        query = f"queue=orders&type=order.placed&reason=exhausted&error_class=ValueError&cause={hats['cause']}"
+        chosen = await visit.json(f"/dead?{query}")
+        form = await visit.get(f"/confirm/dead/replay?scope=filter&{query}")
+        whole = await visit.get("/confirm/dead/replay?scope=filter&queue=orders&reason=exhausted")
+        first = await visit.json("/dead?queue=orders&cause=" + scarves["cause"])
+        rest = await visit.json(f"/dead?queue=orders&cause={scarves['cause']}&{urlencode(first['next'])}")
+
+    assert (scarves["letters"], hats["letters"]) == (60, 3)
+    assert hats["error"] == "ValueError: 93 of hat are more than there are"
+    assert re.fullmatch(r"planted\.py:\d+", hats["place"])
+    assert [each["id"] for each in chosen["letters"]] == [3, 2, 1]
+    assert "Replay 3 dead letters" in form.text
+    assert "penstock dead replay 1 2 3 --canary" in form.text
+    assert "--queue orders --died-of exhausted --limit 63 --canary" in whole.text
+    listed = [each["id"] for each in [*first["letters"], *rest["letters"]]]
+    assert sorted(set(listed)) == list(range(4, 64))
 
 
 async def test_a_letter_is_edited_against_its_type_and_replayed(shop: TestApp) -> None:

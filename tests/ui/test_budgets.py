@@ -32,6 +32,7 @@ ANY = {
     "before": 1,
     "now": 1,
     "most": 10,
+    "skip": 0,
     "queue": "a",
     "text": "x",
     "class": "a",

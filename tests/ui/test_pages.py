@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlencode
 
 import pytest
 
@@ -110,6 +111,26 @@ async def test_what_waits_is_summed_by_reason_and_every_message_is_accounted_for
         states = [each["state"] for each in (await visit.json("/queues/mails"))["reasons"]]
 
     assert states == ["rate_limited"]
+
+
+async def test_runs_of_a_state_are_all_listed_over_several_pages(shop: TestApp) -> None:
+    research = shop.app.workflows["research"]
+    async with visiting(shop) as visit:
+        for number in range(40):
+            async with shop.unit():
+                for place in range(3):
+                    research[f"run-{number}-{place}"].start(f"approve {number}")
+        await shop.advance(minutes=5)
+        found, query = list[str](), "/runs?state=waiting"
+        for _ in range(9):
+            page = await visit.json(query)
+            found += [run["id"] for run in page["runs"]]
+            if page["next"] is None:
+                break
+            query = f"/runs?state=waiting&{urlencode(page['next'])}"
+
+    assert set(found) == {f"run-{number}-{place}" for number in range(40) for place in range(3)}
+    assert len(found) == 120
 
 
 @pytest.mark.parametrize("prefix", ["/a/b"])

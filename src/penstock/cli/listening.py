@@ -22,6 +22,7 @@ from penstock.web.tokens import ConfiguredToken, KnownToken, configured, hashed
 from penstock.web.ui.access import Access
 
 PORT_MAX = 65_535
+LOGIN_LINK = "PENSTOCK_LOGIN_LINK"  # by which workers know the digest of the link that was printed
 GRACE_SECONDS = 10  # what requests get to finish in after a signal
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import click
 from penstock import logs
 from penstock.cli.apart import run_apart, set_apart
 from penstock.cli.command import CliCommand, refuse, this_output
-from penstock.cli.listening import PORT_MAX, listen, tokens_for, url_of
+from penstock.cli.listening import LOGIN_LINK, PORT_MAX, listen, tokens_for, url_of
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, Verbatim, listed, progress
 from penstock.cli.reference import load
 from penstock.cli.reload import die_with_parent, reloading
@@ -36,6 +37,7 @@ from penstock.runtime.surroundings import Surroundings
 from penstock.stores import store_at
 from penstock.views import dead, queues
 from penstock.views.view import Row, counted, span_text
+from penstock.web.ui.access import link_digest
 
 WORKERS_MAX = 256  # more processes than any machine that keeps one SQLite file busy
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
@@ -219,16 +221,22 @@ def _serving(output: Output, name: str, config: Config, host: str, port: int | N
     chosen = int(os.environ.get("PENSTOCK_PORT") or config.port) if port is None else port
     _, secret = tokens_for(config, host)
     with listen(host, chosen) as listening:
-        output.err.write(f"{name}: serving its routes at {url_of(listening)}, and its dashboard at /ui.\n")
-        if secret is not None:
-            os.environ["PENSTOCK_TOKEN"] = secret  # the workers, which are processes of their own, know it by this
+        url = url_of(listening)
+        output.err.write(f"{name}: serving its routes at {url}.\n")
+        if secret is None:
+            output.err.write(f"Dashboard: {url}/ui/\n")
+        else:
+            code = secrets.token_urlsafe(24)
+            # The workers, which are processes of their own, know both by these.
+            os.environ |= {"PENSTOCK_TOKEN": secret, LOGIN_LINK: link_digest(code)}
             output.err.write(f"No token is configured. The token of this run: {secret}\n")
+            output.err.write(f"Dashboard: {url}/ui/login?link={code}\n")
         output.err.flush()
         try:
             yield listening
         finally:
             if secret is not None:
-                del os.environ["PENSTOCK_TOKEN"]
+                del os.environ["PENSTOCK_TOKEN"], os.environ[LOGIN_LINK]
 
 
 def _trial_passes(output: Output, app: str, standins: bool) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from penstock.app import App
-from penstock.cli.listening import make_server
+from penstock.cli.listening import LOGIN_LINK, make_server
 from penstock.cli.reference import APPS, load
 from penstock.logs import attach
 from penstock.model.errors import BadApp, BadConfig, BadMigration, PenstockError, StoreError, StoreReplaced
@@ -30,6 +30,7 @@ from penstock.services.service import member
 from penstock.stores import is_postgres
 from penstock.web.connection import AddressLimit
 from penstock.web.tokens import configured
+from penstock.web.ui.access import Access
 
 GARBAGE_THRESHOLD = (
     20_000  # new objects between two looks for garbage; the interpreter's 700 costs a tenth of the speed
@@ -147,7 +148,9 @@ class Beside:
     def __init__(self, app: App, listening: socket.socket) -> None:
         self._app = app
         self._listening = listening
-        self._server = make_server(app, configured(app.config, os.environ), AddressLimit())
+        tokens, link = configured(app.config, os.environ), os.environ.get(LOGIN_LINK)
+        access = Access(tokens, app.config.dashboard.hosts, [link] if link else [])
+        self._server = make_server(app, tokens, AddressLimit(), access)
         self._served: asyncio.Task[None] | None = None
 
     def stop(self) -> None:

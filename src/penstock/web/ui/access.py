@@ -104,11 +104,12 @@ class Attempts:
 class Access:
     """Knows the tokens of the configuration, and judges requests."""
 
-    def __init__(self, tokens: Iterable[ConfiguredToken], hosts: Sequence[str] = ()) -> None:
+    def __init__(self, tokens: Iterable[ConfiguredToken], hosts: Sequence[str] = (), links: Iterable[str] = ()) -> None:
+        """`links` are digests of codes that each log in once."""
         self._tokens = list(tokens)
         self._keyring = Keyring(self._tokens)
         self._hosts = {host.lower() for host in hosts}
-        self._links: set[str] = set()
+        self._links = set(links)
         self._attempts = Attempts()
 
     @property
@@ -139,13 +140,13 @@ class Access:
     def make_link(self) -> str:
         """Return a code that logs in once, for the first token."""
         code = secrets.token_urlsafe(24)
-        self._links.add(_digest(code))
+        self._links.add(link_digest(code))
         return code
 
     def redeem(self, code: str, address: str, now: int) -> str | None:
         """Return the cookie of a new session for a code that was not used before."""
         self._attempts.check(address, now)
-        digest = _digest(code)
+        digest = link_digest(code)
         if digest not in self._links or not self._tokens:
             self._attempts.add(address, now)
             return None
@@ -235,7 +236,7 @@ def network_of(address: str) -> str:
         return address
 
 
-def _digest(code: str) -> str:
+def link_digest(code: str) -> str:
     return sha256(code.encode("utf-8", "replace")).hexdigest()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.contracts.calls import NANOS
+from penstock.contracts.history import SettledCount
 from penstock.contracts.workers import WorkerRow
 from penstock.data.usage import size
 from penstock.model.times import day_of, month_of
@@ -14,7 +15,7 @@ from penstock.views import queues as queue_views
 from penstock.views import runs as run_views
 from penstock.views.view import Row, bytes_text, counted, rate_text, small_usd_text, span_text, usd_text
 from penstock.web.ui.page import SQL, PageLook
-from penstock.web.ui.pages_dead import causes_of
+from penstock.web.ui.pages_dead import CAUSE, causes_of, placed
 from penstock.web.ui.pages_operation import disk_free
 from penstock.web.ui.pages_state import conditions
 
@@ -23,6 +24,7 @@ LIMITED_SECONDS = 60.0  # of waiting before a rate limit is worth a mention
 CEILING_WARNED = 0.8
 SPENT = 0.995  # a share: the next call has no room
 DISK_FREE_LEAST = 1_000_000_000
+FAILING_MICROS, FAILING_QUEUES = 300_000_000, 3
 NEWEST = 200  # dead letters from which causes are counted
 PARKED = 5
 WAITING_RUNS = 25  # of each priority and workflow
@@ -37,11 +39,16 @@ def item(kind: str, level: str, title: str, text: str, path: Sequence[object], a
 
 
 async def attention(
-    look: PageLook, rows: Sequence[Row], serving: dict[str, list[WorkerRow]], ceilings: Sequence[Row]
+    look: PageLook,
+    rows: Sequence[Row],
+    counts: Sequence[SettledCount],
+    serving: dict[str, list[WorkerRow]],
+    ceilings: Sequence[Row],
 ) -> list[Row]:
     """Return what needs an operator, the worst first."""
     found = [
         *_queues(rows, serving),
+        *_failing(counts, look.now),
         *await _dead(look),
         *await _runs(look, rows),
         *await _paces(look),
@@ -74,6 +81,20 @@ def _queues(rows: Sequence[Row], serving: dict[str, list[WorkerRow]]) -> Iterato
         yield _unserved(unserved)
 
 
+def _failing(counts: Sequence[SettledCount], now: int) -> Iterator[Row]:
+    """Return queues whose handlers fail now: their messages are retried, and are no dead letters yet."""
+    retried: dict[str, int] = {}
+    ended: dict[str, int] = {}
+    for each in counts:
+        if each.minute > now - FAILING_MICROS:
+            ended[each.queue] = ended.get(each.queue, 0) + each.messages
+            retried[each.queue] = retried.get(each.queue, 0) + (each.messages if each.status == "retried" else 0)
+    for name, failed in sorted(retried.items(), key=lambda each: -each[1])[:FAILING_QUEUES]:
+        if failed:
+            text = f"{failed:,} of {counted(ended[name], 'delivery', 'deliveries')} failed in the last 5 min and are retried."
+            yield item("failing", "warn", f"Handlers of queue {name} fail", text, ["queues", name], "See the errors")
+
+
 def _unserved(rows: Sequence[Row]) -> Row:
     fullest = max(rows, key=lambda row: row["waiting"])
     oldest = max(row["oldest_age_seconds"] for row in rows)
@@ -86,7 +107,7 @@ def _unserved(rows: Sequence[Row]) -> Row:
 
 async def _dead(look: PageLook) -> Iterator[Row]:
     causes, read = await causes_of(look, most=NEWEST)
-    return iter([_cause(each, read == NEWEST) for each in causes[:5]])
+    return iter([_cause(await placed(look, each), read == NEWEST) for each in causes[:5]])
 
 
 def _cause(cause: Row, is_part: bool) -> Row:
@@ -95,15 +116,16 @@ def _cause(cause: Row, is_part: bool) -> Row:
     title = f"{letters} in queue {cause['queue']}" + (f", {grows:,} in the last hour" if grows else "")
     is_budget = cause["error_class"] == "BudgetSpent"
     text = cause["error"] or f"Reason: {cause['reason']}."
+    text += f" at {cause['place']}" if cause["place"] else ""
     if is_budget:
         return item("budget", "bad", f"A budget is spent: {title}", text, ["cost"], "See the budget")
-    query = {name: cause[name] for name in ("queue", "type", "reason", "error_class") if cause[name]}
+    query = {name: cause[name] for name in ("queue", *CAUSE) if cause[name]}
     return item("dead", "bad" if grows else "warn", title, text, ["dead"], "Find the cause", **query)
 
 
 async def _runs(look: PageLook, rows: Sequence[Row]) -> list[Row]:
     found = []
-    for run in await look.reading.rows(SQL["runs_paused"], before=look.now + 1, most=PARKED):
+    for run in await look.reading.rows(SQL["runs_paused"], before=look.now + 1, skip=0, most=PARKED):
         if run.reason != run_views.ASKED:
             text = (run.error or run.reason or "").partition("\n")[0][:200]
             title = f"Run {run.id} of {run.workflow} is parked"

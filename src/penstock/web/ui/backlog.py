@@ -81,7 +81,7 @@ def state_of(row: Row) -> str:
         return "unserved"
     if row["leased"]:
         return "running"
-    return "waiting" if row["oldest_age_seconds"] is not None else "idle"
+    return "waiting" if row["oldest_age_seconds"] is not None else "delayed" if row["waiting"] else "idle"
 
 
 BACKLOG = View(
@@ -94,7 +94,7 @@ BACKLOG = View(
         Column("oldest_age_seconds", "oldest", "span"),
         Column("done_per_minute", "done/min", "number"),
         Column("dead", "dead", "count"),
-        Column("served_by", "processes", "count"),
+        Column("served_by", "workers", "count"),
     ),
     empty="No queue has been used yet.",
 )

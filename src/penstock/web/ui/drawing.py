@@ -57,6 +57,7 @@ def environment() -> Environment:
         "counted": counted,
         "id8": short_id,
         "json": payload_text,
+        "micros": micros_of,
         "number": number_text,
         "path": path_part,
         "rate": rate_text,
@@ -245,11 +246,12 @@ def sparkline(values: Sequence[float], label: str, width: int = 96, height: int 
 
 
 def chart_data(now: int, lines: Sequence[tuple[str, str, Sequence[float], bool]]) -> str:
-    """Return numbers a minute, up to now, in the form that the chart library draws."""
+    """Return numbers a minute in the form that the chart library draws, without the minute that has not ended: it would look
+    like a fall."""
     count = len(lines[0][2])
-    seconds = [now // 1_000_000 - 60 * back for back in reversed(range(count))]
+    seconds = [now // 1_000_000 - 60 * back for back in reversed(range(1, count))]
     series = [{"label": label, "colour": colour, "fill": fill} for label, colour, _, fill in lines]
-    return json.dumps({"data": [seconds, *(list(values) for _, _, values, _ in lines)], "series": series})
+    return json.dumps({"data": [seconds, *(list(values)[:-1] for _, _, values, _ in lines)], "series": series})
 
 
 def track_data(track: Mapping[str, Sequence[float | None]]) -> str:

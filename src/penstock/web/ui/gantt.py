@@ -12,7 +12,7 @@ from penstock.views.view import span_text, took_text
 WIDTH = 1_000.0  # of the axis, in its own unit
 LEAST = 3.0  # of a bar that is too short to see
 STEPS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 6 * 3_600, 86_400, 7 * 86_400)
-MARKS = 6  # on an axis, at most
+MARKS = 5  # on an axis, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,14 @@ def bars_of(bars: Sequence[Bar], *, since: int | None = None, until: int | None 
         width = max(LEAST, (bar.ends - bar.begins) * scale)
         placed.append(replace(bar, x=min((bar.begins - first) * scale, WIDTH - LEAST), width=min(width, WIDTH)))
     return placed
+
+
+def seconds_of(bars: Sequence[Bar]) -> float:
+    """Return how long the axis is on which these bars were placed."""
+    widest = max(bars, key=lambda bar: bar.ends - bar.begins, default=None)
+    if widest is None or not widest.width or widest.ends == widest.begins:
+        return 0.0
+    return (widest.ends - widest.begins) / 1_000_000 / widest.width * 1_000
 
 
 def marks(seconds: float) -> list[tuple[float, str]]:

@@ -80,6 +80,14 @@ class Page:
     heading: str = ""  # of the menu above the page of an app
 
 
+def continued(look: PageLook, times: Sequence[int], index: int) -> dict[str, int]:
+    """Return the parameters of the page that begins with this row of a list by time. Rows of one time, such as runs that one
+    unit started, are told apart by how many of them were shown."""
+    at = times[index]
+    earlier = look.number("skip", 0) if at == look.number("before", -1) else 0
+    return {"before": at, "skip": earlier + sum(each == at for each in times[:index])}
+
+
 async def settled(look: PageLook, minutes: int = RECENT_MINUTES) -> list[SettledCount]:
     """Return what deliveries of the last minutes came to; nothing where the history cannot be read."""
     try:

@@ -131,28 +131,14 @@ from penstock_handlers
 limit :most;
 
 -- The newest dead letters, from which causes are counted.
--- name: dead_newest
-select seq, queue, type, reason, error_class, error_message, failed_at
-from penstock_dead
-where resolution is null
-order by failed_at desc
-limit :most;
-
--- name: dead_newest_of_queue
-select seq, queue, type, reason, error_class, error_message, failed_at
-from penstock_dead
-where resolution is null
-and queue = :queue
-order by failed_at desc
-limit :most;
-
 -- name: dead_before
 select seq, id, queue, type, reason, error_class, error_message, attempts, failed_at, replay_count, edited_at
 from penstock_dead
 where resolution is null
 and failed_at <= :before
 order by failed_at desc
-limit :most;
+limit :most
+offset :skip;
 
 -- name: dead_of_queue_before
 select seq, id, queue, type, reason, error_class, error_message, attempts, failed_at, replay_count, edited_at
@@ -161,7 +147,13 @@ where resolution is null
 and queue = :queue
 and failed_at <= :before
 order by failed_at desc
-limit :most;
+limit :most
+offset :skip;
+
+-- name: dead_traceback
+select traceback
+from penstock_dead
+where seq = :seq;
 
 -- name: dead_with_text
 select seq, id, queue, type, reason, error_class, error_message, attempts, failed_at, replay_count, edited_at
@@ -200,7 +192,8 @@ select key, workflow, id, state, reason, error, correlation_id, created_at, ende
 from penstock_runs
 where created_at <= :before
 order by created_at desc
-limit :most;
+limit :most
+offset :skip;
 
 -- name: runs_of_workflow
 select key, workflow, id, state, reason, error, correlation_id, created_at, ended_at
@@ -208,7 +201,8 @@ from penstock_runs
 where workflow = :workflow
 and created_at <= :before
 order by created_at desc
-limit :most;
+limit :most
+offset :skip;
 
 -- name: runs_paused
 select key, workflow, id, state, reason, error, correlation_id, created_at, ended_at
@@ -216,7 +210,8 @@ from penstock_runs
 where state = 'paused'
 and created_at <= :before
 order by created_at desc
-limit :most;
+limit :most
+offset :skip;
 
 -- name: runs_errored
 select key, workflow, id, state, reason, error, correlation_id, created_at, ended_at
@@ -224,7 +219,8 @@ from penstock_runs
 where state = 'errored'
 and created_at <= :before
 order by created_at desc
-limit :most;
+limit :most
+offset :skip;
 
 -- The last step of a run, and its message: whether it runs, waits or is queued.
 -- name: run_now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 from penstock.contracts.calls import NANOS
@@ -12,9 +13,11 @@ from penstock.views.view import Row
 from penstock.web.ui import backlog
 from penstock.web.ui.access import Role
 from penstock.web.ui.page import SQL, Facts, NoSuchThing, Page, PageLook
-from penstock.web.ui.pages_dead import causes_of, of_cause
+from penstock.web.ui.pages_dead import NEWEST, causes_of, of_cause
 
 SELECTED_MAX = 500  # letters that a page selects by their boxes
+COMMAND_IDS_MAX = 100  # letters that a command names one by one
+OPTIONS = {"queue": "queue", "type": "type", "reason": "died-of"}  # of the command, by the parameters of a page
 CALLS = 1_000  # paid calls from which a mean price is taken
 
 
@@ -118,13 +121,10 @@ async def replay(look: PageLook) -> Facts:
     scope = look.query.get("scope", "ids")
     if scope == "discard-ids":
         return _discarding(_numbers(look), ["dead"])
-    numbers = await _of_filter(look) if scope == "filter" else _numbers(look)
-    named = {name: value for name in ("queue", "type", "reason", "error_class") if (value := look.text(name))}
+    numbers, options = await _of_filter(look) if scope == "filter" else (_numbers(look), "")
     first = await letters(look.reading).get(numbers[0])
-    options = " ".join(
-        f"--{'died-of' if name == 'reason' else name} {value}" for name, value in named.items() if name != "error_class"
-    )
-    listed = " ".join(map(str, numbers[:20]))
+    listed = " ".join(map(str, numbers)) if len(numbers) <= COMMAND_IDS_MAX else ""
+    command = f"penstock dead replay {options or listed} --canary" if options or listed else None
     return {
         "heading": f"Replay {len(numbers):,} dead letters" if len(numbers) > 1 else f"Replay dead letter {numbers[0]}",
         "to": "/do/dead/bulk",
@@ -134,7 +134,7 @@ async def replay(look: PageLook) -> Facts:
         "fields": {"id": numbers},
         "replays": True,
         "button": f"Replay {len(numbers):,}",
-        "command": f"penstock dead replay {options if scope == 'filter' and options else listed} --canary",
+        "command": command,
         "cost": await _cost(look, len(numbers), first.queue),
     }
 
@@ -146,12 +146,17 @@ def _numbers(look: PageLook) -> list[int]:
     return numbers
 
 
-async def _of_filter(look: PageLook) -> list[int]:
-    causes, _ = await causes_of(look, look.text("queue"))
-    numbers = [number for cause in of_cause(causes, look) for number in cause["ids"]]
+async def _of_filter(look: PageLook) -> tuple[list[int], str]:
+    """Return the letters of a cause, and the options that name the same letters at the command line; "" where none do."""
+    causes, read = await causes_of(look, look.text("queue"))
+    numbers = sorted(row.seq for cause in of_cause(causes, look) for row in cause["rows"])
     if not numbers:
         raise NoSuchThing("No dead letter has this cause any more.")
-    return sorted(numbers)
+    named = {name: value for name in OPTIONS if (value := look.text(name))}
+    alike = sum(each["letters"] for each in causes if all(each[name] == value for name, value in named.items()))
+    options = " ".join(f"--{OPTIONS[name]} {quote(value)}" for name, value in named.items())
+    is_same = bool(named) and read < NEWEST and alike == len(numbers)
+    return numbers, f"{options} --limit {len(numbers)}" if is_same else ""
 
 
 async def _cost(look: PageLook, letters: int, queue: str) -> Row | None:

@@ -54,6 +54,7 @@ async def _task(look: PageLook, row: Any, ticks: int, before: int = BEFORE_ALL) 
         "name": row.name,
         "expression": rule.expression,
         "zone": rule.zone,
+        "in_words": rule.schedule().fields.explain(),
         "next_at": None if row.paused else iso_z(row.due),
         "paused": bool(row.paused),
         "fired": row.fired,

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 from penstock.model.errors import NoSuchLetter
 from penstock.model.ids import as_text
 from penstock.model.redaction import redacted
-from penstock.model.stack import normalised
+from penstock.model.stack import normalised, place_of
 from penstock.model.times import iso_z
 from penstock.views import dead as view
 from penstock.views.dead import indented
 from penstock.views.view import Column, Row, View, short
-from penstock.web.ui.page import LISTED, SQL, Facts, NoSuchThing, Page, PageLook
+from penstock.web.ui.page import LISTED, SQL, Facts, NoSuchThing, Page, PageLook, continued
 
 NEWEST = 1_000  # letters from which causes are counted
 HOUR = 3_600_000_000
 ERROR_SHOWN = 200
+CAUSES_SHOWN = 25
+CAUSE = ("type", "reason", "error_class", "cause")  # what an address may say of a cause, besides its queue
 
 LETTERS = View(
     "letters",
@@ -47,12 +49,17 @@ CAUSES = View(
 )
 
 
+async def newest(look: PageLook, queue: str | None, before: int, most: int, skip: int = 0) -> Sequence[Any]:
+    """Return unresolved letters that died by then, newest first, without the first `skip`."""
+    name = "dead_before" if queue is None else "dead_of_queue_before"
+    bound = {} if queue is None else {"queue": queue}
+    return await look.reading.rows(SQL[name], before=before, most=most, skip=skip, **bound)
+
+
 async def causes_of(look: PageLook, queue: str | None = None, *, most: int = NEWEST) -> tuple[list[Row], int]:
     """Return the causes of the newest letters, the most frequent first, and how many letters were read. Errors that differ
     only in numbers and quoted values are one cause."""
-    name = "dead_newest" if queue is None else "dead_newest_of_queue"
-    bound = {} if queue is None else {"queue": queue}
-    rows = await look.reading.rows(SQL[name], most=most, **bound)
+    rows = await newest(look, queue, look.now + 1, most)
     found: dict[tuple[Any, ...], list[Any]] = {}
     for row in rows:
         cause = row.queue, row.type, row.reason, row.error_class, row.error_message and normalised(row.error_message)
@@ -62,29 +69,38 @@ async def causes_of(look: PageLook, queue: str | None = None, *, most: int = NEW
 
 
 def _cause(cause: tuple[Any, ...], letters: Sequence[Any], now: int) -> Row:
-    queue, type, reason, error_class, message = cause
-    common, count = Counter(row.error_message for row in letters).most_common(1)[0]
+    queue, type, reason, error_class, _ = cause
     hours = [sum(now - (back + 1) * HOUR < row.failed_at <= now - back * HOUR for row in letters) for back in range(24)]
-    text = common if count == len(letters) else message
     return {
         "letters": len(letters),
         "queue": queue,
         "type": type,
         "reason": reason,
         "error_class": error_class,
-        "error": None if error_class is None else short(redacted(f"{error_class}: {text}"), ERROR_SHOWN),
+        "cause": sha256(repr(cause).encode()).hexdigest()[:12],
+        "error": _error(letters[0]),
         "first_at": iso_z(min(row.failed_at for row in letters)),
         "last_at": iso_z(max(row.failed_at for row in letters)),
         "last_hour": sum(row.failed_at > now - HOUR for row in letters),
         "hours": hours[::-1],
         "example": letters[0].seq,
-        "ids": [row.seq for row in letters],
+        "rows": letters,
     }
+
+
+def _error(row: Any) -> str | None:
+    return None if row.error_class is None else short(redacted(f"{row.error_class}: {row.error_message}"), ERROR_SHOWN)
+
+
+async def placed(look: PageLook, cause: Row) -> Row:
+    """Return a cause with the line of code that its newest error came from."""
+    rows = await look.reading.rows(SQL["dead_traceback"], seq=cause["example"])
+    return cause | {"place": place_of(rows[0].traceback) if rows else None}
 
 
 def of_cause(rows: list[Row], look: PageLook) -> list[Row]:
     """Keep the causes that the address names."""
-    wanted = {name: look.text(name) for name in ("type", "reason", "error_class")}
+    wanted = {name: look.text(name) for name in CAUSE}
     return [row for row in rows if all(value is None or row[name] == value for name, value in wanted.items())]
 
 
@@ -92,26 +108,27 @@ async def dead(look: PageLook) -> Facts:
     queue = look.text("queue")
     causes, read = await causes_of(look, queue)
     shown = of_cause(causes, look)
-    before = look.number("before", look.now + 1)
-    name = "dead_before" if queue is None else "dead_of_queue_before"
-    bound = {} if queue is None else {"queue": queue}
-    rows = await look.reading.rows(SQL[name], before=before, most=LISTED + 1, **bound)
+    before, skip = look.number("before", look.now + 1), look.number("skip", 0)
+    if len(shown) != len(causes):
+        chosen = [row for cause in shown for row in cause["rows"] if row.failed_at <= before]
+        rows: Sequence[Any] = sorted(chosen, key=lambda row: -row.failed_at)[skip : skip + LISTED + 1]
+    else:
+        rows = await newest(look, queue, before, LISTED + 1, skip)
     last = [
         {"at": iso_z(row.resolved_at), "resolution": row.resolution, "queue": row.queue}
         for row in (await look.reading.rows(SQL["dead_resolved_last"]) if not rows else ())
     ]
-    filtered = len(shown) != len(causes)
-    letters = letter_rows(rows[:LISTED])
-    if filtered:
-        wanted = {number for cause in shown for number in cause["ids"]}
-        letters = [letter for letter in letters if letter["id"] in wanted]
     return {
-        "causes": [{name: value for name, value in cause.items() if name != "ids"} for cause in shown],
-        "letters": letters,
+        "causes": [
+            {name: value for name, value in (await placed(look, cause)).items() if name != "rows"}
+            for cause in shown[:CAUSES_SHOWN]
+        ],
+        "more_causes": max(0, len(shown) - CAUSES_SHOWN),
+        "letters": letter_rows(rows[:LISTED]),
         "counted": read,
         "is_all": read < NEWEST,
         "queue": queue,
-        "next": rows[LISTED].failed_at if len(rows) > LISTED and not filtered else None,
+        "next": continued(look, [row.failed_at for row in rows], LISTED) if len(rows) > LISTED else None,
         "last_resolved": last[0] if last else None,
     }
 
@@ -124,9 +141,7 @@ def letter_rows(rows: Sequence[Any]) -> list[Row]:
             "queue": row.queue,
             "type": row.type,
             "reason": row.reason,
-            "error": None
-            if row.error_class is None
-            else short(redacted(f"{row.error_class}: {row.error_message}"), ERROR_SHOWN),
+            "error": _error(row),
             "attempts": row.attempts,
             "failed_at": iso_z(row.failed_at),
             "replay_count": row.replay_count,
@@ -134,6 +149,9 @@ def letter_rows(rows: Sequence[Any]) -> list[Row]:
         }
         for row in rows
     ]
+
+
+FACTS = tuple(column for column in view.ONE if column.name != "error_message")  # that is the sentence of the page
 
 
 async def letter(look: PageLook) -> Facts:
@@ -145,7 +163,8 @@ async def letter(look: PageLook) -> Facts:
     row = view.row_of(found)
     queue = None if look.reading.app is None else look.reading.app.queues.get(found.queue)
     is_checked = queue is not None and found.type in {*(queue.accepts or ()), *queue.handlers}
-    return {"letter": row, "payload": indented(found.body), "is_checked": is_checked}
+    place = place_of(found.traceback)
+    return {"letter": row, "payload": indented(found.body), "is_checked": is_checked, "place": place}
 
 
 async def bulk(look: PageLook) -> Facts:
@@ -155,5 +174,5 @@ async def bulk(look: PageLook) -> Facts:
 PAGES = (
     Page("/bulk", "Bulk replays", bulk, "bulk.html", every=2.0),
     Page("/dead", "Dead letters", dead, "dead.html", listing=LETTERS, every=5.0),
-    Page("/dead/{id}", "Dead letter", letter, "letter.html", views={"columns": view.ONE}),
+    Page("/dead/{id}", "Dead letter", letter, "letter.html", views={"columns": FACTS}),
 )

@@ -16,7 +16,7 @@ from penstock.views.answers import look as answers_of
 from penstock.views.chain import Traced
 from penstock.views.view import Row, span_text
 from penstock.views.why import SQL as WHY
-from penstock.web.ui.gantt import Bar, bars_of
+from penstock.web.ui.gantt import Bar, bars_of, marks, seconds_of
 from penstock.web.ui.page import SQL, Facts, NoSuchThing, Page, PageLook
 from penstock.web.ui.pages_dead import letter_rows
 
@@ -44,6 +44,7 @@ async def trace(look: PageLook) -> Facts:
     events = found.events
     if chosen == found.correlation_id and not any(event.id == chosen for event in events):
         chosen = events[0].id
+    bars = _bars(events[:EVENTS], look.now)
     states = [event.status for event in events]
     waits = any(event.id == chosen and event.status in WAITS for event in events)
     return {
@@ -51,7 +52,8 @@ async def trace(look: PageLook) -> Facts:
         "chosen": as_text(chosen),
         "message": next((event.facts() for event in reversed(events) if event.id == chosen), None),
         "why": [answer.row() for answer in await answers_of(look.reading, as_text(chosen))] if waits else [],
-        "bars": [bar.row() for bar in _bars(events[:EVENTS], look.now)],
+        "bars": [bar.row() for bar in bars],
+        "marks": marks(seconds_of(bars)),
         "states": {state: states.count(state) for state in dict.fromkeys(states)},
         "notes": found.notes,
         "more": max(0, len(events) - EVENTS),

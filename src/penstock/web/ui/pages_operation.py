@@ -13,6 +13,7 @@ from penstock.contracts.history import Entry
 from penstock.data.usage import month_usage, size
 from penstock.model.errors import StoreError
 from penstock.model.ids import as_text
+from penstock.model.queue import is_internal
 from penstock.model.redaction import redacted
 from penstock.model.times import day_of, iso_z, month_of
 from penstock.views import audit as audit_view
@@ -121,7 +122,8 @@ async def workers(look: PageLook) -> Facts:
                 "alive": alive,
                 "state": {True: "running", False: "died", None: "on another host"}[alive],
                 "role": "worker" if each.runs_handlers else "supervisor, server or producer",
-                "queues": sorted(serves.get(each.id, {})),
+                "queues": [name for name in sorted(serves.get(each.id, {})) if not is_internal(name)],
+                "internal_queues": sum(map(is_internal, serves.get(each.id, {}))),
                 "handlers": _running(look, each.id) if alive else [],
             }
         )

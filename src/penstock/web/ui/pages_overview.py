@@ -27,7 +27,7 @@ async def overview(look: PageLook) -> Facts:
     grown = await size(look.reading, look.reading.lookout.size_bytes(), cap_bytes=cap, now=look.now)
     return {
         "totals": _totals(own, rows),
-        "attention": await attention(look, rows, serving, limits),
+        "attention": await attention(look, rows, counts, serving, limits),
         "queues": sorted(own, key=lambda row: (-row["waiting"] - row["leased"], -row["done_per_minute"], row["name"]))[
             :SHOWN
         ],

@@ -8,11 +8,12 @@ from typing import Any
 from penstock.model.ids import as_text
 from penstock.model.redaction import redacted
 from penstock.model.run import ENDED, PAUSED, PENDING, QUEUED, RETRYING, RUNNING, SIGNAL, SLEEP, STATES, WAITING
+from penstock.model.stack import place_of
 from penstock.model.times import iso_z
 from penstock.views import runs as view
 from penstock.views.view import Column, Row, View, micros_of, short
-from penstock.web.ui.gantt import Bar, bars_of, marks
-from penstock.web.ui.page import LISTED, SQL, Facts, NoSuchThing, Page, PageLook
+from penstock.web.ui.gantt import Bar, bars_of, marks, seconds_of
+from penstock.web.ui.page import LISTED, SQL, Facts, NoSuchThing, Page, PageLook, continued
 
 STEPS_MAX = 1_000
 ERROR_SHOWN = 160
@@ -43,39 +44,24 @@ async def runs(look: PageLook) -> Facts:
     workflow, state = look.text("workflow"), look.text("state")
     before = look.number("before", look.now + 1)
     names = (await view.names(look.reading))[:WORKFLOWS]
-    most = FILTERED if state not in (None, "paused", "errored") else LISTED + 1
-    found = await look.reading.rows(*_listing(workflow, state), before=before, most=most, **_of(workflow, state))
-    rows = [await _row(look, each) for each in found[: LISTED + 1] if state is None or each.state == state]
-    if state is not None and state not in ("paused", "errored"):
-        rows = [
-            row
-            for row in [await _row(look, each) for each in found if _may_be(each.state, state)]
-            if row["state"] == state
-        ]
-    if workflow is not None and state in ("paused", "errored"):
-        rows = [row for row in rows if row["workflow"] == workflow]
-    following = None
-    if len(found) >= most:
-        following = found[-1].created_at
+    most = LISTED + 1 if state in (None, "paused", "errored") else FILTERED
+    few = state in ("paused", "errored")  # runs of these states have an index of their own
+    name = f"runs_{state}" if few else "runs_newest" if workflow is None else "runs_of_workflow"
+    bound = {} if few or workflow is None else {"workflow": workflow}
+    found = await look.reading.rows(SQL[name], before=before, most=most, skip=look.number("skip", 0), **bound)
+    kept = [each for each in enumerate(found[: most - 1]) if state is None or _may_be(each[1].state, state)]
+    made = [(index, await _row(look, each)) for index, each in kept]
+    rows = [each for each in made if state in (None, each[1]["state"]) and workflow in (None, each[1]["workflow"])]
+    index = rows[LISTED][0] if len(rows) > LISTED else most - 1 if len(found) == most else None
     return {
-        "runs": rows[:LISTED],
+        "runs": [row for _, row in rows[:LISTED]],
         "workflows": names,
         "states": list(STATES),
         "workflow": workflow,
         "state": state,
-        "next": following,
+        "next": None if index is None else continued(look, [each.created_at for each in found], index),
         "read": len(found),
     }
-
-
-def _listing(workflow: str | None, state: str | None) -> tuple[str]:
-    if state in ("paused", "errored"):
-        return (SQL[f"runs_{state}"],)
-    return (SQL["runs_newest" if workflow is None else "runs_of_workflow"],)
-
-
-def _of(workflow: str | None, state: str | None) -> dict[str, Any]:
-    return {"workflow": workflow} if workflow is not None and state not in ("paused", "errored") else {}
 
 
 def _may_be(stored: str, wanted: str) -> bool:
@@ -118,9 +104,10 @@ async def run(look: PageLook) -> Facts:
     bars = _bars(row, steps, look.now)
     return {
         "run": row,
+        "place": place_of(row.get("traceback")),
         "steps": steps,
         "bars": [bar.row() for bar in bars],
-        "marks": marks(_seconds(bars)),
+        "marks": marks(seconds_of(bars)),
         "until": until if until < len(row["steps"]) else None,
         "waits_for_signals": waits,
         "is_over": row["state"] in ENDED,
@@ -156,14 +143,6 @@ def _bars(row: Row, steps: Sequence[Row], now: int) -> list[Bar]:
         )
     last = micros_of(row["ended_at"]) if row["ended_at"] else max([now, *(bar.ends for bar in made)])
     return bars_of(made, since=began, until=max(last, began + 1))
-
-
-def _seconds(bars: Sequence[Bar]) -> float:
-    """Return how long the axis is on which these bars were placed."""
-    widest = max(bars, key=lambda bar: bar.ends - bar.begins, default=None)
-    if widest is None or not widest.width or widest.ends == widest.begins:
-        return 0.0
-    return (widest.ends - widest.begins) / 1_000_000 / widest.width * 1_000
 
 
 # -- two runs -----------------------------------------------------------------------------------------------
@@ -209,7 +188,7 @@ def aligned(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
             pair[side] = step
     rows = []
     for (name, number), (one, two) in places.items():
-        differs = one is None or two is None or _outcome(one) != _outcome(two)
+        differs = ["missing in one"] if one is None or two is None else _differences(one, two)
         took = [_took(each) for each in (one, two)]
         rows.append(
             {
@@ -224,9 +203,10 @@ def aligned(left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
     return rows
 
 
-def _outcome(step: Row) -> tuple[Any, ...]:
-    result = step["result"]
-    return step["state"], step["attempts"], None if result is None else bytes(result), step["error"]
+def _differences(one: Row, two: Row) -> list[str]:
+    results = [None if each["result"] is None else bytes(each["result"]) for each in (one, two)]
+    differs = [name for name in ("state", "attempts", "error") if one[name] != two[name]]
+    return differs + (["result"] if results[0] != results[1] else [])
 
 
 def _took(step: Row | None) -> float | None:
