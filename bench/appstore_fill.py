@@ -108,7 +108,8 @@ class ServerLoading:
         )
         with self._connection.cursor() as cursor, cursor.copy(into) as copied:
             for row in rows:
-                copied.write_row(row)
+                # The pipeline takes these characters out of titles, and a server refuses them.
+                copied.write_row([each.replace("\0", "") if isinstance(each, str) else each for each in row])
 
     def indexes(self) -> Iterable[Values]:
         return self.execute(SERVER_INDEXES)

@@ -82,6 +82,26 @@ def test_a_pair_of_words_needs_both_to_say_something_and_a_word_three_letters() 
     assert complaints([review(number, "Login.") for number in range(3)] + happy(), without=["login"]) == []
 
 
+def test_a_pair_of_words_lies_within_one_sentence() -> None:
+    assert terms(*(review(number, "Battery drain!") for number in range(3))) == ["battery drain"]
+    assert terms(*(review(number, "The battery. Drain it!") for number in range(3))) == ["battery"]
+
+
+def test_each_complaint_is_quoted_from_an_app_of_its_own_if_it_has_one() -> None:
+    login = [review(number, "The login.") for number in range(4)]
+    both = [
+        Said(f"b{at}", 9, "App 9", 1, None, text, None, "2026-01-20T08:00:00Z")
+        for at, text in enumerate(
+            ["The login needs three attempts since the last one.", "Adverts are between all of these."] * 3
+        )
+    ]
+
+    found = complaints([*login, *both, *(review(number, "Adverts.") for number in range(3)), *happy()])
+
+    assert [each.term for each in found][:2] == ["login", "adverts"]
+    assert len({each.track_id for each in found[:2]}) == 2
+
+
 def test_the_title_of_a_review_is_read_too_and_the_beginning_of_a_long_text() -> None:
     assert terms(*(review(number, "", title="Crashes") for number in range(3))) == ["crashes"]
     assert terms(*(review(number, "the " * 500 + "crashes") for number in range(3))) == []

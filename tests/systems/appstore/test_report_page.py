@@ -245,11 +245,13 @@ FACTS = {
 def test_a_card_says_the_need_the_gap_the_price_and_whom_to_beat() -> None:
     told = cards.told(FACTS, links=True)
 
-    assert told.need == "Users look for “sleep” and “white noise”, and of what they find they complain about “ads”."
+    assert told.need == (
+        "Users look for “sleep” and “white noise”. Those who are unhappy with what they find complain most about “ads”."
+    )
     assert told.gap == (
         "The ten most rated apps have 3.4 stars; 2 of the 5 strongest had no update for a year; 2 of 3 speak one language."
     )
-    assert told.price == "2 of 3 visible apps are free to get: earn inside the app."
+    assert told.price == "2 of 3 visible apps are free to get, and none sells anything inside: few users pay here."
     assert [(part.title, part.score) for part in told.parts] == [("demand", 72.0), ("ease", 62.0), ("unhappy", 61.0)]
     assert [(rival.name, rival.share, rival.why) for rival in told.rivals] == [
         ("Calm Rain", 1.0, "no update for 2.0 years"),
@@ -257,6 +259,32 @@ def test_a_card_says_the_need_the_gap_the_price_and_whom_to_beat() -> None:
     ]
     assert [app.url for app in told.favour[0].apps] == ["https://apps.example/1"]
     assert told.rivals[1].url is None
+
+
+@pytest.mark.parametrize(
+    "apps, price",
+    [
+        ([], ""),
+        (
+            [(1.99, []), (2.99, []), (4.99, []), (0.0, [9.99])],
+            "3 of 4 visible apps cost 2.99 at the median: charge as much.",
+        ),
+        (
+            [(0.0, [9.99]), (0.0, [0.99, 4.99]), (0.0, [4.99]), (1.99, [])],
+            "3 of 4 visible apps are free to get; 3 sell inside, for 4.99 at the median: charge as much there.",
+        ),
+        (
+            [(0.0, [9.99]), (0.0, [])],
+            "2 of 2 visible apps are free to get, and only one sells anything inside: few users pay here.",
+        ),
+    ],
+)
+def test_the_price_is_that_of_the_apps_or_of_what_they_sell_inside(
+    apps: list[tuple[float, list[float]]], price: str
+) -> None:
+    told = cards.told({"apps": [{"name": "App", "price": each, "purchases": sold} for each, sold in apps]}, links=True)
+
+    assert told.price == price
 
 
 def test_apps_that_are_made_up_have_no_link() -> None:

@@ -15,13 +15,16 @@ from penstock_systems.appstore.opportunity.facts import AppFacts, MarketFacts, s
 Verdict = Literal["build", "watch", "avoid"]
 Part = Literal["demand", "rivals", "users", "room"]
 
-OFFLINE = "offline analyst 3"  # who decides without a model
+OFFLINE = "offline analyst 4"  # who decides without a model
 FAVOUR, BEATEN = 3, 3  # facts for it, and apps to beat, that are told
 BUILD_SCORE, WATCH_SCORE = 70.0, 50.0
 EARLY = 0.5  # below this coverage a market is judged early
 TYPED_EARLY = 4  # letters: a keyword that is completed after so few is often typed
 GIANT, WEAK_LEADER = 50_000, 10_000  # ratings
-LEAVING = 0.2  # of the usual pace at which ratings come
+LEAVING, STEADY = 0.2, founder.MOMENTUM_FULL  # of the usual pace at which ratings come
+CROWD_SHARE, CROWD_LEAST = 0.3, 20  # apps of the last two years, of all
+TYPED_FEW, TYPED_KNOWN = 1 / 3, 3  # of the typical keywords that are known
+KEPT_DAYS, KEPT_STARS = 60, 4.0  # a leader that is kept up
 YOUNG_FARE, YOUNG_FAIL = 60.0, 35.0  # of room
 UNHAPPY_MANY = 25.0  # per cent of reviews
 WEAK_STARS, LOVED_STARS = 3.9, 4.4
@@ -93,7 +96,7 @@ def _favour(facts: MarketFacts) -> Iterator[Fact]:
         told = " and ".join(f"“{word}” after {letters} letters" for word, letters in typed[:2])
         rows = tuple(f"keyword:{word}" for word, _ in typed[:2])
         yield Fact("demand", 60 + 10 * min(3, len(typed)), f"Users type it: the store completes {told}.", rows)
-    if figures.gain is not None and figures.momentum is not None and figures.gain >= 1 and figures.momentum > LEAVING:
+    if figures.gain is not None and figures.momentum is not None and figures.gain >= 1 and figures.momentum >= STEADY:
         pace = f"{100 * figures.momentum:.0f} % of the average over their lives"
         text = f"Its apps beside the leader gain {figures.gain:,.0f} ratings a day, {pace}."
         yield Fact("demand", 50 + min(40.0, 20 * math.log10(1 + figures.gain)), text, (market,))
@@ -144,12 +147,28 @@ def _against(facts: MarketFacts) -> Iterator[Fact]:
     elif facts.room is not None and facts.room < YOUNG_FAIL:
         text = f"Newcomers hardly gain ratings: {figures.young_gain or 0:.1f} a day each."
         yield Fact("room", 65, text, (market,))
+    elif figures.young >= max(CROWD_LEAST, CROWD_SHARE * figures.apps_dated):
+        text = f"Many start here: {figures.young} of its {figures.apps_dated} apps came in the last two years."
+        yield Fact("room", 58, text, (market,))
+    if figures.momentum is not None and LEAVING <= figures.momentum < STEADY:
+        pace = f"{figures.gain or 0:,.0f} ratings a day beside the leader"
+        text = f"Interest slows: {pace}, {100 * figures.momentum:.0f} % of the average over its apps' lives."
+        yield Fact("demand", 62, text, (market,))
+    completed = sum(letters > 0 for _, letters in figures.typed)
+    if len(figures.typed) >= TYPED_KNOWN and 0 < completed <= TYPED_FEW * len(figures.typed):
+        text = f"The store completes only {completed} of its {len(figures.typed)} typical keywords."
+        yield Fact("demand", 57, text, tuple(f"keyword:{word}" for word, _ in figures.typed))
     if facts.coverage < EARLY:
         text = f"It is early: {100 * facts.coverage:.0f} % of what its score rests on is known."
         yield Fact("demand", 60, text, (market,))
     if figures.stars is not None and figures.stars >= LOVED_STARS:
         text = f"Its users are content: {figures.stars:.1f} stars on average."
         yield Fact("users", 55, text, (market,))
+    idle = None if leader is None else leader.idle_days
+    if leader is not None and idle is not None and idle < KEPT_DAYS and (leader.stars or 0.0) >= KEPT_STARS:
+        kept = f"{leader.stars:.1f} stars, and an update {idle} days ago"
+        text = f"{leader.name} has {leader.ratings:,} ratings, {kept}."
+        yield Fact("rivals", 50, text, (f"app:{leader.track_id}",))
     yield _weakest(facts)
 
 

@@ -90,22 +90,27 @@ def complaints(reviews: Sequence[Said], *, without: Iterable[str] = ()) -> list[
     }
     found: list[Complaint] = []
     told: list[set[str]] = []  # the reviews that each of them is in
+    quoted: set[int] = set()  # apps: one complaint each, as long as there are others
     for term in sorted(odds, key=lambda term: (-odds[term] * math.log1p(heard[term]), -len(term), term)):
         if len(found) == COMPLAINTS:
             break
         saying = [each for each, terms in unhappy if term in terms]
         ids = {each.review_id for each in saying}
         if not any(len(ids & other) > SAME_SHARE * min(len(ids), len(other)) for other in told):
-            found.append(_quoted(term, heard[term], saying))
+            others = [each for each in saying if each.track_id not in quoted]
+            found.append(_quoted(term, heard[term], others or saying))
+            quoted.add(found[-1].track_id)
             told.append(ids)
     return found
 
 
 def _terms(text: str, own: set[str]) -> set[str]:
-    """Its words, and its pairs of words that say something together."""
-    words = _WORD.findall(_plain(text))
+    """Its words, and the pairs of words in a sentence that say something together."""
+    sentences = [_WORD.findall(sentence) for sentence in _SENTENCE.findall(_plain(text))]
+    words = {word for sentence in sentences for word in sentence}
     plain = {word for word in words if len(word) >= LETTERS_LEAST and word not in STOP_WORDS and word not in own}
-    return plain | {f"{first} {second}" for first, second in pairwise(words) if first in plain and second in plain}
+    pairs = {pair for sentence in sentences for pair in pairwise(sentence)}
+    return plain | {f"{first} {second}" for first, second in pairs if first in plain and second in plain}
 
 
 def _plain(text: str) -> str:

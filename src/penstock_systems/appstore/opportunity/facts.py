@@ -27,6 +27,7 @@ class AppFacts(msgspec.Struct, frozen=True, kw_only=True):
     strength: float | None = None  # how hard it is to compete with
     velocity: float | None = None  # new ratings a day
     price: float | None = None
+    purchases: list[float] = []  # what it sells inside costs
     languages: int | None = None
     genre: str | None = None
     age_days: int | None = None

