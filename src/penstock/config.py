@@ -115,7 +115,7 @@ def parse(text: str, name: str) -> Config:
     try:
         config = msgspec.convert(values, Config)
     except msgspec.ValidationError as error:
-        raise BadConfig(f"{name}: {_told(values, str(error))}", path=name) from error
+        raise BadConfig(f"{name}: {_config_error(values, str(error))}", path=name) from error
     except BadApp as error:
         raise BadConfig(f"{name}: {error}", path=name, **error.facts) from error
     for field, least, most in _RANGES:
@@ -136,7 +136,7 @@ _RANGES = (("workers", 1, 256), ("grace_seconds", 0, 86_400), ("port", 1, 65_535
 _PLACE = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
 
 
-def _told(values: dict[str, Any], error: str) -> str:
+def _config_error(values: dict[str, Any], error: str) -> str:
     """The setting, what was written there, and why it does not fit."""
     found = _PLACE.fullmatch(error)
     if found is None or "unknown field" in error:

@@ -129,8 +129,8 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
         # A fact may be called like one of our own fields; it must not pass for it.
         fields |= {f"fact_{name}" if name in _OWN else name: _shortened(value) for name, value in plain.items()}
     if record.exc_info and record.exc_info[0] is not None:
-        told = logging.Formatter().formatException(record.exc_info)
-        fields["traceback"] = redacted(told[-TRACEBACK_MAX:])  # its end says what went wrong
+        text = logging.Formatter().formatException(record.exc_info)
+        fields["traceback"] = redacted(text[-TRACEBACK_MAX:])  # its end says what went wrong
     return fields
 
 

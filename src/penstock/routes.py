@@ -300,9 +300,9 @@ def read_signature(method: str, path: str, function: Callable[..., Any]) -> tupl
         raise BadApp(f"{shown}which has no parameter {next(iter(places))!r} of the path.", parameter=next(iter(places)))
     bodies = [each for each in found if each.place in ("body", "raw")]
     if len(bodies) > 1 or (bodies and method == "GET"):
-        told = "a GET has no body" if method == "GET" else f"{bodies[0].name!r} is the body already"
+        problem = "a GET has no body" if method == "GET" else f"{bodies[0].name!r} is the body already"
         raise BadApp(
-            f"{shown}whose parameter {bodies[-1].name!r} would be the body: {told}.", parameter=bodies[-1].name
+            f"{shown}whose parameter {bodies[-1].name!r} would be the body: {problem}.", parameter=bodies[-1].name
         )
     for each in found:
         if each.place not in ("raw", "request"):

@@ -42,7 +42,7 @@ def test_a_link_logs_in_once(browser: Browser, served: Served) -> None:
         expect(page.locator("[role=alert]")).to_contain_text("used before")
 
 
-def test_the_eleventh_wrong_token_has_to_wait_and_is_told_how_long(browser: Browser, served: Served) -> None:
+def test_the_answer_to_the_eleventh_wrong_token_says_how_long_to_wait(browser: Browser, served: Served) -> None:
     with visiting(browser, served, token=None, problems=[]) as page:
         page.goto(f"{served.url}/ui/login")
         for _ in range(11):

@@ -102,7 +102,7 @@ def test_a_replay_that_lives_goes_on_when_its_tab_is_closed(browser: Browser, sm
     assert sorted(small.done) == sorted(names)
 
 
-def test_of_two_operators_who_replay_a_letter_one_is_told_that_it_was_done(
+def test_of_two_operators_who_replay_a_letter_one_learns_that_it_was_done(
     browser: Browser, small: Small, served: Served
 ) -> None:
     served.run(lambda: small.send("one"))

@@ -190,7 +190,7 @@ def test_a_tuned_rate_holds_until_it_is_left_to_the_app(desk: Desk) -> None:
 # -- somebody outside -----------------------------------------------------------------------------------------
 
 
-def test_pulled_rows_belong_to_nobody_here_and_come_back_charged_when_their_lease_lapses(
+def test_pulled_rows_belong_to_no_worker_and_return_charged_when_their_lease_lapses(
     desk: Desk, inspect: Inspect
 ) -> None:
     desk.send(message(b"a"), message(b"b"))
@@ -207,7 +207,7 @@ def test_pulled_rows_belong_to_nobody_here_and_come_back_charged_when_their_leas
         desk.settle(second)
 
 
-def test_a_row_that_nobody_outside_ever_answers_for_is_dead_after_its_retries(desk: Desk, inspect: Inspect) -> None:
+def test_a_pulled_row_that_is_never_acknowledged_is_dead_after_its_retries(desk: Desk, inspect: Inspect) -> None:
     desk.send(message())
     for number in range(1, 5):
         (delivery,) = desk.commit(wants=[pulled()]).claimed

@@ -67,7 +67,7 @@ def test_it_is_settled_once(desk: Desk, store: Store) -> None:
 
 
 @pytest.mark.parametrize("end, counted", [(CallEnd(RELEASED, 0, 0), 0), (CallEnd(UNKNOWN, None, 10 * CENT), 10)])
-def test_what_cost_nothing_gives_room_and_what_nobody_knows_does_not(
+def test_what_cost_nothing_gives_room_and_an_unknown_cost_does_not(
     desk: Desk, store: Store, end: CallEnd, counted: int
 ) -> None:
     desk.writer.calls.settle(reserved(desk), (DAY, MONTH), end, now=desk.now)
@@ -101,7 +101,7 @@ def test_a_budget_of_nothing_holds_nothing_and_no_bound_holds_everything(desk: D
     reserved(desk, Share("day", "2026-09-21", None), at_most=10**18)
 
 
-def test_what_passes_is_told_from_what_is_spent(desk: Desk, neighbour: Desk) -> None:
+def test_what_passes_is_distinguished_from_what_is_spent(desk: Desk, neighbour: Desk) -> None:
     made = reserved(neighbour, at_most=NANOS)
     with pytest.raises(OverBudget) as over:
         reserved(desk)

@@ -75,7 +75,7 @@ def test_one_bad_unit_fails_alone(shop: Desk, inspect: Inspect, size: int, bad: 
 
 
 @pytest.mark.parametrize("bad", list(combinations(range(7), 2)))
-def test_two_bad_units_fail_and_nobody_else(shop: Desk, inspect: Inspect, bad: tuple[int, int]) -> None:
+def test_two_bad_units_fail_and_no_other(shop: Desk, inspect: Inspect, bad: tuple[int, int]) -> None:
     units = units_for(shop, 7)
     for number in bad:
         spoil(units[number])
@@ -98,7 +98,7 @@ def test_all_units_of_a_group_can_be_bad(shop: Desk, inspect: Inspect) -> None:
     assert inspect.counted()[ORDERS].acked == 0
 
 
-def test_units_that_only_clash_with_each_other_are_told_apart(shop: Desk, store: Store) -> None:
+def test_units_that_only_clash_with_each_other_are_distinguished(shop: Desk, store: Store) -> None:
     first, second = sheet(), sheet()
     first.write(NEW_ITEM, id=1, name="first")
     second.write(NEW_ITEM, id=1, name="second")

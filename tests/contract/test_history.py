@@ -270,7 +270,7 @@ def test_a_history_connects_again_once_the_server_has_ended_its_connection(histo
 
 
 @pytest.mark.only_on("postgres")
-def test_an_error_that_no_new_connection_mends_is_told_at_once(history: HistoryFile, url: str) -> None:
+def test_an_error_that_no_new_connection_mends_is_reported_at_once(history: HistoryFile, url: str) -> None:
     history.append([entry()])
     look(url, "alter table penstock.penstock_history rename to elsewhere")
     try:
@@ -385,7 +385,7 @@ def test_two_that_find_the_same_damage_set_it_aside_once(opened: Opened, databas
 
 
 @pytest.mark.only_on("sqlite")
-def test_a_full_or_failing_disk_is_told_and_nothing_is_half_saved(history: HistoryFile, database: Path) -> None:
+def test_a_full_or_failing_disk_is_reported_and_nothing_is_half_saved(history: HistoryFile, database: Path) -> None:
     chain = IDS.new()
     history.append([entry(chain=chain)])
     assert isinstance(history, SqliteHistory)
@@ -416,7 +416,7 @@ def test_looking_for_a_history_makes_none(database: Path) -> None:
 
 
 @pytest.mark.only_on("sqlite")
-def test_whoever_looks_sees_what_is_added_and_leaves_a_damaged_one_alone(opened: Opened, database: Path) -> None:
+def test_a_reader_sees_what_is_added_and_leaves_a_damaged_one_alone(opened: Opened, database: Path) -> None:
     looked = SqliteHistory(database, read_only=True)
     writer = opened()
     noted = entry()

@@ -328,7 +328,7 @@ def test_nothing_but_points_can_be_read_and_nothing_written(file: HistoryFile, s
 
 
 @pytest.mark.parametrize("table", ["penstock_messages", "penstock_labels", "entries", "pg_class", "sqlite_schema"])
-def test_the_store_itself_refuses_other_tables_whoever_checked_the_text(file: HistoryFile, table: str) -> None:
+def test_the_store_itself_refuses_other_tables_even_after_a_check_of_the_text(file: HistoryFile, table: str) -> None:
     add(file, point(1.0))
     with pytest.raises(StatementFailed, match="refused"):
         file.points(f"select 1 from {table}", {}, rows_max=10, seconds_max=5.0)
@@ -428,7 +428,7 @@ def test_an_older_server_database_gets_tables_for_points() -> None:
     file.close()
 
 
-def test_a_disk_that_is_full_is_told_and_nothing_is_half_saved(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_reported_and_nothing_is_half_saved(tmp_path: Path) -> None:
     file = SqliteHistory(tmp_path / "market.db")
     add(file, point(1.0))
     assert file._connection is not None

@@ -18,7 +18,7 @@ from tests.postgres import END_OTHERS, empty_database, look
 
 
 @pytest.mark.fault("F22")
-def test_a_lost_way_to_the_server_is_told_and_so_is_the_way_back() -> None:
+def test_a_lost_way_to_the_server_is_reported_and_so_is_the_way_back() -> None:
     with there() as (url, presence, told):
         assert presence.departed() == []
         assert told == []

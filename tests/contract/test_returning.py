@@ -40,7 +40,7 @@ def test_what_may_have_started_has_a_crash_and_no_attempt(desk: Desk, neighbour:
     assert waiting.crashes == 0
 
 
-def test_everything_is_suspected_where_nobody_can_tell_what_had_started(desk: Desk, neighbour: Desk) -> None:
+def test_everything_is_suspected_where_the_started_ones_are_unknown(desk: Desk, neighbour: Desk) -> None:
     desk.send(message(), message(), message())
     desk.claim()
 
@@ -48,7 +48,7 @@ def test_everything_is_suspected_where_nobody_can_tell_what_had_started(desk: De
 
 
 @pytest.mark.fault("F07")
-def test_a_handler_that_overran_is_charged_and_nobody_else(desk: Desk, neighbour: Desk, inspect: Inspect) -> None:
+def test_only_a_handler_that_overran_is_charged(desk: Desk, neighbour: Desk, inspect: Inspect) -> None:
     desk.send(message(b"endless"), message(b"beside"))
     endless, beside = desk.claim()
 
@@ -103,7 +103,7 @@ def test_crashes_and_attempts_are_counted_apart(desk: Desk, inspect: Inspect) ->
     assert (row.attempts, row.crashes) == (1, 2)
 
 
-def test_a_queue_nobody_registered_has_the_default_rules(desk: Desk) -> None:
+def test_a_queue_that_is_not_registered_has_the_default_rules(desk: Desk) -> None:
     desk.send(message(queue="stray"))
     for _ in range(3):
         desk.claim_one("stray")
@@ -240,7 +240,7 @@ def test_what_is_held_on_to_lapses_as_much_later(desk: Desk) -> None:
     desk.settle(delivery)
 
 
-def test_what_somebody_else_has_by_now_cannot_be_held_on_to(desk: Desk, neighbour: Desk) -> None:
+def test_a_row_that_another_worker_claimed_cannot_be_kept(desk: Desk, neighbour: Desk) -> None:
     old = desk.given_one()
     neighbour.later(LEASE_SECONDS)
     (new,) = neighbour.commit(wants=[want()], sweep=True).claimed
@@ -275,7 +275,7 @@ def test_a_lapse_that_is_one_crash_too_many_is_a_dead_letter(desk: Desk, inspect
     assert inspect.counted() == {ORDERS: Counted(sent=1, dead=1)}
 
 
-def test_a_lease_that_lapsed_can_still_be_settled_while_nobody_has_taken_it_over(desk: Desk, inspect: Inspect) -> None:
+def test_a_lease_that_lapsed_can_still_be_settled_until_another_worker_claims_it(desk: Desk, inspect: Inspect) -> None:
     """Only the token decides: no time is compared, so a worker that is late but alone loses nothing."""
     delivery = desk.given_one()
     desk.later(10 * LEASE_SECONDS)

@@ -100,7 +100,7 @@ def test_many_runs_begin_and_end_in_one_commit(desk: Desk) -> None:
     assert names(desk, "run 172") == [("a", "done"), ("b", "done")]
 
 
-def test_a_claim_tells_whether_somebody_has_held_the_row_before(desk: Desk, neighbour: Desk) -> None:
+def test_a_claim_says_whether_the_row_was_claimed_before(desk: Desk, neighbour: Desk) -> None:
     delivery = begun(desk)
     assert delivery.before == 0
     desk.settle(delivery, Again(0.0, charged=False))
@@ -199,7 +199,7 @@ def test_a_run_that_begins_to_wait_finds_a_signal_that_came_before(desk: Desk, n
     assert desk.claim_one(QUEUE).id == delivery.id
 
 
-def test_a_signal_to_nobody_is_refused_and_one_to_an_ended_run_is_dropped(desk: Desk) -> None:
+def test_a_signal_to_an_unknown_run_is_refused_and_one_to_an_ended_run_is_dropped(desk: Desk) -> None:
     with pytest.raises(NoSuchRun):
         desk.commit(changing(NewSignal(key_of(FLOW, "nobody"), "word", b"1")))
     delivery = begun(desk)
@@ -238,7 +238,7 @@ def test_a_waiting_run_that_is_paused_is_not_claimed_and_goes_on_when_it_is_resu
     assert desk.claim_one(QUEUE).id == key
 
 
-def test_whoever_runs_a_run_hears_with_his_next_commit_that_it_is_to_pause(desk: Desk, neighbour: Desk) -> None:
+def test_the_worker_of_a_run_learns_with_its_next_commit_that_it_is_to_pause(desk: Desk, neighbour: Desk) -> None:
     desk.commit(changing(new()), changing(new("other")))
     one, other = desk.claim(10, QUEUE)
     neighbour.writer.runs.pause(one.id, now=desk.now)
@@ -268,9 +268,7 @@ def test_a_parked_run_says_why_until_it_is_resumed(desk: Desk) -> None:
     assert (row(desk).state, row(desk).reason, row(desk).error) == ("queued", None, None)
 
 
-def test_a_terminated_run_takes_its_children_along_and_whoever_ran_it_saves_nothing(
-    desk: Desk, neighbour: Desk
-) -> None:
+def test_a_terminated_run_takes_its_children_along_and_its_worker_saves_nothing(desk: Desk, neighbour: Desk) -> None:
     parent = begun(desk, "parent")
     child = begun(desk, "child", parent="parent", step="call")
     grandchild = begun(desk, "grandchild", parent="child", step="call")

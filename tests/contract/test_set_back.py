@@ -13,7 +13,7 @@ DAY = 86_400 * SECOND
 
 
 @pytest.mark.fault("F09")
-def test_a_clock_is_told_by_how_much_it_lies_behind(desk: Desk) -> None:
+def test_the_report_says_by_how_much_a_clock_is_behind(desk: Desk) -> None:
     behind = desk.workers.behind
 
     assert behind(now=T0) == 0

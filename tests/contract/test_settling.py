@@ -188,7 +188,7 @@ def test_settling_twice_is_refused_the_second_time(desk: Desk, inspect: Inspect)
     assert inspect.counted()[ORDERS].acked == 1
 
 
-def test_another_writer_may_settle_with_the_token_it_was_told(desk: Desk, neighbour: Desk, inspect: Inspect) -> None:
+def test_another_writer_may_settle_with_the_token_it_was_given(desk: Desk, neighbour: Desk, inspect: Inspect) -> None:
     """The fence is the token and not the connection: a writer that reopened its file goes on."""
     delivery = desk.given_one()
 

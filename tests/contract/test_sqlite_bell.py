@@ -47,7 +47,7 @@ async def rung(bell: SocketBell, ears: list[Heard], *queues: str) -> list[set[st
 
 
 @in_real_time
-async def test_all_others_hear_which_queues_have_news_and_nobody_hears_itself(database: Path) -> None:
+async def test_all_others_hear_which_queues_have_news_and_no_process_hears_itself(database: Path) -> None:
     bells, ears = [SocketBell(database, worker) for worker in (1, 2, 3)], [Heard() for _ in range(3)]
     for bell, heard in zip(bells, ears, strict=True):
         bell.listen(heard)

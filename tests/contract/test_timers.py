@@ -58,7 +58,7 @@ def test_two_writers_that_look_at_the_same_time_fire_once(desk: Desk, neighbour:
     assert [minute for _, _, minute in ticks(desk.store)] == list(range(1, 51))
 
 
-def test_what_is_not_due_does_not_fire_and_the_next_time_is_told(desk: Desk, inspect: Inspect) -> None:
+def test_what_is_not_due_does_not_fire_and_the_next_time_is_reported(desk: Desk, inspect: Inspect) -> None:
     declare(desk)
     committed = fire(desk, BEGIN + 30 * SECOND)
     assert (committed.next_timer, committed.is_empty, inspect.messages()) == (BEGIN + MINUTE, True, [])

@@ -75,7 +75,7 @@ def test_a_worker_cut_off_for_longer_than_its_lease_commits_nothing(
 
 
 @pytest.mark.fault("F22")
-def test_a_worker_stopped_inside_its_commit_holds_up_nobody_else(site: Site, oracle: Oracle) -> None:
+def test_a_worker_stopped_inside_its_commit_delays_no_other_worker(site: Site, oracle: Oracle) -> None:
     stopped, near = victim(site), victim(site)
     site.up(stopped, near)
     sent: set[int] = set()

@@ -127,7 +127,7 @@ def test_everything_at_once_happens_once_through_pauses_longer_than_a_lease(
 @pytest.mark.slow("postgres")
 @pytest.mark.fault("F01")
 @pytest.mark.parametrize("dies", ["the only worker", "its neighbour"])
-def test_a_controller_at_work_holds_up_nobody_when_a_worker_dies(dies: str, site: Site, oracle: Oracle) -> None:
+def test_a_controller_at_work_delays_no_takeover_when_a_worker_dies(dies: str, site: Site, oracle: Oracle) -> None:
     """Who was running when his worker died runs alone the next time: neither may he wait for the tick of a controller that
     has minutes of work, nor everybody for him, if it is the tick itself."""
     scene = Scene(site, oracle, Random(0))

@@ -48,7 +48,7 @@ def test_four_processes_share_a_queue_and_each_message_runs_once(
 
 @pytest.mark.only_on("sqlite")
 @pytest.mark.fault("F18")
-def test_six_processes_write_at_once_and_none_is_told_that_the_database_is_locked(
+def test_six_processes_write_at_once_and_none_gets_the_error_that_the_database_is_locked(
     site: Site, oracle: Oracle, note: Callable[[str], None]
 ) -> None:
     writers = [site.start("write", units=UNITS, writer=writer) for writer in range(WRITERS)]

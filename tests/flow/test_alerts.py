@@ -120,7 +120,7 @@ async def test_a_sink_that_never_answers_keeps_no_worker_from_going_on_or_stoppi
 
 
 @virtual
-async def test_a_flood_of_deaths_is_told_as_a_number() -> None:
+async def test_a_flood_of_deaths_is_reported_as_a_number() -> None:
     told: list[ps.Alert] = []
 
     async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
@@ -146,7 +146,7 @@ async def test_a_flood_of_deaths_is_told_as_a_number() -> None:
 
 @pytest.mark.spec("A3-03", "A3-05")
 @virtual
-async def test_a_message_that_kills_its_worker_is_told_of_by_the_next_one() -> None:
+async def test_a_message_that_kills_its_worker_is_reported_by_the_next_one() -> None:
     async def handle(listing: Listing, _message: ps.Message[Listing]) -> None:
         if listing.name == "killer":
             shop.die()
@@ -173,7 +173,7 @@ async def test_a_message_that_kills_its_worker_is_told_of_by_the_next_one() -> N
 @pytest.mark.spec("A3-03", "A3-05")
 @pytest.mark.parametrize("how", ["given back", "lapsed"])
 @virtual
-async def test_a_message_that_dies_outside_is_told_of_too(how: str) -> None:
+async def test_a_message_that_dies_outside_is_reported_too(how: str) -> None:
     app, _, alerts = alerting_app()
     photos: ps.Queue[Any] = app.queue("photos", retries=0)
     async with TestApp(app) as shop:

@@ -124,7 +124,7 @@ async def test_an_acknowledged_message_comes_back_if_the_raise_took_what_was_wri
 
 @pytest.mark.parametrize("answer", [ps.Later(45), ps.Throttled(retry_after=45), ps.QueueFull()])
 @virtual
-async def test_an_answer_for_the_whole_batch_delays_it_and_charges_nobody(answer: object) -> None:
+async def test_an_answer_for_the_whole_batch_delays_it_and_charges_no_message(answer: object) -> None:
     answers = [answer]
 
     async def take(_batch: ps.Batch[Listing]) -> object:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import penstock as ps
-from penstock.alerts.telling import DAY, HOUR, TOLD_A_DAY_MAX, is_told
+from penstock.alerts.telling import ALERTS_A_DAY_MAX, DAY, HOUR, is_due
 from penstock.testing import TestApp, virtual
 from tests.flow.crons import START
 from tests.flow.shop import EFFECT, Listing, effects, shop_app
@@ -57,7 +57,7 @@ async def test_a_daily_job_that_finds_the_same_twice_tells_it_once() -> None:
 
 @pytest.mark.spec("A12-07")
 @virtual
-async def test_what_changes_is_told_at_once_and_what_is_over_once() -> None:
+async def test_what_changes_is_reported_at_once_and_what_is_over_once() -> None:
     watched = Watched()
     app = watched.app
     async with TestApp(app) as shop:
@@ -94,7 +94,7 @@ async def test_with_a_key_only_the_key_tells_one_condition_from_another() -> Non
 
 @pytest.mark.spec("A12-07")
 @virtual
-async def test_one_that_comes_and_goes_all_day_floods_nobody() -> None:
+async def test_one_that_comes_and_goes_all_day_causes_no_flood() -> None:
     watched = Watched()
     app = watched.app
     async with TestApp(app) as shop:
@@ -102,8 +102,8 @@ async def test_one_that_comes_and_goes_all_day_floods_nobody() -> None:
             await app.alert("flapping", "Down", "no answer")
             await app.recovered("flapping")
             await shop.advance(minutes=5)
-        assert watched.told.count(("raised", "Down")) == TOLD_A_DAY_MAX
-        assert len(watched.told) == 2 * TOLD_A_DAY_MAX, "who was not told that it is bad is not told that it is good"
+        assert watched.told.count(("raised", "Down")) == ALERTS_A_DAY_MAX
+        assert len(watched.told) == 2 * ALERTS_A_DAY_MAX, "who was not told that it is bad is not told that it is good"
         await shop.advance(days=1)
         assert await app.alert("flapping", "Down", "no answer")
 
@@ -196,7 +196,7 @@ async def test_without_a_sink_an_alert_is_a_line_in_the_log(caplog: pytest.LogCa
     ],
 )
 @virtual
-async def test_hostile_words_are_told_in_one_line_and_within_bounds(title: str, text: str) -> None:
+async def test_hostile_words_are_printed_in_one_line_and_within_bounds(title: str, text: str) -> None:
     watched = Watched()
     async with TestApp(watched.app) as shop:
         await watched.app.alert("odd", title, text)
@@ -217,7 +217,7 @@ async def test_a_name_that_cannot_be_kept_is_refused(name: str) -> None:
             await watched.app.alert(name, "title", "text")
 
 
-def test_two_sinks_of_one_name_are_told_apart() -> None:
+def test_two_sinks_of_one_name_are_distinguished() -> None:
     app = ps.App("shop")
     for _ in range(3):
 
@@ -240,11 +240,13 @@ def test_two_sinks_of_one_name_are_told_apart() -> None:
         ([-7 * DAY - HOUR], True, True, 50, True),
         ([0], True, False, 0, True),
         ([0], False, True, 0, True),
-        ([0] * TOLD_A_DAY_MAX, True, False, 0, False),
-        ([-DAY] * TOLD_A_DAY_MAX, True, False, 0, True),
+        ([0] * ALERTS_A_DAY_MAX, True, False, 0, False),
+        ([-DAY] * ALERTS_A_DAY_MAX, True, False, 0, True),
     ],
 )
-def test_when_a_condition_is_told(told_at: list[int], is_open: bool, same: bool, repeats: int, expected: bool) -> None:
+def test_when_a_condition_is_reported(
+    told_at: list[int], is_open: bool, same: bool, repeats: int, expected: bool
+) -> None:
     now = 1_790_000_000_000_000
     times = [now + at for at in told_at]
-    assert is_told(times, is_open=is_open, same=same, repeats=repeats, now=now) is expected
+    assert is_due(times, is_open=is_open, same=same, repeats=repeats, now=now) is expected

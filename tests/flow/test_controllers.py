@@ -124,7 +124,7 @@ async def test_where_the_table_tells_what_is_due_nothing_is_set_aside_for_good(m
 
 
 @virtual
-async def test_an_item_that_is_refused_whenever_others_pass_is_parked_and_slows_nobody_down() -> None:
+async def test_an_item_that_is_refused_while_others_pass_is_parked_and_slows_no_other_down() -> None:
     async def work(item: str) -> None:
         await asyncio.sleep(3)
         if item == "a poison":

@@ -67,7 +67,7 @@ def test_a_process_is_killed_at_the_time_that_was_asked_for() -> None:
     assert (ran.returncode, ran.stdout.split()) == (-signal.SIGKILL, ["1", "2", "3"])
 
 
-def test_a_process_stops_and_goes_on_when_it_is_told_to() -> None:
+def test_a_process_stops_and_continues_by_signal() -> None:
     command = [sys.executable, "-c", REACH]
     process = subprocess.Popen(command, env=os.environ | {VARIABLE: "handler.before=stop@2"}, stdout=subprocess.PIPE)
     _, status = os.waitpid(process.pid, os.WUNTRACED)

@@ -90,7 +90,7 @@ async def test_what_a_dead_worker_only_held_goes_back_untouched_and_what_ran_is_
 
 
 @virtual
-async def test_a_death_before_any_handler_began_suspects_nobody() -> None:
+async def test_a_death_before_any_handler_began_suspects_no_message() -> None:
     async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None: ...
 
     app, listings = shop_app(handle)

@@ -17,7 +17,7 @@ from tests.flow.shop import EFFECT, effects
 
 @pytest.mark.spec("A4-02")
 @virtual
-async def test_a_task_runs_at_each_due_time_and_is_told_which_one_it_is() -> None:
+async def test_a_task_runs_at_each_due_time_and_knows_which_one_it_is() -> None:
     app = ps.App("shop")
     seen: list[tuple[datetime, str, int]] = []
 

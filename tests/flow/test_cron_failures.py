@@ -185,7 +185,7 @@ async def test_a_failure_in_what_was_registered_is_the_runs_and_nothing_of_it_is
 
 @pytest.mark.spec("A4-04", "F-40")
 @virtual
-async def test_a_stray_task_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_stray_task_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     app = ps.App("shop")
     strays: list[asyncio.Task[None]] = []
 

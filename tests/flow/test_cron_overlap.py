@@ -143,7 +143,7 @@ async def test_after_three_days_down_as_much_is_made_up_for_as_was_asked(
 
 @pytest.mark.spec("A4-06")
 @virtual
-async def test_a_run_that_makes_up_for_others_is_told_how_many(tmp_path: Path) -> None:
+async def test_a_run_that_makes_up_for_others_knows_how_many(tmp_path: Path) -> None:
     missed: list[int] = []
 
     def made() -> ps.App:

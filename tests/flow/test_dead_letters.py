@@ -193,7 +193,7 @@ async def test_what_is_not_a_number_of_a_letter_is_refused(wrong: Any) -> None:
 
 @pytest.mark.spec("A3-11")
 @virtual
-async def test_the_last_day_is_told_as_counts_by_queue_type_and_cause() -> None:
+async def test_the_last_day_is_reported_as_counts_by_queue_type_and_cause() -> None:
     app, listings = dying_app()
     async with TestApp(app) as shop:
         await shop.send(listings, Listing(name="of old"))
@@ -231,7 +231,7 @@ async def test_a_letter_is_dealt_with_for_a_reason() -> None:
 
 @pytest.mark.spec("A2-16", "G4-11")
 @virtual
-async def test_an_unknown_type_is_parked_told_with_its_id_and_handled_once_a_handler_is_there() -> None:
+async def test_an_unknown_type_is_parked_reported_with_its_id_and_handled_once_a_handler_exists() -> None:
     died: list[MessageDied] = []
     app, listings = dying_app()
     app.events.subscribe(died.append, to=MessageDied)
@@ -301,7 +301,7 @@ async def test_once_the_worker_that_knew_a_type_is_gone_its_messages_are_parked(
 @pytest.mark.spec("A3-02")
 @pytest.mark.parametrize("watched", [False, True])
 @virtual
-async def test_letters_that_nobody_handles_expire_after_four_days_with_a_warning_after_three(watched: bool) -> None:
+async def test_letters_without_a_handler_expire_after_four_days_with_a_warning_after_three(watched: bool) -> None:
     async def handle(listing: Listing) -> None:
         raise ps.Permanent(listing.name)
 

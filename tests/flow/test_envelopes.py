@@ -66,7 +66,7 @@ def noting(
 
 @pytest.mark.spec("A2-01", "A2-02", "A3-01")
 @virtual
-async def test_the_envelope_is_filled_in_by_the_engine_and_told_whole_with_a_dead_letter() -> None:
+async def test_the_envelope_is_filled_in_by_the_engine_and_kept_whole_with_a_dead_letter() -> None:
     async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
         raise ps.Permanent("no")
 

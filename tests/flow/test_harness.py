@@ -89,7 +89,7 @@ async def test_a_queue_that_nothing_can_answer_on_is_named() -> None:
 
 
 @virtual
-async def test_a_lost_message_is_told_with_the_numbers() -> None:
+async def test_a_lost_message_is_reported_with_the_numbers() -> None:
     app, listings = shop_app()
     with pytest.raises(NotConserved, match=r"sent 2 is not acked 0 .* 1 are missing"):
         async with TestApp(app) as shop:
@@ -159,3 +159,19 @@ async def test_what_never_ends_is_not_drained() -> None:
         with pytest.raises(NotDrained, match="listings"):
             await shop.drain()
         stop.append(True)
+
+
+@virtual
+async def test_a_test_that_fails_names_the_failures_of_the_app_once() -> None:
+    async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:
+        raise ValueError("no price")
+
+    app, listings = shop_app(handle)
+    with pytest.raises(AssertionError) as failed:
+        async with TestApp(app) as shop:
+            await shop.send(listings, Listing(name="a"))
+            await shop.advance(minutes=1)
+            raise AssertionError
+    [note] = failed.value.__notes__
+    assert note.startswith("failures in the app:\n  listings:handle: ValueError: no price at ")
+    assert note.count("\n") == 1

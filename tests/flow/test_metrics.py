@@ -213,7 +213,7 @@ BAD: list[dict[str, Any]] = [
 
 @pytest.mark.spec("A10-01")
 @virtual
-async def test_what_is_no_point_raises_nothing_and_is_counted_and_told_once() -> None:
+async def test_what_is_no_point_raises_nothing_and_is_counted_and_reported_once() -> None:
     app = ps.App("shop")
     points = app.metrics("sales")
     told: list[PointsRefused] = []

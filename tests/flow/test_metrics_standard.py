@@ -199,7 +199,7 @@ async def test_workflows_tell_how_many_steps_were_done_and_failed() -> None:
 
 @pytest.mark.spec("A10-06")
 @virtual
-async def test_the_cost_to_date_and_the_rows_read_are_told() -> None:
+async def test_the_cost_to_date_and_the_rows_read_are_reported() -> None:
     async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what=listing.name)
         await app.db.rows("select what from effects")
@@ -271,7 +271,7 @@ async def test_without_a_history_there_are_no_standard_points_but_those_that_are
 
 
 @virtual
-async def test_a_look_that_fails_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_poll_that_fails_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any, **__: Any) -> list[Fact]:
         raise StoreUnavailable("away")
 

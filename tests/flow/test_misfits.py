@@ -71,7 +71,7 @@ async def test_a_body_that_does_not_fit_is_one_dead_letter_with_its_error_and_is
 
 
 @virtual
-async def test_a_body_nested_too_deep_to_be_read_is_a_dead_letter_and_harms_nobody() -> None:
+async def test_a_body_nested_too_deep_to_be_read_is_a_dead_letter_and_harms_no_other_message() -> None:
     async def handle(payload: list[object]) -> None:
         app.db.write(EFFECT, what=str(payload))
 
@@ -100,7 +100,7 @@ async def test_a_body_nested_too_deep_to_be_read_is_a_dead_letter_and_harms_nobo
     ids=["wrong field", "wrong dataclass", "not plain", "not accepted", "too large"],
 )
 @virtual
-async def test_a_handler_that_sends_what_nobody_could_read_is_dead_at_once_and_sends_nothing(
+async def test_a_handler_that_sends_an_unreadable_payload_is_dead_at_once_and_sends_nothing(
     wrong: Any, error: str
 ) -> None:
     async def handle(_listing: Listing, _message: ps.Message[Listing]) -> None:

@@ -150,7 +150,7 @@ async def test_what_was_crawled_is_asked_about_and_can_do_nothing() -> None:
     ],
 )
 @virtual
-async def test_each_failure_is_told_apart_and_paid_for_as_far_as_it_is_known(
+async def test_each_failure_is_distinguished_and_paid_for_as_far_as_it_is_known(
     fault: Fault, error: type[ps.PenstockError], reason: str | None, state: str
 ) -> None:
     desk = Desk(fault)
@@ -331,7 +331,7 @@ async def test_replies_of_other_shapes_are_failures_with_a_sentence(reply: Any, 
 
 @pytest.mark.fault("F48")
 @virtual
-async def test_a_key_that_a_service_repeats_is_not_told(
+async def test_a_key_that_a_service_repeats_is_not_shown(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = "sk-wrong-98765432100"
@@ -358,7 +358,7 @@ async def test_a_key_that_a_service_repeats_is_not_told(
 
 @pytest.mark.parametrize("settings, missing", [("", "[models.analyst]"), (SETTINGS, "SHOP_MODEL_KEY")])
 @virtual
-async def test_without_a_key_or_a_section_a_model_is_offline_and_nobody_is_asked(
+async def test_without_a_key_or_a_section_a_model_is_offline_and_sends_no_request(
     monkeypatch: pytest.MonkeyPatch, settings: str, missing: str
 ) -> None:
     monkeypatch.delenv("SHOP_MODEL_KEY")

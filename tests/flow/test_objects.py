@@ -167,7 +167,7 @@ async def test_others_come_in_only_while_an_event_is_released_and_no_update_is_l
 
 
 @virtual
-async def test_a_released_event_that_is_cancelled_while_it_waits_for_its_turn_lets_nobody_else_in() -> None:
+async def test_a_released_event_that_is_cancelled_while_it_waits_lets_no_other_event_in() -> None:
     app, counters, _ = counting()
     async with TestApp(app):
         await counters["main"].value()
@@ -287,7 +287,7 @@ async def test_a_call_inside_a_call_that_is_repeated_happens_once() -> None:
 
 
 @virtual
-async def test_what_is_told_joins_the_unit_and_goes_with_it() -> None:
+async def test_what_is_sent_to_an_object_joins_the_unit_and_is_discarded_with_it() -> None:
     fails = [True, False]
 
     async def handle(_listing: Listing) -> None:
@@ -308,7 +308,7 @@ async def test_what_is_told_joins_the_unit_and_goes_with_it() -> None:
 
 @sampled("point", [point for point in CRASH_POINTS if point.startswith(("commit", "unit", "handler"))], every=3)
 @virtual
-async def test_what_is_told_happens_once_wherever_the_worker_dies(point: str) -> None:
+async def test_what_is_sent_to_an_object_happens_once_wherever_the_worker_dies(point: str) -> None:
     app, counters, _ = counting()
     for nth in range(1, 4):
         async with TestApp(app) as shop:
@@ -540,7 +540,7 @@ async def test_a_region_without_a_place_of_its_own_falls_back_to_a_near_one(hint
 
 @pytest.mark.spec("A5-16", "F-36")
 @virtual
-async def test_the_place_of_a_class_holds_for_objects_that_are_called_told_or_controlled() -> None:
+async def test_the_place_of_a_class_holds_for_objects_that_are_called_sent_to_or_controlled() -> None:
     class Shelf(ps.Object):
         count: int = 0
 

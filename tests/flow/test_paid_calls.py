@@ -410,7 +410,7 @@ async def test_names_that_cannot_be_shown_are_refused(name: str) -> None:
 
 
 @virtual
-async def test_nobody_writes_the_ledger_but_the_engine() -> None:
+async def test_only_the_engine_writes_the_ledger() -> None:
     app = ps.App("shop")
     async with TestApp(app) as shop:
         for statement in ("update penstock_spending set settled = 0", "delete from penstock_calls"):

@@ -78,7 +78,7 @@ async def test_what_runs_when_its_queue_is_paused_ends_and_what_it_asked_for_wai
 
 
 @virtual
-async def test_a_pause_holds_for_whoever_pulls_too() -> None:
+async def test_a_pause_holds_for_pulling_clients_too() -> None:
     app, listings = shop_app()
     async with TestApp(app) as shop:
         desk = await app.desk()
@@ -147,7 +147,7 @@ async def test_a_queue_that_does_not_exist_is_refused_with_those_that_do(verb: s
 
 
 @virtual
-async def test_what_somebody_pulled_and_forgot_comes_back_by_itself() -> None:
+async def test_what_a_client_pulled_and_forgot_returns_by_itself() -> None:
     app, listings = shop_app()
     async with TestApp(app) as shop:
         desk = await app.desk()

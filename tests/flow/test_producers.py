@@ -248,7 +248,7 @@ async def test_a_retry_with_a_delay_waits_so_long_and_counts_an_attempt() -> Non
 
 @pytest.mark.spec("A1-28", "A3-01", "A3-10")
 @virtual
-async def test_a_dead_letter_queue_that_nobody_declared_is_there() -> None:
+async def test_a_dead_letter_queue_that_is_not_declared_exists() -> None:
     async def handle(_listing: Listing, _message: ps.Message[Listing]) -> object:
         return ps.Discard("sold")
 

@@ -48,7 +48,7 @@ async def test_failures_come_back_together_unless_the_queue_asks_for_jitter(jitt
 
 @pytest.mark.spec("A1-14")
 @virtual
-async def test_a_delay_that_somebody_named_is_kept_to_the_second() -> None:
+async def test_a_delay_that_a_caller_named_is_kept_to_the_second() -> None:
     async def handle(listing: Listing, message: ps.Message[Listing]) -> None:
         if message.attempt == 1 and listing.name == "asked":
             message.retry(delay=7)

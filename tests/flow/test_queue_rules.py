@@ -57,7 +57,7 @@ async def test_not_found_means_not_yet_until_the_tries_are_used_up() -> None:
     "point", ["handler.before", "handler.after", "unit.sealed", "commit.before", "commit.after", None]
 )
 @virtual
-async def test_a_fan_out_and_the_count_of_it_are_one_whatever_dies_and_whoever_asks_again(point: str | None) -> None:
+async def test_a_fan_out_and_its_count_are_one_commit_despite_deaths_and_repeated_requests(point: str | None) -> None:
     async def fan_out(wanted: Request) -> None:
         async with app.unit():  # as much as is known of the request, and all of its commands
             for keyword in wanted.keywords:
@@ -118,7 +118,7 @@ async def test_high_overtakes_what_waits_and_low_may_be_put_off() -> None:
 
 @pytest.mark.spec("G4-20")
 @virtual
-async def test_a_further_subscriber_is_one_more_handler_and_touches_nobody_else() -> None:
+async def test_a_further_subscriber_is_one_more_handler_and_changes_no_other() -> None:
     async def first(listing: Listing, _message: ps.Message[Listing]) -> None:
         app.db.write(EFFECT, what=f"first: {listing.name}")
 

@@ -34,7 +34,7 @@ def frail_app() -> tuple[ps.App, Queue[Any]]:
 
 @pytest.mark.spec("A3-03")
 @virtual
-async def test_whoever_hears_of_dead_letters_gets_each_once_with_everything_known_about_it() -> None:
+async def test_a_dead_letter_handler_gets_each_once_with_everything_known_about_it() -> None:
     heard: list[ps.DeadLetter] = []
     app, listings = frail_app()
 

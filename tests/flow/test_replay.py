@@ -282,7 +282,7 @@ async def test_a_canary_that_lives_is_followed_by_the_rest() -> None:
 
 
 @virtual
-async def test_a_canary_that_nobody_handles_is_given_up_after_a_minute() -> None:
+async def test_a_canary_without_a_handler_is_given_up_after_a_minute() -> None:
     patient = Patient()
     app = patient.app
     async with TestApp(app) as shop:

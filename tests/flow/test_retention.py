@@ -138,7 +138,7 @@ async def test_what_expired_while_no_worker_ran_is_not_delivered_by_the_next() -
 
 @pytest.mark.spec("A1-16", "A3-01", "A15-09")
 @virtual
-async def test_dead_letters_that_nobody_handles_go_after_four_days_and_those_that_somebody_does_stay() -> None:
+async def test_dead_letters_without_a_handler_expire_after_four_days_and_others_stay() -> None:
     async def heard(_letter: ps.DeadLetter) -> None: ...
     async def handle(_listing: Listing) -> object:
         return ps.Discard("sold")

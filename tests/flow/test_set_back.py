@@ -138,7 +138,7 @@ async def test_who_starts_beside_others_shares_their_time(tmp_path: Path) -> Non
 
 @pytest.mark.fault("F09")
 @virtual
-async def test_after_a_year_back_a_person_is_told_and_what_waits_is_due_once_the_clock_was_left_alone_for_an_hour(
+async def test_after_a_year_back_an_operator_is_alerted_and_waiting_messages_are_due_after_an_hour(
     tmp_path: Path,
 ) -> None:
     async with Crew(made, tmp_path, workers=1, start=START + timedelta(days=YEAR), look_seconds=10) as crew:

@@ -222,7 +222,7 @@ async def test_two_workers_without_that_handler_do_not_pass_its_row_on_for_ever(
 
 
 @virtual
-async def test_settlements_of_split_rows_are_told_for_each_of_them() -> None:
+async def test_settlements_of_split_rows_are_reported_for_each_of_them() -> None:
     app, listings = two_handlers([])
     told: list[str] = []
     app.events.subscribe(lambda event: told.append(type(event.settlement).__name__), to=MessageSettled)

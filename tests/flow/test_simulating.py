@@ -201,7 +201,7 @@ class Impatient(Alone):
 
 
 @only_on_sqlite
-def test_a_service_goes_on_when_nobody_waits_for_it_any_more() -> None:
+def test_a_service_continues_when_its_last_waiting_caller_left() -> None:
     assert not history_of(Impatient, 0).broken
 
 
@@ -288,7 +288,7 @@ class Endless(Alone):
 
 
 @only_on_sqlite
-def test_whatever_ends_a_history_is_told_with_its_line() -> None:
+def test_whatever_ends_a_history_is_reported_with_its_line() -> None:
     with pytest.raises(InvariantBroken, match="ValueError") as found:
         simulate(Hostile)
     assert "in in_the_end: raise ValueError" in found.value.history.where
@@ -376,5 +376,5 @@ def _lived(simulation: type[AnySimulation], seed: int) -> AnySimulation:
             worlds.append(self)
 
     history = history_of(Kept, seed)
-    assert not history.broken, history.told()
+    assert not history.broken, history.text()
     return worlds[0]

@@ -69,7 +69,7 @@ def told(trace: Trace) -> list[tuple[int, str, int, str]]:
 
 @pytest.mark.spec("A12-04", "A2-06")
 @virtual
-async def test_a_chain_is_told_in_full_with_children_under_what_led_to_them() -> None:
+async def test_a_chain_is_reported_in_full_with_children_under_what_led_to_them() -> None:
     app, queues = brand_app()
     async with TestApp(app) as shop:
         other = await shop.send(queues["research"], Research(keyword="hats"))
@@ -133,7 +133,7 @@ async def test_a_trace_has_the_agreed_shape() -> None:
 
 
 @virtual
-async def test_what_waits_and_what_died_is_told_even_if_the_history_was_lost() -> None:
+async def test_what_waits_and_what_died_is_reported_even_if_the_history_was_lost() -> None:
     app, queues = brand_app()
     async with TestApp(app) as shop:
         first = await shop.send(queues["research"], Research(keyword="shoes"))

@@ -218,7 +218,7 @@ async def test_a_run_that_failed_goes_on_where_it_failed_when_it_is_restarted_fr
 
 
 @virtual
-async def test_a_restart_of_a_running_run_takes_it_from_whoever_runs_it() -> None:
+async def test_a_restart_of_a_running_run_takes_it_from_its_worker() -> None:
     lab = Lab()
     doors = Doors(lab)
     walk = walking(lab, doors, "a")
@@ -367,7 +367,7 @@ async def test_ended_runs_are_kept_for_as_long_as_their_workflow_says() -> None:
 
 
 @virtual
-async def test_signals_that_nobody_waited_for_go_with_their_run() -> None:
+async def test_unclaimed_signals_are_deleted_with_their_run() -> None:
     lab = Lab()
 
     @lab.app.workflow(keep_days=1)

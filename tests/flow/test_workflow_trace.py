@@ -104,7 +104,7 @@ async def test_the_trace_of_a_chain_has_its_runs_with_each_step_and_how_long_it_
 
 
 @virtual
-async def test_a_run_is_told_of_by_its_id_also_where_the_history_knows_nothing() -> None:
+async def test_a_run_is_reported_by_its_id_also_where_the_history_knows_nothing() -> None:
     news = Newsroom()
     async with TestApp(news.lab.app) as test:
         await test.send(news.listings, Listing(name="shoes"))

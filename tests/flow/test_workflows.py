@@ -251,7 +251,7 @@ async def test_a_permanent_error_or_the_last_failure_is_raised_in_the_workflow_w
 
 @pytest.mark.spec("A7-04")
 @virtual
-async def test_a_throttled_step_waits_as_it_was_told_and_is_not_charged() -> None:
+async def test_a_throttled_step_waits_as_the_service_asks_and_is_not_charged() -> None:
     lab = Lab()
 
     async def throttled() -> str:

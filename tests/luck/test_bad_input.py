@@ -97,7 +97,7 @@ def check_told(error: BaseException, number: int) -> None:
         assert "test_bad_input.py" in text, "the line of the call is named"
 
 
-def test_a_mistake_in_a_unit_is_told_and_saves_nothing(path: Path, inspect: SqliteInspect) -> None:
+def test_a_mistake_in_a_unit_is_reported_and_saves_nothing(path: Path, inspect: SqliteInspect) -> None:
     async def scenario() -> None:
         async with Shop(path) as shop:
             assert isinstance(shop, Shop)
@@ -169,7 +169,7 @@ BAD_READS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("sql, named, kind, word", BAD_READS)
-def test_a_mistake_in_a_query_is_told(
+def test_a_mistake_in_a_query_is_reported(
     path: Path, sql: str, named: dict[str, Any], kind: type[Exception], word: str
 ) -> None:
     async def scenario() -> None:

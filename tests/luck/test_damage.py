@@ -88,7 +88,7 @@ def refused(error: Exception, path: Path) -> str:
     return "refused"
 
 
-def test_one_wrong_byte_anywhere_is_told_set_apart_or_harmless(
+def test_one_wrong_byte_anywhere_is_reported_set_apart_or_harmless(
     tmp_path: Path, original: Original, seed: int, note: Callable[[str], None]
 ) -> None:
     outcomes: Counter[str] = Counter()
@@ -127,7 +127,7 @@ def test_a_damaged_text_of_the_engine_is_a_clear_refusal(tmp_path: Path, origina
     assert outcome_of(path, original) == "refused"
 
 
-def test_a_damaged_schema_is_the_files_fault_and_nobody_elses(tmp_path: Path, original: Original) -> None:
+def test_a_damaged_schema_is_the_files_fault_alone(tmp_path: Path, original: Original) -> None:
     path = original.copy(tmp_path / "copy")
     Path(f"{path}-wal").unlink()
     damage_at(path, b"causation_id blob,\n  hops", 2)

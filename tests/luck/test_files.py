@@ -82,7 +82,7 @@ async def test_every_file_of_a_database_and_of_a_backup_is_for_its_owner_alone(p
         await app.run(until_idle=True)
     async with an_app(path) as app:
         await send(app)
-        copy_file(path, tmp_path / "backup.db", skip_tokens=False, told=lambda *_: None)
+        copy_file(path, tmp_path / "backup.db", skip_tokens=False, progress=lambda *_: None)
 
         found = modes(tmp_path)
 
@@ -183,8 +183,8 @@ def test_a_backup_replaces_a_link_instead_of_writing_through_it(path: Path, prec
     (tmp_path / "copy.db-filling").symlink_to(precious)
     (tmp_path / "link.db").symlink_to(tmp_path / "nowhere.db")
 
-    copy_file(path, tmp_path / "copy.db", skip_tokens=False, told=lambda *_: None)
-    copy_file(path, tmp_path / "link.db", skip_tokens=False, told=lambda *_: None)
+    copy_file(path, tmp_path / "copy.db", skip_tokens=False, progress=lambda *_: None)
+    copy_file(path, tmp_path / "link.db", skip_tokens=False, progress=lambda *_: None)
 
     assert precious.read_bytes() == SECRET
     assert not (tmp_path / "nowhere.db").exists()
@@ -203,7 +203,7 @@ def test_a_backup_names_the_folder_that_is_missing(path: Path, tmp_path: Path) -
     Desk(SqliteStore(path, reserve_bytes=100_000)).close()
 
     with pytest.raises((StoreUnavailable, CannotMove), match="missing does not exist"):
-        copy_file(path, tmp_path / "missing" / "one.db", skip_tokens=False, told=lambda *_: None)
+        copy_file(path, tmp_path / "missing" / "one.db", skip_tokens=False, progress=lambda *_: None)
 
 
 # -- blobs ----------------------------------------------------------------------------------------------------------
@@ -322,14 +322,14 @@ async def test_no_send_is_acknowledged_once_the_file_is_gone(path: Path, take_aw
 async def test_the_log_of_a_deleted_database_does_not_get_into_a_restored_one(path: Path, tmp_path: Path) -> None:
     app = an_app(path)
     await send(app, 1)
-    copy_file(path, tmp_path / "backup.db", skip_tokens=False, told=lambda *_: None)
+    copy_file(path, tmp_path / "backup.db", skip_tokens=False, progress=lambda *_: None)
     await send(app, 2)
     deleted(path)
     with pytest.raises(StoreReplaced):
         await send(app, 3)
     await app.close()
 
-    copy_file(tmp_path / "backup.db", path, skip_tokens=True, told=lambda *_: None)
+    copy_file(tmp_path / "backup.db", path, skip_tokens=True, progress=lambda *_: None)
 
     assert apsw.Connection(str(path)).execute("select count(*) from penstock_messages").get == 1
 

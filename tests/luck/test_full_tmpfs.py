@@ -145,7 +145,7 @@ print("alive", flush=True)
 """
 
 
-def test_a_full_disk_does_not_kill_whoever_notes_a_running_handler(folder: Path) -> None:
+def test_a_full_disk_does_not_kill_a_worker_that_notes_a_running_handler(folder: Path) -> None:
     """The list is memory over a file: a page of it that has no space of its own on the disk would be a fatal signal."""
     child = subprocess.Popen(
         [sys.executable, "-c", MARK_ALL_HANDLERS, str(folder / "small.db")],

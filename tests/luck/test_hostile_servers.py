@@ -393,7 +393,7 @@ def test_bad_certificates_are_refused(papers: Papers) -> None:
 
 
 @pytest.mark.fault("F49")
-def test_a_certificate_goes_unchecked_only_where_the_operator_says_so_and_is_told(
+def test_a_certificate_goes_unchecked_only_where_the_operator_says_so_and_is_reported(
     papers: Papers, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert asyncio.run(tls_outcome(papers.shown("self"), papers, unverified=True)) == b"well"

@@ -68,7 +68,7 @@ def p99(waits: list[float]) -> float:
     return sorted(waits)[int(len(waits) * 0.99)]
 
 
-def test_nobody_is_told_that_the_database_is_locked(
+def test_no_process_gets_the_error_that_the_database_is_locked(
     path: Path, inspect: SqliteInspect, note: Callable[[str], None]
 ) -> None:
     waits = fight(path)

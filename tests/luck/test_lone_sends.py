@@ -129,7 +129,7 @@ async def test_a_program_that_locks_the_file_for_a_moment_is_waited_for_in_the_t
     assert failures == []
 
 
-async def test_whoever_sends_is_told_when_the_file_cannot_be_opened_again_after_a_failure(
+async def test_a_sender_gets_an_error_when_the_file_cannot_be_opened_again_after_a_failure(
     tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = ps.App("sender", database=tmp_path / "a.db")
@@ -160,7 +160,7 @@ async def test_whoever_sends_is_told_when_the_file_cannot_be_opened_again_after_
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-async def test_a_pull_that_nobody_waits_for_any_more_leases_nothing(tmp_path: Path) -> None:
+async def test_a_pull_whose_client_left_leases_nothing(tmp_path: Path) -> None:
     app = ps.App("sender", database=tmp_path / "a.db")
     queue = app.queue("parcels", Parcelled)
     async with app:

@@ -81,7 +81,7 @@ def test_the_log_is_cut_once_the_reader_has_left(
     note(f"F17: the log grew to {grown // 1_000_000} MB beside a reader and is {log_bytes(path)} bytes after it left")
 
 
-def test_a_reader_of_the_latest_state_keeps_nobody_waiting(desk: Desk, holder: Holder, path: Path) -> None:
+def test_a_reader_of_the_latest_state_delays_no_writer(desk: Desk, holder: Holder, path: Path) -> None:
     """The log could be cut but for this one reader. Waiting for it would keep every writer of every process waiting."""
     holder.begin()
     for _ in range(COMMITS):

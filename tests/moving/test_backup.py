@@ -105,7 +105,7 @@ def test_what_is_done_in_the_middle_of_a_backup_is_not_in_it(
         yield moved
 
     monkeypatch.setattr("penstock.cli.move.progress", meddling)
-    monkeypatch.setattr("penstock.moving.copying.TOLD_EVERY", 1)
+    monkeypatch.setattr("penstock.moving.copying.PROGRESS_EVERY", 1)
     monkeypatch.setattr("penstock.moving.files.PAGES", 1)
     file = tmp_path / "backup.db"
 

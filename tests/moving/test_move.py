@@ -142,7 +142,7 @@ def test_a_file_moves_to_another_file(terminal: Terminal, new_database: NewDatab
 
 
 @BOTH
-def test_it_is_refused_while_somebody_works_on_either(
+def test_it_is_refused_while_a_worker_runs_on_either(
     dialect: str, terminal: Terminal, new_database: NewDatabase, tmp_path: Path
 ) -> None:
     estate = filled(new_database(dialect))
@@ -291,7 +291,7 @@ def test_what_reads_back_otherwise_is_not_kept(terminal: Terminal, new_database:
     assert _is_untouched(there)
 
 
-def test_no_password_is_told(terminal: Terminal, new_database: NewDatabase) -> None:
+def test_no_password_is_shown(terminal: Terminal, new_database: NewDatabase) -> None:
     there = new_database("postgres").replace("postgres@", "postgres:hunter2@")
     estate = filled(new_database("sqlite"))
 
@@ -306,7 +306,9 @@ def _is_untouched(database: str) -> bool:
     return rows(database, "select 1 from pg_tables where schemaname not in ('pg_catalog', 'information_schema')") == []
 
 
-def test_a_user_who_may_make_nothing_is_told_so(terminal: Terminal, new_database: NewDatabase, tmp_path: Path) -> None:
+def test_a_database_user_without_rights_gets_an_error_that_says_so(
+    terminal: Terminal, new_database: NewDatabase, tmp_path: Path
+) -> None:
     estate = filled(new_database("sqlite"))
     there = new_database("postgres")
     with psycopg.connect(there, autocommit=True) as connection:

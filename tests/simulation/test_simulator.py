@@ -44,7 +44,7 @@ def test_no_history_of_workflows_breaks_a_law(note: Callable[[str], None]) -> No
     note(f"simulator: {len(RUNS_SEEDS)} histories, {size:,} runs, {len(RUNS_SEEDS) / seconds:.0f} histories a second")
 
 
-def test_nobody_operates_a_run_through_a_worker_that_has_stopped() -> None:
+def test_no_run_is_operated_through_a_worker_that_has_stopped() -> None:
     """In this history a run is to be resumed by a worker that has stopped meanwhile: opened anew, no law would see it."""
     with Simulator("runs") as simulator:
         history = simulator.history(158)

@@ -49,5 +49,5 @@ def test_no_loop_of_a_system_polls() -> None:
         ("async for page in pages:\n        await store(page)", False),
     ],
 )
-def test_polling_is_told_from_waiting(loop: str, is_polling: bool) -> None:
+def test_polling_is_distinguished_from_waiting(loop: str, is_polling: bool) -> None:
     assert bool(list(polling(f"async def work() -> None:\n    {loop}\n"))) is is_polling

@@ -193,7 +193,7 @@ def test_only_what_is_planted_can_be_left_out() -> None:
         Catalogue(without=("sleeep",))
 
 
-def test_the_truth_is_written_for_whoever_judges(tmp_path: Path) -> None:
+def test_the_truth_is_written_for_a_judge(tmp_path: Path) -> None:
     catalogue = Catalogue(seed=2)
     write_truth(catalogue, tmp_path / "truth.json")
     truth = json.loads((tmp_path / "truth.json").read_text("utf-8"))

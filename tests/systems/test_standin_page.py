@@ -236,7 +236,7 @@ async def test_pages_can_be_spoilt_in_every_way_that_was_seen() -> None:
 
 
 @virtual
-async def test_old_clients_get_the_old_page_and_nobody_the_inner_interface() -> None:
+async def test_old_clients_get_the_old_page_and_no_client_the_inner_interface() -> None:
     catalogue = Catalogue()
     index = next(i for i in range(999) if rich(catalogue, i))
     old = {"X-Apple-Store-Front": "143441,32"}

@@ -153,7 +153,7 @@ async def test_the_most_helpful_come_first_if_asked_for() -> None:
         ("none", set()),
     ],
 )
-async def test_a_feed_is_empty_for_whoever_it_does_not_like(feed: Any, seen: set[str]) -> None:
+async def test_a_feed_is_empty_for_a_client_that_it_refuses(feed: Any, seen: set[str]) -> None:
     index = loved(odd=True)
     agents = {"plain": "python", "browser": BROWSER, "itunes": "iTunes/12.12 (Macintosh)"}
     shown = set()

@@ -162,7 +162,7 @@ def test_a_filled_store_has_its_share_of_keywords_and_rankings_and_nothing_is_du
 # -- the judgements -------------------------------------------------------------------------------------------------
 
 
-def test_a_statement_that_scans_or_sorts_is_told() -> None:
+def test_a_statement_that_scans_or_sorts_is_reported() -> None:
     with closing(apsw.Connection(":memory:")) as connection:
         connection.execute("create table t (a, b, c); create index t_a on t (a) where b is null;")
         asked = {

@@ -82,7 +82,7 @@ def test_the_page_has_every_section_even_where_nothing_ran() -> None:
         assert "Not run." in part(text, section)
 
 
-def test_a_benchmark_without_a_report_is_told_of_as_not_run() -> None:
+def test_a_benchmark_without_a_report_is_reported_as_not_run() -> None:
     text = page.whole({"queues": queues()})
 
     assert "| queues | all of it |" not in text
@@ -148,7 +148,7 @@ def test_no_peer_is_better_only_where_some_peer_ran() -> None:
     assert "No peer that ran was better" in page.whole({"queues": beaten})
 
 
-def test_what_was_skipped_and_what_is_suspect_is_told() -> None:
+def test_what_was_skipped_and_what_is_suspect_is_reported() -> None:
     text = part(page.whole({"queues": queues()}, host=HOST), page.SKIPPED)
 
     assert "| queues | celery | this machine: redis-server is not installed |" in text

@@ -65,7 +65,7 @@ def test_penstock_and_the_raw_bound_take_turns_on_both_stores(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_runs_sleep_in_a_process_of_their_own_whose_peak_memory_is_told(tmp_path: Path) -> None:
+def test_runs_sleep_in_a_process_of_their_own_whose_peak_memory_is_reported(tmp_path: Path) -> None:
     found = ended("sleeping", tmp_path, "--runs", "10")
     (row,) = found["rows"]
     assert (row["measure"], row["unit"], row["ratio"]) == ("peak memory, 10 runs that sleep", "MB", 1.0)

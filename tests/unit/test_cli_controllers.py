@@ -94,7 +94,7 @@ def test_a_controller_is_stopped_started_and_reset(steered: Path, terminal: Term
 
 
 @pytest.mark.spec("A6-34")
-def test_a_controller_is_tuned_within_its_rails_or_told_why_not(steered: Path, terminal: Terminal) -> None:
+def test_a_controller_is_tuned_within_its_bounds_or_says_why_not(steered: Path, terminal: Terminal) -> None:
     tuned = terminal("controllers", "tune", "enrichment", "shop.py", "--batch-size", "500", "--json").told
     assert (tuned["current_batch_size"], status(terminal)["current_batch_size"]) == (50, 50)
     tuned = terminal("controllers", "tune", "pages", "shop.py", "--parallel", "3", "--json").told

@@ -87,7 +87,7 @@ def test_dead_letters_are_listed_with_the_agreed_columns(terminal: Terminal, thr
 
 @pytest.mark.spec("A3-04")
 @pytest.mark.parametrize("body, payload", [(b"not json", "not json"), (b"\xff\x00", "X'FF00'")])
-def test_a_body_that_is_no_json_is_told_without_error(
+def test_a_body_that_is_no_json_is_reported_without_error(
     terminal: Terminal, shop: Path, body: bytes, payload: str
 ) -> None:
     app = sent()
@@ -269,7 +269,7 @@ def test_a_rate_spreads_them_over_time(terminal: Terminal, three: Path) -> None:
     assert (told["ready"], told["delayed"]) == (1, 2)
 
 
-def test_what_went_back_three_times_stays_unless_forced_and_blocks_nobody(terminal: Terminal, shop: Path) -> None:
+def test_what_went_back_three_times_stays_unless_forced_and_blocks_no_other(terminal: Terminal, shop: Path) -> None:
     worked("cursed")
     for _ in range(3):
         terminal("dead", "replay", "--all")

@@ -100,7 +100,7 @@ def test_a_folder_that_is_missing_fails(terminal: Terminal, empty_folder: Path) 
 
 
 @pytest.mark.parametrize("free, status", [(50_000_000, "fail"), (500_000_000, "warn"), (5_000_000_000, "ok")])
-def test_a_disk_that_is_nearly_full_is_told(
+def test_a_disk_that_is_nearly_full_is_reported(
     terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str
 ) -> None:
     made()
@@ -134,7 +134,7 @@ def test_a_log_that_another_program_turned_off_fails(terminal: Terminal, shop: P
 
 @pytest.mark.fault("F09")
 @pytest.mark.parametrize("hours, told", [(3, "workers continue from that time"), (300, "has run for an hour")])
-def test_a_clock_behind_what_was_noted_is_told_with_what_comes_of_it(
+def test_a_clock_behind_the_noted_time_is_reported_with_its_consequences(
     terminal: Terminal, shop: Path, hours: int, told: str
 ) -> None:
     made()
@@ -145,7 +145,7 @@ def test_a_clock_behind_what_was_noted_is_told_with_what_comes_of_it(
     assert told in terminal("doctor", "shop.db").words
 
 
-def test_a_clock_that_was_set_back_is_told(terminal: Terminal, shop: Path) -> None:
+def test_a_clock_that_was_set_back_is_reported(terminal: Terminal, shop: Path) -> None:
     made()
     with closing(apsw.Connection("shop.db")) as connection:
         connection.execute("update penstock_messages set sent_at = sent_at + 7200000000")
@@ -163,7 +163,7 @@ def test_counters_that_differ_from_rows_fail_a_deep_look(terminal: Terminal, sho
     assert checks(terminal, "shop.db", "--deep")["balance"] == ["fail"]
 
 
-def test_a_lock_file_that_nobody_holds_is_told(terminal: Terminal, shop: Path) -> None:
+def test_a_lock_file_without_an_owner_is_reported(terminal: Terminal, shop: Path) -> None:
     made()
     (shop / "shop.db-worker-99").write_bytes(b"")
 
@@ -184,14 +184,14 @@ def test_a_folder_for_sockets_that_cannot_be_used_is_a_warning(
     assert checks(terminal, "shop.db")["sockets"] == ["warn"]
 
 
-def test_a_reserve_that_is_gone_is_told(terminal: Terminal, shop: Path) -> None:
+def test_a_reserve_that_is_gone_is_reported(terminal: Terminal, shop: Path) -> None:
     made()
     (shop / "shop.db-reserve").unlink()
 
     assert checks(terminal, "shop.db")["reserve"] == ["warn"]
 
 
-def test_a_database_near_its_cap_is_told(terminal: Terminal, shop: Path) -> None:
+def test_a_database_near_its_cap_is_reported(terminal: Terminal, shop: Path) -> None:
     made()
     (shop / "penstock.toml").write_text("[limits]\ndatabase_bytes_max = 150000")
 
@@ -210,7 +210,7 @@ def renamed_queue(shop: Path) -> None:
     (shop / "other.py").write_text('import penstock as ps\n\napp = ps.App("shop")\napp.queue("sold")\n')
 
 
-def test_a_queue_that_holds_messages_and_is_not_declared_is_told(terminal: Terminal, shop: Path) -> None:
+def test_a_queue_that_holds_messages_and_is_not_declared_is_reported(terminal: Terminal, shop: Path) -> None:
     renamed_queue(shop)
 
     assert checks(terminal, "shop.py")["queues"] == ["ok"]

@@ -6,6 +6,7 @@ import io
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from rich.console import Console
 from penstock.cli import main as cli
 from penstock.cli.main import COMMANDS, GROUPS, penstock
 from penstock.cli.output import Listed, Output, draw, exit_code
+from penstock.cli.reference import system_commands
 from penstock.model.errors import BadApp, BadConfig, PenstockError, SchemaTooNew, StorageFull
 from penstock.views.view import Column, View, ago_text, bytes_text, span_text, usd_text
 from tests.extent import patient
@@ -45,6 +47,23 @@ def test_the_help_of_every_command_shows_an_example_and_json(terminal: Terminal,
     assert f"Example:\n    penstock {name}" in said.out
     assert "--json" in said.out
     assert f"  {name}" in terminal("--help").out
+
+
+def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
+    ctx = click.Context(command, info_name=name, parent=parent, terminal_width=80, max_content_width=80)
+    yield command.get_help(ctx)
+    if isinstance(command, click.Group):
+        systems = system_commands() if parent is None else ()
+        for each in (*command.list_commands(ctx), *systems):
+            verb = command.get_command(ctx, each)
+            assert verb is not None
+            yield from _helps(verb, each, ctx)
+
+
+def test_every_help_fits_80_columns() -> None:
+    helps = list(_helps(penstock, "penstock", None))
+    assert len(helps) > 100
+    assert [line for text in helps for line in text.splitlines() if len(line) > 80] == []
 
 
 def test_every_command_is_on_the_page_of_commands() -> None:
@@ -83,7 +102,7 @@ def test_a_wrong_call_ends_with_2_and_says_how_it_goes(terminal: Terminal, argum
     said = terminal(*arguments)
     assert said.code == 2
     assert said.out == ""
-    assert " --help\n" in said.err
+    assert "\n  Usage: penstock" in said.err
 
     said = terminal(*arguments, "--json")
     assert said.code == 2
@@ -132,9 +151,7 @@ def test_each_kind_of_failure_has_its_code(error: PenstockError, code: int) -> N
     assert exit_code(error) == code
 
 
-def test_what_nobody_thought_of_ends_with_1_and_a_traceback(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_error_ends_with_1_and_a_traceback(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 

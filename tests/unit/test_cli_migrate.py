@@ -53,7 +53,7 @@ def test_a_file_edited_after_it_was_applied_is_reported(terminal: Terminal, shop
     assert "new file" in said.err
 
 
-def test_every_problem_is_told_with_its_file_and_line(terminal: Terminal, shop: Path) -> None:
+def test_every_problem_is_reported_with_its_file_and_line(terminal: Terminal, shop: Path) -> None:
     (shop / "migrations" / "0002_bad.sql").write_text("create table a (id);\ndrop table a;\n\nbegin;")
     (shop / "migrations" / "0003_bad.sql").write_text("\ninsert into a values (:id);")
 
@@ -67,7 +67,7 @@ def test_every_problem_is_told_with_its_file_and_line(terminal: Terminal, shop: 
 
 
 @pytest.mark.only_on("sqlite")
-def test_a_statement_that_the_database_refuses_is_told_and_nothing_of_its_file_stays(
+def test_a_statement_that_the_database_refuses_is_reported_and_nothing_of_its_file_stays(
     terminal: Terminal, shop: Path
 ) -> None:
     (shop / "migrations" / "0002_bad.sql").write_text("create table a (id);\nalter table nowhere add column x;")

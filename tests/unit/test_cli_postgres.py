@@ -41,7 +41,7 @@ def test_a_sound_server_passes_every_check(terminal: Terminal, shop: Path) -> No
     assert all(status == "ok" for statuses in found.values() for status in statuses)
 
 
-def test_a_process_that_died_is_told_of_and_so_is_a_message_that_vanished(terminal: Terminal, shop: Path) -> None:
+def test_a_process_that_died_is_reported_and_so_is_a_message_that_vanished(terminal: Terminal, shop: Path) -> None:
     made()
     with another_process_at_work(shop):
         assert checks(terminal)["workers"] == ["ok"]
@@ -53,7 +53,7 @@ def test_a_process_that_died_is_told_of_and_so_is_a_message_that_vanished(termin
     assert found["balance"] == ["fail"]
 
 
-def test_an_old_transaction_is_told_of(terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_transaction_is_reported(terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made()
     monkeypatch.setattr("penstock.cli.doctor.SNAPSHOT_SECONDS_WARNED", 0.0)
     with psycopg.connect(os.environ["PENSTOCK_DATABASE"]) as connection:
@@ -96,7 +96,7 @@ def test_a_migration_may_have_a_twin_for_the_server(terminal: Terminal, shop: Pa
     assert terminal("migrate", "shop.py", "--json").told["applied_now"] == ["0001_sold", "0002_more"]
 
 
-def test_workers_run_with_a_password_that_nobody_reads(
+def test_workers_run_with_a_password_that_no_other_process_reads(
     terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server lets everybody in, so any password will do; what matters is that it comes through and is not told."""

@@ -359,7 +359,7 @@ def test_a_body_comes_from_stdin_with_its_delay_and_priority(
     assert state(terminal, "sales")["delayed"] == 2
 
 
-def test_somebody_who_forgot_the_body_is_not_left_waiting(
+def test_a_command_without_a_body_does_not_wait_for_one(
     terminal: Terminal, market: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed(monkeypatch, "", terminal=True)

@@ -98,7 +98,7 @@ def test_one_app_under_two_names_is_one_app(empty_folder: Path) -> None:
     assert load("shop.py").name == "shop"
 
 
-def test_a_wrong_setting_is_told_as_such(empty_folder: Path) -> None:
+def test_a_wrong_setting_is_reported_as_such(empty_folder: Path) -> None:
     (empty_folder / "shop.py").write_text(APP)
     (empty_folder / "penstock.toml").write_text("workrs = 2")
 
@@ -117,7 +117,7 @@ def test_what_an_app_prints_does_not_reach_stdout(empty_folder: Path, capfd: pyt
     assert said.err.count("hello from the app") == 2
 
 
-def test_a_database_that_cannot_be_opened_is_told_before_any_worker_starts(empty_folder: Path) -> None:
+def test_a_database_that_cannot_be_opened_is_reported_before_any_worker_starts(empty_folder: Path) -> None:
     (empty_folder / "shop.py").write_text(APP)
     (empty_folder / "shop.db").write_bytes(b"no database" * 100)
 
@@ -127,7 +127,7 @@ def test_a_database_that_cannot_be_opened_is_told_before_any_worker_starts(empty
     assert exit_code(caught.value) == 3
 
 
-def test_a_migration_that_fails_is_told_before_any_worker_starts(empty_folder: Path) -> None:
+def test_a_migration_that_fails_is_reported_before_any_worker_starts(empty_folder: Path) -> None:
     (empty_folder / "shop.py").write_text(APP)
     (empty_folder / "migrations").mkdir()
     (empty_folder / "migrations" / "0001_bad.sql").write_text("alter table nowhere add column x;")

@@ -99,7 +99,7 @@ def test_the_log_is_one_object_a_line(shop: Path) -> None:
     ],
     every=2,
 )
-def test_what_cannot_start_is_told_once(empty_folder: Path, text: str, code: int, told: str) -> None:
+def test_what_cannot_start_is_reported_once(empty_folder: Path, text: str, code: int, told: str) -> None:
     shop_in(empty_folder, text)
 
     said = penstock("run", "shop.py", "--workers", "3", folder=empty_folder)

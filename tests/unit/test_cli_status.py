@@ -362,7 +362,7 @@ def test_a_name_with_markup_in_it_is_shown_as_it_is(terminal: Terminal, shop: Pa
 
 @pytest.mark.only_on("postgres")
 @sampled("address", ["postgresql://ada:hunter2@{}/none", "postgresql://{}/none?password=hunter2"], every=2)
-def test_no_password_is_told_of_a_server_that_cannot_be_used(
+def test_no_password_of_a_server_that_cannot_be_used_is_shown(
     terminal: Terminal, shop: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, _, host = os.environ["PENSTOCK_DATABASE"].rpartition("@")

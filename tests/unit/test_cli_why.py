@@ -84,7 +84,7 @@ def stalled(empty_folder: Path) -> Path:
 # -- messages that wait -----------------------------------------------------------------------------------
 
 
-def test_a_message_that_nobody_serves_says_so(terminal: Terminal, shop: Path) -> None:
+def test_a_message_without_a_worker_says_so(terminal: Terminal, shop: Path) -> None:
     id = sent("lamp")
 
     told = why(terminal, id)
@@ -97,7 +97,7 @@ def test_a_message_that_nobody_serves_says_so(terminal: Terminal, shop: Path) ->
 
 
 @pytest.mark.spec("A1-29")
-def test_a_delay_has_an_end_and_what_holds_it_then_is_told_besides(terminal: Terminal, shop: Path) -> None:
+def test_a_delay_has_an_end_and_its_next_obstacle_is_reported_too(terminal: Terminal, shop: Path) -> None:
     id = sent("lamp", delay=600)
     terminal("queues", "pause", "sales")
 
@@ -109,7 +109,7 @@ def test_a_delay_has_an_end_and_what_holds_it_then_is_told_besides(terminal: Ter
     assert "Also paused: Queue sales is paused. Resume with: penstock queues resume sales" in terminal("why", id).words
 
 
-def test_a_failure_is_told_with_its_attempt_and_its_error(terminal: Terminal, stalled: Path) -> None:
+def test_a_failure_is_reported_with_its_attempt_and_its_error(terminal: Terminal, stalled: Path) -> None:
     id = sent("flaky")
     worked_once()
 
@@ -127,7 +127,7 @@ def worked_once() -> None:
     asyncio.run(load("shop.py").run(until_idle=True))
 
 
-def test_a_message_that_runs_and_the_one_behind_it_are_told_apart(terminal: Terminal, stalled: Path) -> None:
+def test_a_message_that_runs_and_the_one_behind_it_are_distinguished(terminal: Terminal, stalled: Path) -> None:
     slow = sent("slow")
     behind = sent("lamp")
     with a_worker():
@@ -343,7 +343,7 @@ def test_more_processes_have_more_slots() -> None:
     assert states(a_row(), a_queue(), crowd, able=TWO) == ["ready"]
 
 
-def test_a_type_that_nobody_knows_is_told() -> None:
+def test_an_unknown_type_is_reported() -> None:
     assert states(a_row(), a_queue(), able=NONE) == ["unknown_type"]
 
 
@@ -384,7 +384,7 @@ def test_a_push_back_without_a_charge_is_no_failure() -> None:
         (PULLED, False, None, "pulled"),
     ],
 )
-def test_whoever_holds_it_is_told(worker: int, alive: bool | None, started: int | None, expected: str) -> None:
+def test_the_owner_is_named(worker: int, alive: bool | None, started: int | None, expected: str) -> None:
     row = a_row(worker=worker, due=NOW + SECOND)
 
     assert held(row, WORKER if worker else None, alive, started, a_queue(), NOW).state == expected

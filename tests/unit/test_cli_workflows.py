@@ -152,7 +152,7 @@ def test_runs_are_listed_newest_first_by_workflow_and_by_state(lab: Path, termin
     assert "no such run" in terminal("workflows", "list", "research", "--state", "paused").words
 
 
-def test_errors_are_told_without_their_secrets(lab: Path, terminal: Terminal) -> None:
+def test_errors_are_reported_without_their_secrets(lab: Path, terminal: Terminal) -> None:
     id = started(terminal, "doomed")
 
     found = shown(terminal, id)
@@ -296,7 +296,7 @@ def test_a_run_hears_a_signal_and_goes_on(lab: Path, terminal: Terminal, target:
     assert (said.code, said.error["code"]) == (1, "run_ended")
 
 
-def test_signals_that_nobody_waited_for_yet_are_shown_and_bad_ones_are_refused(lab: Path, terminal: Terminal) -> None:
+def test_unclaimed_signals_are_shown_and_bad_ones_are_refused(lab: Path, terminal: Terminal) -> None:
     id = started(terminal, "research", input='{"cluster_id": 7}')
     terminal("workflows", "signal", id, "early", "[1]")
     assert [each["name"] for each in shown(terminal, id)["signals"]] == ["early"]

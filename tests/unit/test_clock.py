@@ -117,7 +117,7 @@ def test_after_a_jump_back_it_goes_on_slowly_until_the_wall_caught_up(
 
 
 @pytest.mark.fault("F09")
-def test_a_jump_back_during_a_long_silence_is_told_too() -> None:
+def test_a_jump_back_during_a_long_silence_is_reported_too() -> None:
     host = Host()
     clock = host.clock()
 
@@ -129,7 +129,7 @@ def test_a_jump_back_during_a_long_silence_is_told_too() -> None:
 
 
 @pytest.mark.fault("F09")
-def test_each_jump_is_told_also_while_the_clock_waits_for_the_wall() -> None:
+def test_each_jump_is_reported_also_while_the_clock_waits_for_the_wall() -> None:
     host = Host()
     clock = host.clock()
 
@@ -209,7 +209,7 @@ def test_a_process_paused_between_reading_two_clocks_has_seen_no_jump() -> None:
     assert host.jumps == []
 
 
-def test_whoever_is_told_of_a_jump_may_read_the_clock() -> None:
+def test_a_callback_of_a_jump_may_read_the_clock() -> None:
     host = Host()
     clock = host.clock()
     read: list[int] = []

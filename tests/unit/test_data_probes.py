@@ -58,7 +58,7 @@ def test_a_probe_reads_at_most_one_row_however_large_the_table_is(tmp_path: Path
 
 
 @pytest.mark.spec("A4-11")
-def test_whether_there_are_more_than_so_many_is_counted_only_that_far(tmp_path: Path) -> None:
+def test_a_question_for_more_than_n_counts_no_further_than_n(tmp_path: Path) -> None:
     app = market(tmp_path)
 
     @virtual

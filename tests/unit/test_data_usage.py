@@ -107,7 +107,7 @@ def test_the_month_that_runs_is_billed_by_the_days_that_have_begun(tmp_path: Pat
 
 
 @pytest.mark.spec("A1-26")
-def test_the_operations_of_each_queue_are_told_by_month(tmp_path: Path) -> None:
+def test_the_operations_of_each_queue_are_reported_by_month(tmp_path: Path) -> None:
     app = market(tmp_path)
     found = app.queue("found", str)
     app.queue("idle", str)

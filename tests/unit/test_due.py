@@ -103,7 +103,7 @@ def test_a_lapsed_lease_is_taken_back_unless_the_clock_has_just_jumped(may_sweep
     assert due.earliest(T0, sources, may_sweep=may_sweep) == T0 + (0 if may_sweep else SWEEP_AGAIN_MICROS)
 
 
-def test_a_timer_that_is_set_is_the_next_to_fire_and_other_processes_are_told() -> None:
+def test_a_timer_that_is_set_is_the_next_to_fire_and_other_processes_are_notified() -> None:
     due, sources = table(Room("a"))
     assert due.learn([], Chores(), Committed(2), {TIMERS: LATER}, T0) == [TIMERS]
     assert due.earliest(T0, sources, may_sweep=True) == LATER

@@ -263,7 +263,7 @@ async def test_errors_are_kept_short_without_secrets_and_whatever_characters_the
 
 
 @virtual
-async def test_a_history_that_cannot_be_saved_is_tried_again_and_told_of_once(tmp_path: Path) -> None:
+async def test_a_history_that_cannot_be_saved_is_tried_again_and_reported_once(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.file.full = True
     for _ in range(5):

@@ -135,7 +135,7 @@ def test_a_chain_is_found_by_the_text_that_its_caller_gave_it(terminal: Terminal
     assert terminal("trace", id, "--json").told == told
 
 
-def test_an_id_that_nobody_knows_is_no_such_thing(terminal: Terminal, chain: str) -> None:
+def test_an_unknown_id_exits_with_not_found(terminal: Terminal, chain: str) -> None:
     said = terminal("trace", "019a8c3e-7f00-7abc-8def-0123456789ab", "--json")
 
     assert said.code == 4
@@ -145,7 +145,7 @@ def test_an_id_that_nobody_knows_is_no_such_thing(terminal: Terminal, chain: str
 
 
 @pytest.mark.parametrize("text", ["brand-cycle-shoes", "12", "019a8c3e-7f00-7abc-8def-0123456789a", "['x']", "💥"])
-def test_what_is_no_id_is_told_what_an_id_looks_like(terminal: Terminal, chain: str, text: str) -> None:
+def test_what_is_no_id_is_answered_with_the_form_of_an_id(terminal: Terminal, chain: str, text: str) -> None:
     said = terminal("trace", text)
 
     assert said.code == 2
@@ -171,7 +171,7 @@ def test_a_damaged_history_is_left_as_it_is_and_what_waits_is_still_shown(
     assert terminal("trace", "019a8c3e-7f00-7abc-8def-0123456789ab").code == 4
 
 
-def test_services_that_share_a_database_are_told_apart_and_lost_parents_are_named(
+def test_services_that_share_a_database_are_distinguished_and_lost_parents_are_named(
     terminal: Terminal, chain: str, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")

@@ -131,7 +131,7 @@ def test_a_lone_failure_changes_nothing_and_several_in_a_row_close_the_door() ->
     assert limiter.state.closure.hold_until - now > 5
 
 
-def test_a_closed_door_is_knocked_at_once_at_a_time_and_ever_more_rarely() -> None:
+def test_a_ban_is_probed_one_request_at_a_time_and_ever_more_rarely() -> None:
     limiter, now = cruising()
     knocks = []
     for number in range(12):
@@ -155,7 +155,7 @@ def test_after_an_outage_it_returns_to_the_pace_it_knew() -> None:
     assert now - since < 300
 
 
-def test_poison_items_are_told_from_refusals() -> None:
+def test_poison_items_are_distinguished_from_refusals() -> None:
     limiter, now = cruising()
     before = limiter.state.limit.known or 0.0
     for number in range(3_000):
@@ -212,7 +212,7 @@ def test_a_change_of_pace_is_put_into_words() -> None:
     assert limiter.words == "refused by the service, with Retry-After 60 s: paused for 60 s"
 
 
-def test_an_answer_to_a_request_that_nobody_knows_of_is_no_error() -> None:
+def test_an_answer_to_an_unknown_request_is_no_error() -> None:
     assert Limiter().finished(1.0, 77, Outcome.OK, latency=0.1) is False
 
 

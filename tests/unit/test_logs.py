@@ -112,7 +112,7 @@ def test_lines_of_the_program_itself_look_the_same(log: Log) -> None:
     "level, told",
     [("debug", 3), ("info", 2), ("warning", 1), ("error", 1)],
 )
-def test_only_what_is_as_grave_as_asked_for_is_told(log: Log, level: Any, told: int) -> None:
+def test_only_what_is_as_grave_as_asked_for_is_reported(log: Log, level: Any, told: int) -> None:
     events = Events()
     attach(events, LogConfig(level=level), log)
 
@@ -319,7 +319,7 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
 # -- subscribers --------------------------------------------------------------------------------------------
 
 
-def test_a_subscriber_that_raises_is_dropped_told_of_once_and_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_subscriber_that_raises_is_dropped_reported_once_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
     events = Events()
     seen: list[object] = []
     calls: list[object] = []
@@ -341,7 +341,7 @@ def test_a_subscriber_that_raises_is_dropped_told_of_once_and_hurts_nobody(caplo
     assert "worker.stopped" in record.getMessage()
 
 
-def test_a_subscriber_may_leave_while_it_is_told() -> None:
+def test_a_subscriber_may_leave_while_it_is_called() -> None:
     events = Events()
     seen: list[object] = []
 

@@ -127,7 +127,7 @@ def test_words_that_are_equal_but_not_the_same_stay_apart() -> None:
     assert texts == [("1",), ("True",), ("1.0",), ("1",), ("scan",), ("scan",)]
 
 
-def test_more_sorts_than_are_known_by_heart_are_told_apart_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_sorts_than_are_known_by_heart_are_distinguished_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.metrics.point.SORTS_KNOWN_MAX", 5)
     known = Sorts()
     seen = [known.of(Noted("sales", 0, (f"{number % 9}",), (), None)).digest for number in range(90)]

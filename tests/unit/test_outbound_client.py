@@ -197,7 +197,7 @@ async def test_a_403_means_too_fast_where_the_caller_says_so_and_for_no_host_by_
 
 
 @virtual
-async def test_a_failure_whose_body_never_ends_is_told_all_the_same() -> None:
+async def test_a_failure_whose_body_never_ends_is_reported_all_the_same() -> None:
     async def endless(send: Send) -> None:
         await start(send, 500)
         while True:

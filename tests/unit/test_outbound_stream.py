@@ -44,7 +44,7 @@ async def whole(stream: NetworkStream) -> bytes:
 
 
 @real
-async def test_a_server_that_sends_faster_than_somebody_reads_is_held_back() -> None:
+async def test_a_server_that_sends_faster_than_its_client_reads_is_held_back() -> None:
     async def talk(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(LARGE)
         await writer.drain()
@@ -116,7 +116,7 @@ async def test_who_waits_for_bytes_hears_that_the_connection_broke() -> None:
 
 
 @real
-async def test_where_nobody_listens_the_pool_hears_it() -> None:
+async def test_where_no_process_listens_the_pool_hears_it() -> None:
     async def talk(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None: ...
 
     async with server(talk) as port:

@@ -78,7 +78,7 @@ def test_a_look_at_everything_that_took_long_is_repeated_later() -> None:
     assert floors.of("orders", NOW + 5 * SECOND) == EVERYTHING
 
 
-def test_who_looked_above_a_floor_is_told_to_look_at_everything() -> None:
+def test_a_claim_above_a_floor_is_asked_to_look_at_everything() -> None:
     floors = after_many()
     assert floors.after("orders", NOW) is None  # that was everything
     look(floors, NOW, now=NOW + 1)

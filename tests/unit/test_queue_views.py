@@ -96,7 +96,7 @@ def test_a_long_backlog_is_known_without_counting_it(tmp_path: Path, ready: int,
     assert rows_read < read_most  # an estimate that is never too low
 
 
-def test_where_both_are_many_it_says_that_they_were_not_told_apart(tmp_path: Path) -> None:
+def test_where_both_are_many_it_says_that_they_cannot_be_distinguished(tmp_path: Path) -> None:
     app = market(tmp_path)
     queue_of(app)
 

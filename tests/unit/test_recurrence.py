@@ -84,7 +84,7 @@ def test_what_was_missed_collapses_into_one_and_nothing_drifts() -> None:
         ("10 Days", ["2026-01-31", "2026-02-10", "2026-02-20", "2026-03-02"]),
     ],
 )
-def test_every_so_many_is_counted_from_the_anchor(every: str, expected: list[str]) -> None:
+def test_every_n_is_counted_from_the_anchor(every: str, expected: list[str]) -> None:
     recurrence = Recurrence({"every": every}, starts=datetime(2026, 1, 31, 9))
     whole = recurrence.upcoming(at("2026-01-01"), 4)
     assert [each.shown("UTC")["local"][:10] for each in whole] == expected

@@ -195,7 +195,7 @@ def test_a_misspelt_zone_is_answered_with_the_nearest() -> None:
         Schedule("@daily", zone="europe/berlin")
 
 
-def test_a_machine_without_time_zone_data_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_time_zone_data_learns_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     path = zoneinfo.TZPATH
     for name in {"tzdata", "tzdata.zoneinfo", "tzdata.zoneinfo.Europe"}:
         monkeypatch.setitem(sys.modules, name, None)

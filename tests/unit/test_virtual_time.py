@@ -271,7 +271,7 @@ async def test_a_thread_is_heard_when_nothing_else_is_ready() -> None:
     assert heard == ["ready"] * 10 + ["thread", "timer"]
 
 
-def test_a_hold_nobody_releases_is_told() -> None:
+def test_a_hold_that_is_never_released_is_reported() -> None:
     async def main() -> None:
         with this_loop().hold():
             await asyncio.sleep(1)

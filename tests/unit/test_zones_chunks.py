@@ -57,7 +57,7 @@ async def test_one_failing_item_harms_no_other_and_answers_align_with_items() ->
 
 @pytest.mark.spec("A6-09")
 @virtual
-async def test_answers_stand_in_the_order_of_items_whoever_is_first() -> None:
+async def test_answers_are_in_the_order_of_items_whichever_is_first() -> None:
     async def slow_first(item: int) -> int:
         await asyncio.sleep(10 - item)
         return item

@@ -47,7 +47,9 @@ class Coded(Exception):
         (RuntimeError("403 429 500 404 parse timeout"), "failed"),
     ],
 )
-def test_an_error_is_told_by_its_type_or_status_and_never_by_its_text(error: Exception | None, expected: str) -> None:
+def test_an_error_is_reported_by_its_type_or_status_and_never_by_its_text(
+    error: Exception | None, expected: str
+) -> None:
     assert outcome_of(error) == expected
 
 

@@ -217,7 +217,7 @@ def test_a_cooldown_shorter_than_the_window_does_not_trip_again() -> None:
 
 
 @pytest.mark.spec("A6-22")
-def test_outcomes_of_one_minute_are_told_apart_by_the_epoch_within_it() -> None:
+def test_outcomes_of_one_minute_are_distinguished_by_the_epoch_within_it() -> None:
     run = Run(rules=Rules(cooldown_ms=1_000), now=NOON + 1_000)
     run.ends(0, 50)
     run.now += 2_000

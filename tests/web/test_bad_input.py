@@ -54,7 +54,7 @@ async def nothing_stored(shop: TestApp) -> AsyncIterator[Outside]:
 
 @pytest.mark.fault("F37")
 @pytest.mark.parametrize("path", [QUEUE, f"{QUEUE}/batch", f"{QUEUE}/pull", f"{QUEUE}/ack", "/d1/database/shop/query"])
-async def test_json_that_cannot_be_kept_is_told_with_its_position(shop: TestApp, path: str) -> None:
+async def test_json_that_cannot_be_kept_is_reported_with_its_position(shop: TestApp, path: str) -> None:
     async with nothing_stored(shop) as client:
         for text, byte, _ in REFUSED:
             if not text.strip() and path.endswith("pull"):
@@ -221,7 +221,7 @@ async def test_a_key_that_cannot_be_kept_is_refused(shop: TestApp) -> None:
 
 @pytest.mark.fault("F38", "F39")
 @pytest.mark.parametrize("verb", ["", "/batch", "/pull", "/ack", "/peek", "/purge"])
-async def test_a_queue_that_is_not_there_is_told_with_those_that_are(shop: TestApp, verb: str) -> None:
+async def test_a_queue_that_is_not_there_is_reported_with_those_that_are(shop: TestApp, verb: str) -> None:
     body = {"": {"body": 1}, "/batch": {"messages": [{"body": 1}]}, "/ack": {"acks": []}}.get(verb, {})
     async with nothing_stored(shop) as client:
         for name in HOSTILE_NAMES:

@@ -90,7 +90,7 @@ def test_a_header_of_a_megabyte_is_refused_and_the_next_connection_works(client:
 
 
 @pytest.mark.fault("F53")
-def test_garbage_and_half_a_request_disturb_nobody(url: str, client: httpx2.Client) -> None:
+def test_garbage_and_half_a_request_disturb_no_other_client(url: str, client: httpx2.Client) -> None:
     host, port = url.removeprefix("http://").split(":")
     head = f"POST {PUSH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 100\r\n\r\n".encode()
     for sent in (b"\0\xff garbage\r\n\r\n", b"POST / HTTP/9.9\r\n\r\n", head + b'{"body": 1'):
@@ -102,7 +102,9 @@ def test_garbage_and_half_a_request_disturb_nobody(url: str, client: httpx2.Clie
 
 
 @pytest.mark.fault("F53")
-def test_idle_connections_and_contradictions_about_a_body_disturb_nobody(url: str, client: httpx2.Client) -> None:
+def test_idle_connections_and_contradictions_about_a_body_disturb_no_other_client(
+    url: str, client: httpx2.Client
+) -> None:
     host, port = url.removeprefix("http://").split(":")
     head = f"POST {PUSH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n"
     body = '{"body": 1}'

@@ -120,7 +120,7 @@ async def test_a_name_that_is_not_there_is_not_found_for_every_verb() -> None:
 
 @pytest.mark.spec("A6-35")
 @virtual
-async def test_the_wrong_method_is_told_and_does_nothing() -> None:
+async def test_the_wrong_method_is_reported_and_does_nothing() -> None:
     async with TestApp(controlled_app()) as shop, asking(shop.app) as client:
         for method in ("POST", "PUT", "DELETE"):
             assert (await client.ask(method, "/v1/enrichment/status")).status == 405
@@ -133,7 +133,7 @@ async def test_the_wrong_method_is_told_and_does_nothing() -> None:
 @pytest.mark.fault("F45")
 @pytest.mark.spec("A6-35")
 @virtual
-async def test_without_a_token_or_its_scope_nothing_is_told_or_done() -> None:
+async def test_without_a_token_or_its_scope_nothing_is_shown_or_done() -> None:
     async with TestApp(controlled_app()) as shop, asking(shop.app) as client:
         for token, status in ((None, 401), ("wrong", 401), ("queues", 403)):
             assert (await client.ask("GET", "/v1/enrichment/status", token=token)).status == status

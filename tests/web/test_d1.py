@@ -194,7 +194,7 @@ async def test_dead_messages_can_be_read(shop: TestApp) -> None:
         ({"batch": [{"sql": "select 1"}] * 101}, "batch"),
     ],
 )
-async def test_a_question_that_does_not_fit_is_told_by_field(limited: TestApp, body: object, field: str) -> None:
+async def test_a_question_that_does_not_fit_is_reported_by_field(limited: TestApp, body: object, field: str) -> None:
     async with outside(limited) as client:
         refused = await client.send("/d1/database/shop/query", body)
 

@@ -204,7 +204,7 @@ async def test_a_lease_that_is_not_acknowledged_comes_back_after_its_time_with_o
     assert (first["attempts"], again["attempts"]) == (1, 2)
 
 
-async def test_pull_takes_5_unless_told_and_both_names_of_the_timeout(shop: TestApp) -> None:
+async def test_pull_takes_5_by_default_and_both_names_of_the_timeout(shop: TestApp) -> None:
     async with outside(shop) as client:
         await client.batch([{"body": number} for number in range(9)])
         usual = await client.pull(visibility_timeout=1_000)
@@ -216,7 +216,7 @@ async def test_pull_takes_5_unless_told_and_both_names_of_the_timeout(shop: Test
 
 
 @pytest.mark.spec("A14-04")
-async def test_acknowledged_messages_are_gone_and_a_stale_lease_is_told_and_not_counted(shop: TestApp) -> None:
+async def test_acknowledged_messages_are_gone_and_a_stale_lease_is_reported_and_not_counted(shop: TestApp) -> None:
     async with outside(shop) as client:
         await client.batch([{"body": number} for number in range(3)])
         one, two, three = await client.pull(visibility_timeout_ms=1_000)

@@ -109,7 +109,7 @@ async def test_every_route_but_health_is_closed_to_strangers() -> None:
 
 @pytest.mark.fault("F45")
 @virtual
-async def test_a_path_that_only_looks_like_another_lets_nobody_in() -> None:
+async def test_a_path_that_only_looks_like_another_lets_no_client_in() -> None:
     async with visited() as (shop, routes, client):
         before = await everything(shop)
         for route, trick in product((route for route in routes if route.path not in OPEN), TRICKS):
@@ -132,7 +132,7 @@ async def test_no_get_changes_anything() -> None:
 
 @pytest.mark.fault("F46")
 @virtual
-async def test_what_a_browser_sends_by_itself_lets_nobody_in() -> None:
+async def test_what_a_browser_sends_by_itself_lets_no_client_in() -> None:
     cross = {"origin": "https://evil.example", "sec-fetch-site": "cross-site", "cookie": "token=secret"}
     async with visited() as (shop, _, client):
         before = await everything(shop)

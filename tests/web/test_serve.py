@@ -72,7 +72,7 @@ def ended(folder: Path, *arguments: str, **settings: str) -> tuple[int, dict[str
     return done.returncode, json.loads(done.stderr)["error"]
 
 
-def test_a_token_made_for_this_run_is_told_once_and_works(folder: Path) -> None:
+def test_a_token_made_for_this_run_is_printed_once_and_works(folder: Path) -> None:
     with serving(folder, "shop.py") as told, httpx2.Client(base_url=told["url"], trust_env=False) as client:
         health = client.get("/health")
         without = client.post(PUSH, json={"body": 1})
@@ -115,7 +115,7 @@ def test_without_a_token_only_this_machine_is_served(folder: Path, host: str) ->
     assert "PENSTOCK_TOKEN" in error["message"]
 
 
-def test_a_port_that_is_taken_is_told_with_the_way_out(folder: Path) -> None:
+def test_a_port_that_is_taken_is_reported_with_the_way_out(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, error = ended(folder, "shop.py", PENSTOCK_PORT=port)

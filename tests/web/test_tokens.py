@@ -83,7 +83,7 @@ def test_the_scheme_may_be_written_in_any_case_and_the_token_may_not() -> None:
         keyring.bearer("Bearer secret")
 
 
-def test_without_tokens_nobody_comes_in() -> None:
+def test_without_tokens_no_client_comes_in() -> None:
     keyring = Keyring([])
 
     assert not keyring

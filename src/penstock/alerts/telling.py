@@ -35,7 +35,7 @@ _log = logging.getLogger("penstock.alerts")
 HOUR, DAY = 3_600_000_000, 86_400_000_000
 # The hour lets a job that runs daily, and not to the second, find the same thing twice and tell it once.
 AGAIN_FIRST, AGAIN_LONGEST = DAY, 7 * DAY
-TOLD_A_DAY_MAX = 12  # one that keeps changing is reported no more often
+ALERTS_A_DAY_MAX = 12  # one that keeps changing is reported no more often
 PIPELINE, AGENT = "pipeline", "alerts"
 PENDING_MAX = 100  # alerts of the engine's on their way
 LOOK_SECONDS = 5.0  # how often it looks whether they have been reported
@@ -87,19 +87,19 @@ class Listener:
         bound: dict[str, Bindable] = {"queue": self._queue, "most": PENDING_MAX}
         waiting = int((await self._engine.read("penstock.alerts", WAITING, bound, rows_max=1)).values[0][0])
         room = PENDING_MAX - waiting
-        told, left = self._heard[:room], self._heard[room:]
+        batch, left = self._heard[:room], self._heard[room:]
         self._heard, self._left_out = [], self._left_out + len(left)
-        if not told and self._left_out and not waiting:
-            told, self._left_out = [self._number()], 0
-        if not told:
+        if not batch and self._left_out and not waiting:
+            batch, self._left_out = [self._number()], 0
+        if not batch:
             return False
         try:
             async with open_unit(self._engine, None):
-                for alert in told:
+                for alert in batch:
                     assert self._send is not None
                     self._send(alert)
         except PenstockError:
-            _log.exception("%d alerts could not be saved: %s", len(told), "; ".join(alert.text for alert in told))
+            _log.exception("%d alerts could not be saved: %s", len(batch), "; ".join(alert.text for alert in batch))
         return True
 
     def _number(self) -> Alert:
@@ -113,10 +113,10 @@ class Listener:
         )
 
 
-def is_told(told_at: Sequence[int], *, is_open: bool, same: bool, repeats: int, now: int) -> bool:
+def is_due(told_at: Sequence[int], *, is_open: bool, same: bool, repeats: int, now: int) -> bool:
     """Whether to report a condition that is found now. A known one that is unchanged is repeated after a day, then two, four,
     and every week."""
-    if sum(at > now - DAY for at in told_at) >= TOLD_A_DAY_MAX:
+    if sum(at > now - DAY for at in told_at) >= ALERTS_A_DAY_MAX:
         return False
     if not is_open or not same or not told_at:
         return True
@@ -138,12 +138,12 @@ class AlertCondition(Object):
         now = self._residence.now()
         digest = hashlib.blake2b(compared.encode("utf-8", "replace"), digest_size=16).hexdigest()
         same = digest == self.digest
-        if not is_told(self.told_at, is_open=self.is_open, same=same, repeats=self.repeats, now=now):
+        if not is_due(self.told_at, is_open=self.is_open, same=same, repeats=self.repeats, now=now):
             return False
         self.repeats = self.repeats + 1 if same and self.is_open else 0
         self.is_open, self.digest, self.title = True, digest, title[:TITLE_CHARACTERS_MAX]
         self._tell(RAISED, self.title, text, now)
-        self.told_at = [*self.told_at, now][-TOLD_A_DAY_MAX:]
+        self.told_at = [*self.told_at, now][-ALERTS_A_DAY_MAX:]
         return True
 
     async def over(self, title: str | None, text: str) -> bool:

@@ -218,7 +218,7 @@ class BlobFolder:
         try:
             with self._folder(key, make=True) as (folder, name):
                 # First what is known about the content, under the content's own etag: whichever content is there after a
-                # crash, what is told about it is its own.
+                # crash, its own report is the one that counts.
                 before = _content(folder, about(name))
                 if (note := noted(before and before[0], etag_of(content), attributes)) is not None:
                     self._write(folder, about(name), note)

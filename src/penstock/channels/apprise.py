@@ -33,9 +33,7 @@ class Apprise(Channel):
     async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
         service = self._library.Apprise()
         if not all(service.add(url) for url in self.secret.split()):
-            return Outcome(
-                "failed", f"{self.secret_env} holds an address that Apprise does not know.", is_permanent=True
-            )
+            return Outcome("failed", f"Apprise does not know an address in {self.secret_env}.", is_permanent=True)
         flight.leave()
-        told = await asyncio.to_thread(service.notify, title=notice.subject, body=notice.text or notice.subject)
-        return SENT if told else flight.lost("Apprise does not say whether it was sent.")
+        accepted = await asyncio.to_thread(service.notify, title=notice.subject, body=notice.text or notice.subject)
+        return SENT if accepted else flight.lost("Apprise does not say whether it was sent.")

@@ -30,7 +30,7 @@ class Notice:
     html: str | None = None  # of a mail, beside the text
     kind: str = "notice"  # the `type` of a webhook
     data: Mapping[str, object] = field(default_factory=dict)  # more facts, for a webhook
-    at: int = 0  # when it happened, in microseconds since 1970
+    at: int = 0  # when it happened, in microseconds since 1970; 0: when it is sent
     headers: Mapping[str, str] = field(default_factory=dict)  # of a mail
 
     @property

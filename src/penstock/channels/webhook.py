@@ -16,7 +16,7 @@ from penstock.model.times import MICROS, iso_z
 if TYPE_CHECKING:
     from penstock.outbound.client import Client
 
-KEY_SECONDS = 86_400.0  # receivers are told to remember an id; most do so for longer
+KEY_SECONDS = 86_400.0  # the documentation asks receivers to keep an id this long; most keep it longer
 
 
 class Webhook(Channel):
@@ -40,8 +40,9 @@ class Webhook(Channel):
     async def _send(self, notice: Notice, key: str, flight: Flight) -> Outcome:
         secrets = [read_secret(self.secret, shown=self.secret_env)] if self.secret_env else self._secrets
         data = {"title": notice.subject, "text": notice.text[:TEXT_CHARACTERS_MAX], **notice.data}
-        body = json.dumps({"type": notice.kind, "timestamp": iso_z(notice.at), "data": data}).encode()
-        now = self._http.clock.now() // MICROS
+        micros = self._http.clock.now()
+        body = json.dumps({"type": notice.kind, "timestamp": iso_z(notice.at or micros), "data": data}).encode()
+        now = micros // MICROS
         headers = {"Content-Type": "application/json", "webhook-id": key, "webhook-timestamp": str(now)}
         if secrets:
             headers["webhook-signature"] = " ".join(sign(each, key, now, body) for each in secrets)

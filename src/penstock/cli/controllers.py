@@ -131,7 +131,7 @@ async def tune(app: App, name: str, **given: float | None) -> Answer:
 
     Example:
       penstock controllers tune prices market.py --rate 2.5
-      penstock controllers tune prices market.py --batch-size 10 --interval-ms 30000
+      penstock controllers tune prices market.py --batch-size 10
     """
     wanted = {key: value for key, value in given.items() if value is not None}
     if not wanted:

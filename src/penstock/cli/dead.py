@@ -110,7 +110,7 @@ def dead() -> None:
       penstock dead groups
       penstock dead show 12
       penstock dead replay --queue found --canary --limit 1000
-      penstock dead discard --queue found --until 2026-11-01 --reason 'shop closed'
+      penstock dead discard --queue found --until 2026-11-01 --reason 'closed'
     """
 
 
@@ -272,8 +272,8 @@ async def replay(
 ) -> Answer:
     """Send dead letters back to their queues, oldest first.
 
-    Name letters, or choose them by what they have in common, or use --all. Each is sent back once, with no attempt charged
-    and the payload it was last edited to. With --canary a worker has to be running; if the first letter dies again the others
+    Name letters, select them with the options below, or use --all. Each is sent back once, with no attempt charged and
+    with its edited payload. With --canary a worker has to be running; if the first letter dies again the others
     stay where they are, and the exit code is 1.
 
     Example:
@@ -326,7 +326,7 @@ async def discard(app: App, names: list[str], why: str, limit: int, yes: bool, *
 
     Example:
       penstock dead discard 12 --reason 'test data'
-      penstock dead discard --queue found --died-of permanent --reason 'shop closed' --yes
+      penstock dead discard --queue found --reason 'shop closed' --yes
     """
     going = [number for number, _ in (await _chosen(app, names, which(given)))]
     going = going if names else going[:limit]

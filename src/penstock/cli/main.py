@@ -160,8 +160,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     except click.ClickException as error:
-        path = getattr(getattr(error, "ctx", None), "command_path", "penstock")
-        return output.fail(_Usage(error.format_message(), hint=f"Usage: {path} --help"), USAGE)
+        ctx: click.Context | None = getattr(error, "ctx", None)
+        usage = "penstock --help" if ctx is None else f"{ctx.command_path} --help"
+        if ctx is not None and isinstance(error, click.MissingParameter):
+            usage = " ".join([ctx.command_path, *ctx.command.collect_usage_pieces(ctx)])
+        return output.fail(_Usage(error.format_message(), hint=f"Usage: {usage}"), USAGE)
     except PenstockError as error:
         return output.fail(error, exit_code(error))
     except Exception as error:

@@ -88,7 +88,7 @@ def backup(file: str, target: str | None, database: str | None) -> Answer:
 
     Example:
       penstock backup backups/2026-11-15.db market.py
-      penstock backup backups/2026-11-15.db --database postgresql://ada@db.example/market
+      penstock backup backups/today.db --database postgresql://ada@db/market
     """
     if is_address(file):
         raise refuse("TARGET is a new file. To copy a database to a server, use `penstock move`.")
@@ -114,7 +114,7 @@ def _keep_rows(found: Target, file: Path) -> list[Copied]:
         write.generic = {table.name: table for table in tables if not table.is_engines}
         write.make([Migration(name, checksum, ()) for name, checksum in read.applied()], now=0)
         with progress(this_output(), "backup", 2 * rows_to_copy(read)) as moved:
-            return copy(read, write, kept=True, told=moved)
+            return copy(read, write, kept=True, progress=moved)
 
 
 @click.command(cls=CliCommand)
@@ -122,7 +122,7 @@ def _keep_rows(found: Target, file: Path) -> list[Copied]:
 @targets.target_argument
 @targets.database_option
 def restore(file: str, target: str | None, database: str | None) -> Answer:
-    """Make a database of a backup.
+    """Restore a database from a backup.
 
     It becomes the database of the app that is named, or the one in `--database`: a new file, or an empty PostgreSQL database.
     Messages that were leased at the moment of the backup are delivered again. A backup of one store can be restored on the
@@ -130,7 +130,7 @@ def restore(file: str, target: str | None, database: str | None) -> Answer:
 
     Example:
       penstock restore backups/2026-11-15.db market.py
-      penstock restore backups/2026-11-15.db market.py --database postgresql://ada@db.example/market
+      penstock restore backups/today.db --database postgresql://ada@db/market
     """
     app = load(target) if target is not None and not targets.is_database(target) else None
     named = database or (app.database if app is not None else None)
@@ -155,13 +155,13 @@ def _transfer(doing: str, source: Target, there: Target, app: App | None, *, alo
         with closing(_end_of(there)) as write:
             write.make(migrations_of(read, write.dialect, found), now=_now(there))
             with progress(this_output(), doing, 2 * rows_to_copy(read)) as moved:
-                return copy(read, write, kept=False, told=moved)
+                return copy(read, write, kept=False, progress=moved)
 
 
 def _copy_file(doing: str, source: Path, target: Path, *, skip_tokens: bool) -> None:
     with progress(this_output(), doing, 1.0, "{:.0%}".format) as moved:
         copy_file(
-            source, target, skip_tokens=skip_tokens, told=lambda done, total: moved(done / total if total else 1.0)
+            source, target, skip_tokens=skip_tokens, progress=lambda done, total: moved(done / total if total else 1.0)
         )
 
 

@@ -31,7 +31,7 @@ name_argument = click.argument("name", metavar="NAME")
 def queues() -> None:
     """List queues, and pause, resume, purge, tune or send to one.
 
-    Behind the name of a queue may stand the app (market.py) or its database (market.db). Without either it is the one that
+    Name the app (market.py) or its database (market.db) after the queue. The default is the database that
     PENSTOCK_DATABASE or penstock.toml names, or the only one in this folder.
 
     Example:

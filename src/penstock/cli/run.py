@@ -65,7 +65,7 @@ STEP_SECONDS_LEAST = 60.0
 @click.option("--ui", is_flag=True, help="Show the dashboard at /ui of that port, 8787 unless another is named.")
 @click.option("--apart", is_flag=True, help="Give each service of the app a process, a database and a port of its own.")
 @click.option("--only", metavar="NAME", help="With --apart: run only this service.")
-@click.option("--virtual", metavar="SPAN", help="Run so much virtual time (6d) on an empty database, and stop.")
+@click.option("--virtual", metavar="SPAN", help="Run for this much virtual time (6d) on an empty database, and stop.")
 @click.option("--seed", type=int, help="With --virtual: repeat a run exactly.")
 @click.option("--verbose", is_flag=True, help="Log failures with all their facts and tracebacks.")
 def run(

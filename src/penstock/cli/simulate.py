@@ -63,9 +63,9 @@ def simulate(simulation: str, seeds: int, first: int, seed: int | None) -> Answe
         text = _kept(report)
     elif seed is None:
         again = f"penstock simulate {simulation} --seed {history.seed}"
-        text = f"{history.told()}\nShow all of it with: {again}"
+        text = f"{history.text()}\nShow all of it with: {again}"
     else:
-        text = history.told(LINES_MAX)
+        text = history.text(LINES_MAX)
     facts = {"passed": not broken, "history": None if history is None else asdict(history), **report._asdict()}
     return Answer(facts, Verbatim(text), code=BAD_ANSWER if broken else FINE)
 

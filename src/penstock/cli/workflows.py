@@ -58,8 +58,8 @@ class RunEnded(PenstockError):
 def workflows() -> None:
     """List runs of workflows, and start, signal, pause, resume, terminate or restart one.
 
-    A run has the id under which it was started, or r and 32 digits, which `start` prints. Behind it may stand the app
-    (market.py) or its database (market.db). Only `start` needs the app.
+    A run has the id under which it was started, or r and 32 digits, which `start` prints. Name the app
+    (market.py) or its database (market.db) after it. Only `start` needs the app.
 
     Example:
       penstock workflows list
@@ -146,7 +146,7 @@ async def start(app: App, workflow: str, id: str | None, given: str, priority: s
 
     Example:
       penstock workflows start research market.py --input '{"cluster_id": 7}'
-      penstock workflows start research market.py --id cluster-7 --input '{"cluster_id": 7}' --priority high
+      penstock workflows start research market.py --id cluster-7 --priority high
     """
     declared = copy(app.workflows[workflow])
     wanted = _input(given)
@@ -302,7 +302,7 @@ async def terminate(app: App, names: list[str], workflow: str | None) -> Answer:
 @workflow_option
 @click.option("--from", "step", metavar="STEP", help="From this step on; results of earlier steps are kept.")
 async def restart(app: App, id: str, workflow: str | None, step: str | None) -> Answer:
-    """Run a run again, from its start or from a step.
+    """Restart a run, from its beginning or from a step.
 
     It may have ended or not. Steps that run again use new idempotency keys, so no outside service takes them for a repeat.
     Children of those steps are terminated.

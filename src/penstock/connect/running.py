@@ -149,7 +149,7 @@ class Running:
         is_moved = cursor is not None and cursor != self.tally.cursor
         if not parts and (is_moved or seen):
             parts = [([], [])]
-        for number, (part, told) in enumerate(parts, 1):
+        for number, (part, found) in enumerate(parts, 1):
             last = number == len(parts)
             async with self._home.unit():
                 if part:
@@ -157,11 +157,11 @@ class Running:
                 if seen and last:
                     marks = [{"now": moment, "source": self._id, "item": each} for each in seen]
                     self._db.write_many(SQL["seen"], marks)
-                if told and self._source.function is not None:
-                    await self._source.function(told)
+                if found and self._source.function is not None:
+                    await self._source.function(found)
                 if is_moved and last:
                     self._db.write(SQL["advance"], cursor=cursor, id=self._id)
-            for change in told:
+            for change in found:
                 self._note(change.kind)
 
     def _change(self, record: Record, row: Known | None) -> Change:
@@ -196,15 +196,15 @@ class Running:
         for start in range(0, len(missing), ROWS_A_COMMIT):
             part = missing[start : start + ROWS_A_COMMIT]
             ended = [id for id in part if active[id].missed + 1 >= MISSED_TIMES]
-            told = [self._gone(row, now) for row in await self._rows(ended)]
+            found = [self._gone(row, now) for row in await self._rows(ended)]
             async with self._home.unit():
                 waiting = [{"source": self._id, "item": id} for id in part if active[id].missed + 1 < MISSED_TIMES]
                 if waiting:
                     self._db.write_many(SQL["missed"], waiting)
                 if ended:
                     self._db.write_many(SQL["gone"], [{"now": now, "source": self._id, "item": id} for id in ended])
-                if told and self._source.function is not None:
-                    await self._source.function(told)
+                if found and self._source.function is not None:
+                    await self._source.function(found)
             self.tally.gone += len(ended)
 
     def _gone(self, row: Any, now: str) -> Change:
@@ -223,15 +223,15 @@ def _parts(
     rows: Sequence[dict[str, object]], changes: Sequence[Change]
 ) -> Iterable[tuple[list[dict[str, object]], list[Change]]]:
     part: list[dict[str, object]] = []
-    told: list[Change] = []
+    found: list[Change] = []
     size = 0
     for row, change in zip(rows, changes, strict=True):
         bytes_ = len(str(row["data"])) + len(str(row["raw_json"] or ""))
         if part and (len(part) >= ROWS_A_COMMIT or size + bytes_ > BYTES_A_COMMIT):
-            yield part, told
-            part, told, size = [], [], 0
+            yield part, found
+            part, found, size = [], [], 0
         part.append(row)
-        told.append(change)
+        found.append(change)
         size += bytes_
     if part:
-        yield part, told
+        yield part, found

@@ -46,8 +46,8 @@ async def read_tap(spec: Spec, fields: Mapping[str, str | Field], cursor: str | 
                 await tap.wait()
         if code != 0:
             errors.seek(max(0, errors.seek(0, 2) - ERROR_BYTES_MAX))
-            told = errors.read().decode("utf-8", "replace").strip().splitlines()
-            raise Unavailable(f"The tap {command[0]} ended with exit code {code}: {told[-1] if told else 'no message'}")
+            tail = errors.read().decode("utf-8", "replace").strip().splitlines()
+            raise Unavailable(f"The tap {command[0]} ended with exit code {code}: {tail[-1] if tail else 'no message'}")
 
 
 async def _pages(spec: Spec, fields: Mapping[str, str | Field], tap: asyncio.subprocess.Process) -> AsyncIterator[Page]:

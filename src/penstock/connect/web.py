@@ -62,7 +62,7 @@ class Http:
                 )
         except PenstockError as error:
             self._tally.refused += 1
-            raise _told(error, self._connector) from error
+            raise _named(error, self._connector) from error
         self._check(response)
         if first:
             self._remember(response, known)
@@ -104,7 +104,7 @@ def _conditions(known: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in asked.items() if value and value.isascii()}
 
 
-def _told(error: PenstockError, connector: Connector) -> PenstockError:
+def _named(error: PenstockError, connector: Connector) -> PenstockError:
     """Return what a failed request says about the source."""
     status = getattr(error, "status", None)
     signs = connector.blocked

@@ -30,8 +30,8 @@ class Presence(Protocol):
     def departed(self) -> list[Departed]:
         """Neighbours that have died and whose rows are not released yet."""
 
-    def when_cut_off(self, told: Callable[[bool], object]) -> None:
-        """Call `told` in the writer's thread when this process has lost its lock and connection, or regained them."""
+    def when_cut_off(self, callback: Callable[[bool], object]) -> None:
+        """Call `callback` in the writer's thread when this process has lost its lock and connection, or regained them."""
 
     def forget(self, worker: int) -> None:
         """The rows of this departed worker were returned: remove what is left of it."""

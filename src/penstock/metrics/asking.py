@@ -52,8 +52,8 @@ class Names(NamedTuple):
         doubles = [f"noted.{double}" for double in DOUBLES]
         doubles += [f'noted.{column} as "{name}"' for name, column in self.columns.items() if column in DOUBLES]
         parts = [_points(words + doubles)]
-        told = [(DOUBLES.index(column) + 1, name) for name, column in self.columns.items() if column in DOUBLES]
-        cases = "".join(f" when {place} then '{name}'" for place, name in sorted(told))
+        places = [(DOUBLES.index(column) + 1, name) for name, column in self.columns.items() if column in DOUBLES]
+        cases = "".join(f" when {place} then '{name}'" for place, name in sorted(places))
         usual = "'double' || cast(rolled.place as text)"
         name = f"case rolled.place when 0 then 'points'{cases} else {usual} end as name"
         parts += [_rolled(span, [*words, name]) for span in ("hour", "day")]

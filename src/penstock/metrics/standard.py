@@ -185,8 +185,8 @@ class StandardPoints:
 
     async def _pace(self, controller: str) -> Fact:
         state = await self._controllers.status(controller)
-        told = ("current_batch_size", "current_interval_ms", "rate_per_second")
-        return Fact("controller", controller, tuple(float(state[name]) for name in told))
+        names = ("current_batch_size", "current_interval_ms", "rate_per_second")
+        return Fact("controller", controller, tuple(float(state[name]) for name in names))
 
     def _tell(self, facts: Iterable[Fact]) -> None:
         for fact in facts:

@@ -16,9 +16,9 @@ from penstock.stores import store_at
 
 # Claims draw tokens one by one, and an external client may still hold one that was drawn after this moment.
 TOKENS_APART = 2**32
-TOLD_EVERY = 1_000  # rows between two moves of a bar
+PROGRESS_EVERY = 1_000  # rows between two reports of progress
 
-Told = Callable[[int], None]
+Progress = Callable[[int], None]
 MigrationsFor = Callable[[str], Sequence[Migration]]
 
 
@@ -52,12 +52,12 @@ def rows_to_copy(source: MoveSource) -> int:
     return sum(source.count(table) for table in copied(source.tables()))
 
 
-def copy(source: MoveSource, destination: MoveTarget, *, kept: bool, told: Told) -> list[Copied]:
+def copy(source: MoveSource, destination: MoveTarget, *, kept: bool, progress: Progress) -> list[Copied]:
     """Everything but what belongs to processes. The destination has its tables already; it is finished by this. `kept`
     says that rows go to a file that only keeps them, without what is made around tables."""
     tables = _planned(source, destination, kept=kept)
     sums: list[tuple[Table, Sum]] = []
-    done = _Steps(told)
+    done = _Steps(progress)
     for table in tables:
         summed = Sum(table)
         destination.fill(table, done.over(summed.over(source.rows(table))))
@@ -111,15 +111,15 @@ def _planned(source: MoveSource, destination: MoveTarget, *, kept: bool) -> list
 class _Steps:
     """Tells how many rows have passed, not for each of them."""
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
         self._done = 0
 
     def over(self, rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:
             self._done += 1
-            if self._done % TOLD_EVERY == 0:
-                self._told(self._done)
+            if self._done % PROGRESS_EVERY == 0:
+                self._progress(self._done)
             yield row
 
 

@@ -14,10 +14,10 @@ from penstock.storage.sqlite import connection, history
 PAGES = 1_000  # copied at once: others get their turn in between
 SKIP_TOKENS = "update penstock_tokens set last = last + :apart"
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
-def copy_file(source: Path, target: Path, *, skip_tokens: bool, told: Told) -> int:
+def copy_file(source: Path, target: Path, *, skip_tokens: bool, progress: Progress) -> int:
     """Gives the size of the copy. With `skip_tokens` it begins with tokens that no client can hold."""
     for path in (target, history.path_of(target)):
         if path.exists():
@@ -27,7 +27,7 @@ def copy_file(source: Path, target: Path, *, skip_tokens: bool, told: Told) -> i
     try:
         for read, made in parts:
             if read.exists():
-                _copy(read, made, told)
+                _copy(read, made, progress)
         if skip_tokens:
             with connection.translated(filling):
                 changed = connection.open_file(filling)
@@ -41,7 +41,7 @@ def copy_file(source: Path, target: Path, *, skip_tokens: bool, told: Told) -> i
     return size
 
 
-def _copy(source: Path, made: Path, told: Told) -> None:
+def _copy(source: Path, made: Path, progress: Progress) -> None:
     remove(made)
     with connection.translated(source):
         read = connection.connect(source.absolute(), synchronous="full", vfs=None, read_only=True)
@@ -52,7 +52,7 @@ def _copy(source: Path, made: Path, told: Told) -> None:
             with written.backup("main", read, "main") as backup:
                 while not backup.done:
                     backup.step(PAGES)
-                    told(backup.page_count - backup.remaining, backup.page_count)
+                    progress(backup.page_count - backup.remaining, backup.page_count)
             answer = written.execute("pragma quick_check(1)").fetchall()
         finally:
             read.close(True)

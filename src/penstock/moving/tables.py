@@ -143,7 +143,8 @@ class Sum:
 
     def add(self, row: Row) -> None:
         values = [
-            None if value is None else _told(normal, value) for normal, value in zip(self._normal, row, strict=True)
+            None if value is None else _converted(normal, value)
+            for normal, value in zip(self._normal, row, strict=True)
         ]
         if self._skipped is not None:
             values[self._skipped] = None  # when an entry was noted is also its number on SQLite, which no two share
@@ -155,7 +156,7 @@ class Sum:
         return f"{self._total % 2**128:032x}"
 
 
-def _told(normal: Callable[[Any], object], value: Any) -> object:
+def _converted(normal: Callable[[Any], object], value: Any) -> object:
     with suppress(ValueError, TypeError, ArithmeticError):
         return normal(value)
     return value

@@ -343,7 +343,7 @@ class Host:
                 if resident is not None and not resident.events:
                     await self._let_go(resident)
                 elif resident is not None:
-                    resident.asked = True  # let go after its event; a long one that is released is told, and may end
+                    resident.asked = True  # let go after its event; a long one is notified, and may end
                     if resident.on_asked is not None:
                         resident.on_asked()
                 elif (class_name, name) not in self._arriving:

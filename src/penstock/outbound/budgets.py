@@ -62,12 +62,12 @@ def refusal(over: OverBudget, at_most: int, *, now: int) -> BudgetSpent:
     scope, of, whose = share.scope.partition(OF)
     what = f"the budget of run {share.period}" if scope == RUN else f"the budget of the {scope}"
     what += f" of {whose}" if of else ""
-    told = f"A call that can cost {money(at_most)} exceeds {what}: {money(counted)} of {money(most)} is "
-    told += "spent or reserved by running calls." if passes else "spent."
+    text = f"A call that can cost {money(at_most)} exceeds {what}: {money(counted)} of {money(most)} is "
+    text += "spent or reserved by running calls." if passes else "spent."
     if until is not None and not passes:
-        told += f" It is renewed at {until.isoformat(' ', 'minutes')[:16]} UTC."
+        text += f" It is renewed at {until.isoformat(' ', 'minutes')[:16]} UTC."
     return BudgetSpent(
-        told,
+        text,
         budget=share.scope,
         until=until,
         retry_after=None if until is None else (to_micros(until) - now) / 1_000_000,

@@ -321,9 +321,9 @@ class Client:
     ) -> Response | Asked:
         """One hop: the answer, or the request that a redirect leads to."""
         headers = {"Accept": "*/*", "Accept-Encoding": ACCEPTED} | dict(asked.headers)
-        told = {} if on_sent is None else {SENDING: on_sent}
+        extensions = {} if on_sent is None else {SENDING: on_sent}
         request = httpx2.Request(
-            asked.method, asked.url, headers=headers, content=asked.content or None, extensions=told
+            asked.method, asked.url, headers=headers, content=asked.content or None, extensions=extensions
         )
         transport = self._mounts.get(origin_of(asked.url), self._network)
         async with asyncio.timeout(self.bounds.progress_seconds):

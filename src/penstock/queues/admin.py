@@ -92,8 +92,8 @@ class QueueAdmin:
         if named is None and len(queue.accepts) == 1:
             (named,) = queue.accepts
         if named not in queue.accepts:
-            told = "needs an envelope with `type` and `payload`" if named is None else f"does not accept {named!r}"
-            raise self._refused(queue, index, told)
+            problem = "needs an envelope with `type` and `payload`" if named is None else f"does not accept {named!r}"
+            raise self._refused(queue, index, problem)
         try:
             return msgspec.convert(body, queue.accepts[named], strict=True), id, correlation
         except msgspec.ValidationError as error:
@@ -233,11 +233,11 @@ class QueueAdmin:
 
 
 def no_such_queue(name: str, there: Sequence[str]) -> str:
-    told = f"There is no queue {name[:100]!r}. {near(name, there)}"
+    problem = f"There is no queue {name[:100]!r}. {near(name, there)}"
     origin = name.removesuffix("-dlq")
     if origin != name and origin in there:
-        told += f" The dead letters of {origin} are in no queue: `penstock dead list --queue {origin}` shows them."
-    return told
+        problem += f" The dead letters of {origin} are in no queue: `penstock dead list --queue {origin}` shows them."
+    return problem
 
 
 _LAPSED = "this lease has expired or was settled before"

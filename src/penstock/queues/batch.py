@@ -192,7 +192,7 @@ class BatchRunner:
         else:
             self._slots.settled(outer.slot, message.delivery.seq)
             if unit.settlement is not None:
-                self._settler.told(message.delivery, unit.settlement, began, self._loop.time())
+                self._settler.report(message.delivery, unit.settlement, began, self._loop.time())
         if cancelled is not None:
             raise cancelled
 

@@ -47,10 +47,10 @@ and (
   cast(:text as text) is null
   or exists (
     select 1
-    from dead_messages as told
-    where told.id = penstock_dead.seq
-    and replace(lower(coalesce(told.error_message, '') || told.payload), lower(cast(:text as text)), '')
-      <> lower(coalesce(told.error_message, '') || told.payload)
+    from dead_messages as other
+    where other.id = penstock_dead.seq
+    and replace(lower(coalesce(other.error_message, '') || other.payload), lower(cast(:text as text)), '')
+      <> lower(coalesce(other.error_message, '') || other.payload)
   )
 )
 and (:resolved = 1 or resolution is null)

@@ -153,8 +153,14 @@ class Runner:
         unit.started, unit.ended = slot.started, self._loop.time()
         if unit.ended - unit.started > self._wall_seconds and not slot.overdue:
             assert unit.origin is not None
-            told = (self._queue.name, as_text(unit.origin.id), unit.task, unit.ended - unit.started, self._wall_seconds)
-            self._engine.events.emit(HandlerOverran(*told))
+            overrun = (
+                self._queue.name,
+                as_text(unit.origin.id),
+                unit.task,
+                unit.ended - unit.started,
+                self._wall_seconds,
+            )
+            self._engine.events.emit(HandlerOverran(*overrun))
 
     def cancelled(self, slot: Slot) -> object:
         """Return what a cancelled handler settles with: past a limit, for a stop, or by user code, which is its failure."""
@@ -325,7 +331,7 @@ class Settler:
         if error is None:
             for delivery, settlement, _ in unit.settles() if self.tells or self.note is not None else ():
                 if settlement is not None:
-                    self.told(delivery, settlement, unit.started, unit.ended)
+                    self.report(delivery, settlement, unit.started, unit.ended)
         elif isinstance(error, LeaseLost):
             # One of them is not ours any more. The others are, and end one by one: again, if their work is lost with it.
             for delivery, settlement, _ in unit.settles():
@@ -334,7 +340,7 @@ class Settler:
             for delivery, *_ in unit.settles():
                 self.put(delivery, self.decide(delivery, error, unit.task), unit.task)
 
-    def told(self, delivery: Delivery, settlement: Settlement, started: float, ended: float) -> None:
+    def report(self, delivery: Delivery, settlement: Settlement, started: float, ended: float) -> None:
         """One message of a batch is settled. The times are the loop's."""
         if self.note is not None:
             self.note(delivery, settlement, started, ended)

@@ -63,7 +63,7 @@ class Sender(Generic[T]):
         self.accepts = accepts
         parts = [(name, part) for name, accepted in (accepts or {}).items() for part in parts_of(accepted)]
         self._types: dict[Any, str] = {get_origin(part) or part: name for name, part in parts}
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self.order: Order | None = None  # in which its messages are handled, by key
         self._retention_micros = None if settings.retention_seconds is None else int(settings.retention_seconds * 1e6)
         self._body_bytes_max = home.limits.body_bytes_max - home.limits.body_overhead_bytes
@@ -233,8 +233,8 @@ class Sender(Generic[T]):
                 bytes=len(body) + self._limits.body_overhead_bytes,
                 bytes_max=self._limits.body_bytes_max,
             )
-        if len(body) > self._limits.body_bytes_soft and name not in self._told:
-            self._told.add(name)
+        if len(body) > self._limits.body_bytes_soft and name not in self._warned:
+            self._warned.add(name)
             unit.engine.events.emit(MessageWasLarge(self.name, name, len(body)))
 
     def _key(self, id: str | None, unique: str | None) -> bytes:
@@ -324,6 +324,6 @@ class Sender(Generic[T]):
         return state
 
     def _warn_of_depth(self, unit: Unit, name: str, hops: int, depth: int) -> None:
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._warned:
+            self._warned.add(name)
             unit.engine.events.emit(ChainGrewLong(self.name, name, hops, depth))

@@ -22,41 +22,41 @@ _CHOOSES = re.compile(r"\bwhere\b", re.IGNORECASE)
 def exits(app: App) -> Iterator[Finding]:
     for task in app.crons.tasks.values():
         if task.when is None:
-            told = f"Cron task {task.name!r} runs at every due time, also when there is no work."
-            yield Finding(*_place(task), told, "Give it `when=`, a cheap query that returns whether there is work.")
+            text = f"Cron task {task.name!r} runs at every due time, also when there is no work."
+            yield Finding(*_place(task), text, "Give it `when=`, a cheap query that returns whether there is work.")
 
 
 def ceilings(app: App) -> Iterator[Finding]:
     for task in app.crons.tasks.values():
         if task.ceiling is None and app.config.ceiling is None:
-            told = f"Cron task {task.name!r} has no ceiling: it can use any number of rows."
-            yield Finding(*_place(task), told, "Give it `ceiling=ps.Ceiling(...)`, or set [ceiling] in penstock.toml.")
+            text = f"Cron task {task.name!r} has no ceiling: it can use any number of rows."
+            yield Finding(*_place(task), text, "Give it `ceiling=ps.Ceiling(...)`, or set [ceiling] in penstock.toml.")
 
 
 def reasons(app: App) -> Iterator[Finding]:
     for task in app.crons.tasks.values():
         if len(task.reason.split()) < 3:
-            told = f"Cron task {task.name!r} has no reason of three words or more for its schedule: {task.reason!r}."
-            yield Finding(*_place(task), told, "State in `reason=` what changes how fast, in three words or more.")
+            text = f"Cron task {task.name!r} has no reason of three words or more for its schedule: {task.reason!r}."
+            yield Finding(*_place(task), text, "State in `reason=` what changes how fast, in three words or more.")
 
 
 def trials(app: App) -> Iterator[Finding]:
     if not app.trial:
-        told = "The app requires a trial and declares none."
-        yield Finding("", 0, told, "Write `@app.trial.stage(...)` above a function for each stage.")
+        text = "The app requires a trial and declares none."
+        yield Finding("", 0, text, "Write `@app.trial.stage(...)` above a function for each stage.")
 
 
 def smoke(app: App) -> Iterator[Finding]:
     if not any(route.is_status for route in app.routes.ordered()):
-        told = "The app has no status route, so `penstock smoke` cannot test it."
-        yield Finding("", 0, told, 'Write `@app.get("/v1/.../status")` above a function that returns its state.')
+        text = "The app has no status route, so `penstock smoke` cannot test it."
+        yield Finding("", 0, text, 'Write `@app.get("/v1/.../status")` above a function that returns its state.')
 
 
 def open_routes(app: App) -> Iterator[Finding]:
     for route in app.routes.ordered():
         if route.auth is None:
-            told = f"{route.method} {route.path} answers anyone: its auth is None."
-            yield Finding(*_place(route), told, "Give it a scope or a ps.ServiceKey, or leave it open.")
+            text = f"{route.method} {route.path} answers anyone: its auth is None."
+            yield Finding(*_place(route), text, "Give it a scope or a ps.ServiceKey, or leave it open.")
 
 
 def annotated(name: str, what: str, example: str) -> Callable[[App], Iterator[Finding]]:
@@ -101,5 +101,5 @@ def slow(queries: Iterable[Hot], explain: Callable[[str], list[str]], lists: Col
             continue
         bad = [line for line in plan if is_bad(line, hot.sql)]
         if bad:
-            told = f"A hot query uses more than an index: {'; '.join(bad)}: {' '.join(hot.sql.split())[:120]}"
-            yield Finding(hot.file, hot.line, told, "Add an index that has its conditions first and its order next.")
+            text = f"A hot query uses more than an index: {'; '.join(bad)}: {' '.join(hot.sql.split())[:120]}"
+            yield Finding(hot.file, hot.line, text, "Add an index that has its conditions first and its order next.")

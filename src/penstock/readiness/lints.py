@@ -108,8 +108,8 @@ def _in(source: SourceText) -> Iterator[Finding]:
         cls: Any = getattr(source.meaning(of), "cls", None)
         is_main = isinstance(given, ast.Constant) and given.value == MAIN
         if getattr(cls, "_singleton", False) and not is_main:
-            told = f"{cls.__name__} is a singleton and is addressed as `{ast.unparse(node)}`."
-            yield Finding(source.file, source.line_of(node), told, f'Write `{ast.unparse(of)}["{MAIN}"]`.')
+            flaw = f"{cls.__name__} is a singleton and is addressed as `{ast.unparse(node)}`."
+            yield Finding(source.file, source.line_of(node), flaw, f'Write `{ast.unparse(of)}["{MAIN}"]`.')
 
 
 def counts(functions: Iterable[object]) -> Iterator[Finding]:
@@ -120,16 +120,16 @@ def counts(functions: Iterable[object]) -> Iterator[Finding]:
         for node in ast.walk(source.tree):
             text = node.value if isinstance(node, ast.Constant) else source.meaning(node)
             if isinstance(text, str) and COUNT.search(text) and not BOUNDED.search(text):
-                told = f"`{' '.join(text.split())[:80]}` reads every row of the table at each run."
-                yield Finding(source.file, source.line_of(node), told, COUNT_FIX)
+                flaw = f"`{' '.join(text.split())[:80]}` reads every row of the table at each run."
+                yield Finding(source.file, source.line_of(node), flaw, COUNT_FIX)
 
 
 def fixed_batches(tasks: Iterable[tuple[str, Any]]) -> Iterator[Finding]:
     """For each cron task, by its name, the calls to the outside that it makes in a loop."""
     for name, function in tasks:
         for source, call in _Search().calls(function, looped=False):
-            told = f"Cron task {name!r} calls `{ast.unparse(call.func)}` in a loop: a fixed batch against a service."
-            yield Finding(source.file, source.line_of(call), told, BATCH_FIX)
+            flaw = f"Cron task {name!r} calls `{ast.unparse(call.func)}` in a loop: a fixed batch against a service."
+            yield Finding(source.file, source.line_of(call), flaw, BATCH_FIX)
 
 
 class _Search:

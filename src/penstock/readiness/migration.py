@@ -99,24 +99,24 @@ def _calls(service: str, file: _File, tree: ast.Module, others: Mapping[str, str
         ]
         checked = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)} & CHECKS
         for call, verb, target in called:
-            told = f"{function.name}() calls {verb.upper()} of {target}"
+            flaw = f"{function.name}() calls {verb.upper()} of {target}"
             place = (service, file.path, call.lineno)
-            yield Leftover(1, *place, f"{told}.", f"Declare it: app.service({service!r}, uses=[{target!r}]).")
+            yield Leftover(1, *place, f"{flaw}.", f"Declare it: app.service({service!r}, uses=[{target!r}]).")
             if verb in ACTIONS:
-                yield Leftover(6, *place, f"{told}, which is an action.", f"Send a command to the queue of {target}.")
+                yield Leftover(6, *place, f"{flaw}, which is an action.", f"Send a command to the queue of {target}.")
                 continue
             if not checked:
                 fix = "A binding raises for every status but 2xx; so does `raise_for_status()`."
-                yield Leftover(9, *place, f"{told} and does not look at the status.", fix)
+                yield Leftover(9, *place, f"{flaw} and does not look at the status.", fix)
             if not any(keyword.arg == "timeout" for keyword in call.keywords):
                 yield Leftover(
-                    9, *place, f"{told} without a time limit.", "A binding has one of 10 s; or give `timeout=`."
+                    9, *place, f"{flaw} without a time limit.", "A binding has one of 10 s; or give `timeout=`."
                 )
         targets = list(dict.fromkeys(target for _, _, target in called))
         if len(targets) > 1:
-            told = f"{function.name}() waits for {len(targets)} services: {', '.join(targets)}."
+            flaw = f"{function.name}() waits for {len(targets)} services: {', '.join(targets)}."
             fix = "Let each step be a message, so that no retry repeats the steps before it."
-            yield Leftover(2, service, file.path, function.lineno, told, fix)
+            yield Leftover(2, service, file.path, function.lineno, flaw, fix)
 
 
 def _endpoints(service: str, file: _File, tree: ast.Module) -> Iterator[Leftover]:
@@ -126,31 +126,31 @@ def _endpoints(service: str, file: _File, tree: ast.Module) -> Iterator[Leftover
                 case ast.Call(
                     func=ast.Attribute(value=ast.Name(id=of), attr=verb), args=[ast.Constant(value=str(path)), *_]
                 ) if verb in ACTIONS and of.lower() in ROUTERS:
-                    told = f"{verb.upper()} {path} is an endpoint for an action."
+                    flaw = f"{verb.upper()} {path} is an endpoint for an action."
                     fix = "Handle a command of the service's queue instead, once no service calls it any more."
-                    yield Leftover(8, service, file.path, decorator.lineno, told, fix)
+                    yield Leftover(8, service, file.path, decorator.lineno, flaw, fix)
 
 
 def _inserts(service: str, file: _File) -> Iterator[Leftover]:
     for node in ast.walk(file.tree) if file.tree is not None else ():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and INSERT.search(node.value):
-            told = f"`{' '.join(node.value.split())[:60]}` adds a row each time that it runs."
-            yield Leftover(7, service, file.path, node.lineno, told, "Add `on conflict ... do nothing` or `do update`.")
+            flaw = f"`{' '.join(node.value.split())[:60]}` adds a row each time that it runs."
+            yield Leftover(7, service, file.path, node.lineno, flaw, "Add `on conflict ... do nothing` or `do update`.")
 
 
 def _missing(service: str, files: Sequence[_File], own: Sequence[_File]) -> Iterator[Leftover]:
     text = "\n".join(each.text for each in own)
     queues = re.findall(r"\.queue\(\s*[\"']([\w.-]+)[\"']", text)
     if not DEDUPLICATION.search(text):
-        told = "No migration creates the table processed_events."
-        yield Leftover(3, service, service, 0, told, "Handle messages with Penstock, which has one, or create it.")
+        flaw = "No migration creates the table processed_events."
+        yield Leftover(3, service, service, 0, flaw, "Handle messages with Penstock, which has one, or create it.")
     if not queues:
         fix = f'Declare one: app.service("{service}").queue("{service}-commands", ...).'
         yield Leftover(4, service, service, 0, "The service has no queue of commands.", fix)
     if "dead_letter_handler" not in text and "on_alert" not in text:
-        told = f"Dead letters of {', '.join(queues) or 'its queues'} have no consumer."
+        flaw = f"Dead letters of {', '.join(queues) or 'its queues'} have no consumer."
         yield Leftover(
-            5, service, service, 0, told, "Write `@queue.dead_letter_handler`, or `@app.on_alert` for all queues."
+            5, service, service, 0, flaw, "Write `@queue.dead_letter_handler`, or `@app.on_alert` for all queues."
         )
     tests = "\n".join(each.text for each in files if each not in own)
     if not TWICE.search(tests):

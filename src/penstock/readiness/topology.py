@@ -24,19 +24,19 @@ def loose_ends(queues: Iterable[Queue[Any]], modules: Iterable[ModuleType], *, a
         place = _place(queue.name, sources)
         for name, cls in (queue.accepts or {}).items():
             if queue.batches is None and name not in queue.handlers:
-                told = f"Queue {queue.name!r} accepts {name!r}, and has no handler for it."
+                text = f"Queue {queue.name!r} accepts {name!r}, and has no handler for it."
                 yield Finding(
-                    *place, told, f"Write `@queue.handler({cls.__name__})`, or remove it from the queue's types."
+                    *place, text, f"Write `@queue.handler({cls.__name__})`, or remove it from the queue's types."
                 )
             if cls not in made and name not in CONTENT_TYPES:
-                told = f"Queue {queue.name!r} accepts {name!r}, and no code of the app sends one."
-                yield Finding(*place, told, f"Send a {cls.__name__}, or remove it from the queue's types.")
+                text = f"Queue {queue.name!r} accepts {name!r}, and no code of the app sends one."
+                yield Finding(*place, text, f"Send a {cls.__name__}, or remove it from the queue's types.")
             for field in bulky_fields(cls):
                 yield Finding(*place, f"{name}.{field} looks like a whole record.", "Store it, and send its id.")
     for queue in () if alerted else unwatched(queues):
-        told = f"The dead-letter queue {queue.name + '-dlq'!r} has no consumer: no alert is sent for a dead letter."
+        text = f"The dead-letter queue {queue.name + '-dlq'!r} has no consumer: no alert is sent for a dead letter."
         way_out = "Write `@queue.dead_letter_handler`, or `@app.on_alert` for all queues."
-        yield Finding(*_place(queue.name, sources), told, way_out)
+        yield Finding(*_place(queue.name, sources), text, way_out)
 
 
 def fixed_concurrency(queues: Iterable[Queue[Any]], modules: Iterable[ModuleType]) -> Iterator[Finding]:
@@ -45,9 +45,9 @@ def fixed_concurrency(queues: Iterable[Queue[Any]], modules: Iterable[ModuleType
     for queue in queues:
         fixed = queue.settings.parallel is not None and queue.settings.rate is None
         if fixed and not queue.settings.reason.strip() and not is_internal(queue.name):
-            told = f"Queue {queue.name!r} runs at most {queue.settings.parallel} handlers at once, and gives no reason."
+            text = f"Queue {queue.name!r} runs at most {queue.settings.parallel} handlers at once, and gives no reason."
             way_out = "Remove `parallel=`: the number follows the backlog. Or add `reason=`."
-            yield Finding(*_place(queue.name, sources), told, way_out)
+            yield Finding(*_place(queue.name, sources), text, way_out)
 
 
 def unwatched(queues: Iterable[Queue[Any]]) -> list[Queue[Any]]:

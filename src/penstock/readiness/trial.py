@@ -80,7 +80,7 @@ class Trial:
         self, name: str, *, within: str, push: Push | None = None, least: Count | None = None
     ) -> Callable[[Question], Question]:
         """The next stage that the items go through. The first one is asked with no items: what it answers with are the
-        items that are followed. It has passed when `least` of the items have, all of them unless told otherwise."""
+        items that are followed. It has passed when `least` of the items have, all of them by default."""
         if any(each.name == name for each in self.stages):
             raise BadApp(f"The trial has two stages called {name!r}.", name=name)
 

@@ -68,7 +68,7 @@ class Engine:
         self.ids = IdSource(self.clock.now, surroundings.random)
         # The clock may have jumped just before this process began: no other process's lease is cut to less than half.
         self._hold = SweepHold(lease_longest, until=self.clock.monotonic() + lease_longest / 2)
-        # A client outside was told when its lease ends, and no process stands behind it: the lease ends at that time.
+        # An outside client knows when its lease ends, and no process stands behind it: the lease ends at that time.
         self._hold_outside = SweepHold(self.limits.pull_lease_seconds_max)
         self.writer: Writer
         self.presence: Presence
@@ -79,8 +79,8 @@ class Engine:
         self._bell: Bell | None = None  # without one, other processes notice a send within a second
         self._writing: lanes.Lane
         self._readers: list[_ReaderLane] = []
-        self._full_told_at = -FULL_AGAIN_SECONDS
-        self.when_rung: list[Callable[[], None]] = []  # told when another process rings
+        self._full_logged_at = -FULL_AGAIN_SECONDS
+        self.when_rung: list[Callable[[], None]] = []  # called when another process rings
         self.is_open = False
 
     async def open(self) -> None:
@@ -297,9 +297,9 @@ class Engine:
 
     def _in_trouble(self, trouble: Exception) -> None:
         if isinstance(trouble, StorageFull):
-            if self.clock.monotonic() - self._full_told_at >= FULL_AGAIN_SECONDS:
+            if self.clock.monotonic() - self._full_logged_at >= FULL_AGAIN_SECONDS:
                 self.events.emit(StorageRanFull(self.store.location))
-            self._full_told_at = self.clock.monotonic()
+            self._full_logged_at = self.clock.monotonic()
         else:
             self.events.emit(StoreFailed(self.store.location, str(trouble)))
 

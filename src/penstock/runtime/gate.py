@@ -31,8 +31,8 @@ class Gate:
     async def quiet(self) -> None:
         """Returns when no handler runs."""
         self.draining += 1
-        for told in tuple(self.on_draining):
-            told()
+        for callback in tuple(self.on_draining):
+            callback()
         try:
             while self.running:
                 self._quiet.clear()
@@ -70,12 +70,12 @@ class Gate:
         self.draining += 1 if away else -1
         if away:
             self.closed = True
-            for told in (*self.on_draining, *self.on_store_lost):
-                told()
+            for callback in (*self.on_draining, *self.on_store_lost):
+                callback()
         self._reopen()
 
     def _reopen(self) -> None:
         if not (self._suspects or self.store_lost):
             self.closed = False
-            for told in self.on_reopen:
-                told()
+            for callback in self.on_reopen:
+                callback()

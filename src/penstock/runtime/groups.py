@@ -52,8 +52,8 @@ def commit_group(ledger: Ledger, group: CommitGroup) -> GroupResult:
     try:
         _commit(ledger, group, result)
     except Exception as error:
-        told = [*result.saved, *result.repeated, *(unit for unit, _ in result.failed)]
-        result.left = without(group.units, told)
+        answered = [*result.saved, *result.repeated, *(unit for unit, _ in result.failed)]
+        result.left = without(group.units, answered)
         result.trouble = error
     return result
 

@@ -95,7 +95,7 @@ class HistoryLog(BufferedLog[list[Entry]]):
             started = ended = self._time()
         start, end = self._wall + int(started * 1_000_000), self._wall + int(ended * 1_000_000)
         chain, id, cause, queue, name, source, attempts = _FACTS(delivery)
-        status, error = ("acked", None) if settlement is DONE else _told(settlement)
+        status, error = ("acked", None) if settlement is DONE else _status_and_error(settlement)
         values = (
             end,
             chain,
@@ -199,7 +199,7 @@ class HistoryLog(BufferedLog[list[Entry]]):
             self._file.close()
 
 
-def _told(settlement: Settlement) -> tuple[str, str | None]:
+def _status_and_error(settlement: Settlement) -> tuple[str, str | None]:
     """How the history calls it, and the error that led to it."""
     match settlement:
         case Again() if settlement is RELEASED:
@@ -214,6 +214,6 @@ def _told(settlement: Settlement) -> tuple[str, str | None]:
             return "acked", None
     if failure is None:
         return status, None
-    told = redacted(f"{failure.error_class}: {failure.message}"[: 4 * ERROR_TEXT_MAX])[:ERROR_TEXT_MAX]
-    told = located(told, failure.traceback)
-    return status, told.encode(errors="replace").decode()  # half a character cannot be stored
+    text = redacted(f"{failure.error_class}: {failure.message}"[: 4 * ERROR_TEXT_MAX])[:ERROR_TEXT_MAX]
+    text = located(text, failure.traceback)
+    return status, text.encode(errors="replace").decode()  # half a character cannot be stored

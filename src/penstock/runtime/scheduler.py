@@ -119,8 +119,8 @@ class Scheduler:
 
     def stop(self) -> None:
         self.stopped = True
-        for told in tuple(self.on_stop):
-            told()
+        for callback in tuple(self.on_stop):
+            callback()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

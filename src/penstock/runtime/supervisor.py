@@ -78,7 +78,7 @@ class Supervisor:
         self._opening = asyncio.Lock()
         self._children: set[Child] = set()
         self._stopping = 0
-        self._told = asyncio.Event()
+        self._signalled = asyncio.Event()
         self._stillborn = 0
         self._exit_code: int = 0
 
@@ -110,7 +110,7 @@ class Supervisor:
     def stop(self) -> None:
         """Asks all workers to stop; again, to hurry."""
         self._stopping += 1
-        self._told.set()
+        self._signalled.set()
         for child in self._children:
             self._signal(child, signal.SIGTERM)
         if self._stopping == 1:
@@ -147,7 +147,7 @@ class Supervisor:
     async def _rest(self, seconds: float) -> None:
         """Waits before the next start, unless there is to be none."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._told.wait(), seconds)
+            await asyncio.wait_for(self._signalled.wait(), seconds)
 
     async def _start(self) -> Child:
         hello_out, hello_in = os.pipe()
@@ -165,7 +165,7 @@ class Supervisor:
         os.close(lifeline_out)
         child = Child(process, lifeline_in, self._clock.monotonic())
         self._children.add(child)
-        if self._stopping:  # told so while this one was being started
+        if self._stopping:  # the signal came while this one was starting
             self._signal(child, signal.SIGTERM)
         child.watched = asyncio.ensure_future(self._listen(child, hello_out))
         return child

@@ -31,8 +31,8 @@ def findings(app: App, modules: Iterable[ModuleType]) -> Iterator[Finding]:
     for service in app.services.values():
         for name in service.uses:
             if name not in app.services:
-                told = f"Service {service.name!r} uses {name!r}, and the app has no such service."
-                yield Finding("", 0, told, f"Declare it with app.service({name!r}), or remove it from `uses`.")
+                text = f"Service {service.name!r} uses {name!r}, and the app has no such service."
+                yield Finding("", 0, text, f"Declare it with app.service({name!r}), or remove it from `uses`.")
     for source in (written(module) for module in modules):
         if source is not None:
             for node in ast.walk(source.tree):
@@ -54,12 +54,12 @@ def queue_findings(app: App) -> Iterator[Finding]:
         yield from _of_consumers(owner, queue)
         owners.setdefault(owner.name, []).append(queue.name)
         if not isinstance(owner, Service):
-            told = f"Queue {queue.name!r} accepts commands, and belongs to no service."
-            yield Finding("", 0, told, "Declare it on the service that carries them out: `service.queue(...)`.")
+            text = f"Queue {queue.name!r} accepts commands, and belongs to no service."
+            yield Finding("", 0, text, "Declare it on the service that carries them out: `service.queue(...)`.")
     for name, queues in owners.items():
         if name in app.services and len(queues) > 1:
-            told = f"Service {name!r} has {len(queues)} queues of commands: {', '.join(queues)}."
-            yield Finding("", 0, told, "Use one queue of commands for a service, with the union of their types.")
+            text = f"Service {name!r} has {len(queues)} queues of commands: {', '.join(queues)}."
+            yield Finding("", 0, text, "Use one queue of commands for a service, with the union of their types.")
 
 
 def _of_consumers(owner: Any, queue: Queue[Any]) -> Iterator[Finding]:
@@ -73,9 +73,9 @@ def _of_consumers(owner: Any, queue: Queue[Any]) -> Iterator[Finding]:
             used = source.meaning(node) if isinstance(node, ast.Attribute) else None
             other = used._home if isinstance(used, Database) else None
             if isinstance(other, Service) and other is not owner:
-                told = f"A handler of queue {queue.name!r} of {owner.name!r} uses the database of {other.name!r}."
+                text = f"A handler of queue {queue.name!r} of {owner.name!r} uses the database of {other.name!r}."
                 fix = f"Only the owner of a queue consumes it: use the owner's `db`, or send {other.name!r} a message."
-                yield Finding(source.file, source.line_of(node), told, fix)
+                yield Finding(source.file, source.line_of(node), text, fix)
 
 
 def _of_call(app: App, source: SourceText, node: ast.AST) -> Iterator[Finding]:
@@ -83,15 +83,15 @@ def _of_call(app: App, source: SourceText, node: ast.AST) -> Iterator[Finding]:
         case ast.Subscript(value=of, slice=ast.Constant(value=str(name))):
             bindings = source.meaning(of)
             if isinstance(bindings, Bindings) and name not in bindings:
-                told = f"Service {bindings.service!r} calls {name!r}, and does not declare it."
+                text = f"Service {bindings.service!r} calls {name!r}, and does not declare it."
                 fix = f"Add {name!r} to `uses` of app.service({bindings.service!r})."
-                yield Finding(source.file, source.line_of(node), told, fix)
+                yield Finding(source.file, source.line_of(node), text, fix)
         case ast.Call(func=ast.Attribute(value=of, attr=verb)) if verb in CHANGES:
             target = _target(source, of)
             if target is not None and target in app.services and not app.services[target].infrastructure:
-                told = f"`{ast.unparse(node.func)}` is no GET: {target!r} is not infrastructure."
+                text = f"`{ast.unparse(node.func)}` is no GET: {target!r} is not infrastructure."
                 fix = f"Send a message to a queue of {target!r}, or declare it with `infrastructure=True`."
-                yield Finding(source.file, source.line_of(node), told, fix)
+                yield Finding(source.file, source.line_of(node), text, fix)
 
 
 def _target(source: SourceText, node: ast.expr) -> str | None:
@@ -106,9 +106,9 @@ def _target(source: SourceText, node: ast.expr) -> str | None:
 def _of_address(source: SourceText, node: ast.AST) -> Iterator[Finding]:
     match node:
         case ast.Attribute(value=of, attr="url") if isinstance(service := source.meaning(of), Service):
-            told = f"`{ast.unparse(node)}` is the address of a service: a call to it is not declared."
+            text = f"`{ast.unparse(node)}` is the address of a service: a call to it is not declared."
             fix = f'Declare it with `uses=["{service.name}"]`, and call `service.bindings["{service.name}"].get(...)`.'
-            yield Finding(source.file, source.line_of(node), told, fix)
+            yield Finding(source.file, source.line_of(node), text, fix)
 
 
 def _of_tables(app: App, source: SourceText, node: ast.AST) -> Iterator[Finding]:
@@ -128,6 +128,6 @@ def _of_tables(app: App, source: SourceText, node: ast.AST) -> Iterator[Finding]
             continue
         found = re.search(rf"\b{re.escape(service.tables)}\w+", LITERAL.sub(" ", text))
         if found is not None:
-            told = f"{getattr(owner, 'name', 'The app')!r} names the table {found[0]} of service {service.name!r}."
+            text = f"{getattr(owner, 'name', 'The app')!r} names the table {found[0]} of service {service.name!r}."
             fix = f"Ask {service.name!r} for it through a binding, or send it a message."
-            yield Finding(source.file, source.line_of(node), told, fix)
+            yield Finding(source.file, source.line_of(node), text, fix)

@@ -186,9 +186,9 @@ class Carrier:
                 if isinstance(error, Refused) and error.facts.get("status") == TOO_LARGE:
                     return await self._divided(bodies, error)
                 wait = self._wait(error)
-                told = Unavailable(f"{self._target} takes no messages now: {error}", retry_after=wait)
+                unavailable = Unavailable(f"{self._target} takes no messages now: {error}", retry_after=wait)
                 if loop.time() + wait > until or await self._is_stopped_within(wait):
-                    raise told from None  # rendered once for each message: its text says all
+                    raise unavailable from None  # rendered once for each message: its text says all
             else:
                 self._failures = 0
                 return accepted

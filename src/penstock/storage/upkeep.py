@@ -29,8 +29,8 @@ DAY_MICROS = 86_400_000_000
 def not_applied(migration: Migration, reason: str, statement: str = "") -> BadMigration:
     """Return the error of a file that the database refused, at a statement or at its end."""
     where = f". The statement was: {one_line(statement)}" if statement else ", found at the end of the file"
-    told = f"{migration.name}: {reason}{where}. Nothing of this file was applied."
-    return BadMigration(told, name=migration.name, **({"statement": statement} if statement else {}))
+    text = f"{migration.name}: {reason}{where}. Nothing of this file was applied."
+    return BadMigration(text, name=migration.name, **({"statement": statement} if statement else {}))
 
 
 def count_not_kept(table: str, reason: str) -> BadApp:

@@ -1,4 +1,4 @@
-"""What was delivered to which queue, in order, and handlers that answer whatever a test tells them to."""
+"""Deliveries in their order, handlers that give predefined answers, and failures for the note of a test that fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from penstock.queues.batch import Batch
 from penstock.queues.handler import BatchHandler, Handler
 from penstock.queues.message import Message
 from penstock.queues.queue import Queue
+from penstock.runtime.events import EngineEvent, Events, ItemFailed, MessageFailed, TickFailed
+from penstock.workflows.execution import StepFailedOnce
+from penstock.workflows.executor import RunFailed
 
+FAILURES, FAILURES_SHOWN = (MessageFailed, ItemFailed, TickFailed, StepFailedOnce, RunFailed), 5
 Answers = deque[object]  # each handler takes the next one: an exception is raised, anything else is returned
 
 
@@ -31,6 +35,26 @@ class Attempt:
 def attempt(number: int) -> Attempt:
     """What `delivered` is compared with: `assert shop.delivered(listings) == [attempt(1), attempt(2)]`."""
     return Attempt(number)
+
+
+def note_failures(events: Events) -> Callable[[BaseException | None], None]:
+    """Collect the first failures of the app's code. Call what it returns to stop, and to add them to the error of a test:
+    a handler that raises fails no test."""
+    lines: dict[str, None] = {}
+
+    def add(event: EngineEvent) -> None:
+        if len(lines) < FAILURES_SHOWN:
+            lines["\n  " + (event.line() or event.name).split(" (attempt ")[0]] = None
+
+    leave = [events.subscribe(add, to=kind) for kind in FAILURES]
+
+    def end(error: BaseException | None) -> None:
+        for each in leave:
+            each()
+        if error is not None and lines:
+            error.add_note("failures in the app:" + "".join(lines))
+
+    return end
 
 
 class Recorder:

@@ -1,4 +1,4 @@
-"""Delivers one message twice and looks at what came of it: its effects must happen once, however often it is told."""
+"""Delivers one message twice and checks that its effects happen once."""
 
 from __future__ import annotations
 

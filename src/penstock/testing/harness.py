@@ -25,7 +25,7 @@ from penstock.queues.letters import DeadLetter
 from penstock.queues.queue import Queue
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import AwaitedUnit, open_unit
-from penstock.testing.attempts import Answers, Attempt, Recorder
+from penstock.testing.attempts import Answers, Attempt, Recorder, note_failures
 from penstock.testing.counts import Counts, check_conservation, counts_of, dead_letters
 from penstock.testing.loop import VirtualTime
 from penstock.testing.process import Killed, Process
@@ -152,6 +152,7 @@ class TestApp:
             self._host.bells.held = True
             await self._start_worker()
             self._outside = await self._open_outside()
+            self._note_failures = note_failures(self.app.events)
             self._open = True
             await self._host.loop.settle()
         except BaseException:
@@ -159,8 +160,9 @@ class TestApp:
             raise
         return self
 
-    async def __aexit__(self, error_class: type[BaseException] | None, *_: object) -> None:
+    async def __aexit__(self, _class: object, error: BaseException | None, *_: object) -> None:
         self._open = False
+        self._note_failures(error)
         assert self._trap is not None
         self._trap.armed.clear()
         try:
@@ -169,7 +171,7 @@ class TestApp:
             if self._running is not None and not self._worker.dead:
                 self.app.stop()
                 await asyncio.wait([self._running])
-            if error_class is None:
+            if error is None:
                 await self.check_conservation()
             await self._outside.close()
         finally:

@@ -19,6 +19,7 @@ from penstock.storage.sqlite.presence import SqlitePresence
 from penstock.testing.loop import VirtualLoop
 
 T = TypeVar("T")
+H = TypeVar("H", bound=asyncio.Handle)
 
 GONE_SECONDS = 5.0  # in which a server has surely noticed that a client is gone
 STILL_THERE = "select 1 from pg_stat_activity where pid = any(%s)"
@@ -190,11 +191,9 @@ def _tell_the_living_from_the_dead(loop: VirtualLoop) -> None:
     ) -> asyncio.TimerHandle:
         if context is None:
             context = contextvars.copy_context()
-        timer = call_at(when, callback, *args, context=context)
         process = context.get(_process)
-        if process is not None and process.dead:
-            timer.cancel()
-        return timer
+        timer = call_at(when, callback, *args, context=context)
+        return _never(timer) if process is not None and process.dead else timer
 
     def owned_task(work: Any, **options: Any) -> asyncio.Task[Any]:
         task = create_task(work, **options)
@@ -209,7 +208,7 @@ def _tell_the_living_from_the_dead(loop: VirtualLoop) -> None:
     loop.create_task = owned_task  # type: ignore[assignment, method-assign]
 
 
-def _never(handle: asyncio.Handle) -> asyncio.Handle:
+def _never(handle: H) -> H:
     handle.cancel()
     return handle
 

@@ -34,7 +34,7 @@ class History:
     befallen: list[str]
     story: list[str]
 
-    def told(self, lines: int = LINES_SHOWN) -> str:
+    def text(self, lines: int = LINES_SHOWN) -> str:
         """The disturbances of a history, and the last lines of its story."""
         before = len(self.story) - lines
         return "\n".join(
@@ -61,7 +61,7 @@ class InvariantBroken(AssertionError):
 
     def __init__(self, history: History) -> None:
         self.history = history
-        super().__init__(f"{history.told()}\nPENSTOCK_SEED={history.seed} repeats it.")
+        super().__init__(f"{history.text()}\nPENSTOCK_SEED={history.seed} repeats it.")
 
 
 def simulate(simulation: type[Simulation], *, seeds: Iterable[int] = range(200)) -> Report:

@@ -191,7 +191,7 @@ class Simulation(TestApp):
         return Random(f"{self.seed}/{concern}")
 
     def _befalls(self, what: str) -> bool:
-        """Each is named, so that a history can be told again without it."""
+        """Each has a name, so that a history can be replayed without it."""
         if what in self._spared:
             return False
         self.befallen.append(what)

@@ -10,8 +10,6 @@ from random import Random
 from typing import Any
 
 from penstock.contracts.faults import Faults
-from penstock.contracts.presence import Bell
-from penstock.contracts.store import Store
 from penstock.runtime.clock import HostClock
 from penstock.runtime.lanes import Answer
 from penstock.runtime.surroundings import Surroundings
@@ -23,22 +21,15 @@ Heard = Callable[[set[str]], None]
 Fate = Callable[[], list[float]]  # after how many seconds each copy of one ring arrives; no copy at all is a lost ring
 
 
-def _at_once() -> list[float]:
-    return [0.0]
-
-
 class BellTower:
     """Each ring reaches every other engine that listens. While `held`, rings wait until they are let go."""
 
-    def __init__(self, loop: VirtualLoop, fate: Fate = _at_once) -> None:
+    def __init__(self, loop: VirtualLoop, fate: Fate | None) -> None:
         self._loop = loop
-        self._fate = fate
+        self._fate = fate or (lambda: [0.0])
         self._listening: list[InlineBell] = []
         self._waiting: list[tuple[InlineBell, set[str]]] = []
         self.held = False
-
-    def bell(self, process: Process) -> InlineBell:
-        return InlineBell(self, process)
 
     def enter(self, bell: InlineBell) -> None:
         self._listening.append(bell)
@@ -184,7 +175,7 @@ class VirtualHost:
             )
         self.loop = loop
         self.seed = seed
-        self.bells = BellTower(loop) if fate is None else BellTower(loop, fate)
+        self.bells = BellTower(loop, fate)
         self.processes: list[Process] = []
         self.context = contextvars.copy_context()  # of its creator: outside all processes
 
@@ -201,19 +192,12 @@ class VirtualHost:
         self, process: Process, faults: Faults, *, tick_seconds: float | None = None, latency: Latency | None = None
     ) -> Surroundings:
         """What an engine in this process is given. Without ticks days of idleness cost nothing."""
-
-        def inline(_name: str) -> InlineLane:
-            return InlineLane(self.loop, process, latency)
-
-        def bell(_store: Store, _worker: int) -> Bell:
-            return self.bells.bell(process)
-
         return Surroundings(
             clock=HostClock(wall=self.loop.wall_ns, monotonic=self.loop.time),
             random=self.chance(f"ids of {process.name}"),
             faults=faults,
-            lane=inline,
-            bell=bell,
+            lane=lambda _name: InlineLane(self.loop, process, latency),
+            bell=lambda _store, _worker: InlineBell(self.bells, process),
             tick_seconds=tick_seconds,
             in_place=True,
         )

@@ -66,22 +66,22 @@ class CandidRecorder(Recorder):
     ) -> Handler:
         real = super()._recorded(queue, payload_class, function, like)
 
-        async def told_apart(payload: Any, message: Message[Any]) -> object:
+        async def marked(payload: Any, message: Message[Any]) -> object:
             if not is_ghost(message.delivery):
                 return await real.function(payload, message)
             if like is None:
                 return None
             return await (function(payload, message) if like.takes_message else function(payload))
 
-        return Handler(queue.name, payload_class, told_apart, real.name)
+        return Handler(queue.name, payload_class, marked, real.name)
 
     def _recorded_batch(self, queue: Queue[Any], like: BatchHandler) -> BatchHandler:
         real = super()._recorded_batch(queue, like)
 
-        async def told_apart(batch: Batch[Any]) -> object:
+        async def marked(batch: Batch[Any]) -> object:
             """A batch with a ghost in it cannot be saved as a whole, so it does not count as a delivery of the others."""
             haunted = any(is_ghost(each.delivery) for each in batch)
             return await (like.function(batch) if haunted else real.function(batch))
 
-        told_apart.__name__ = like.name
-        return BatchHandler(queue.name, told_apart)
+        marked.__name__ = like.name
+        return BatchHandler(queue.name, marked)

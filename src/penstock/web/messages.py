@@ -116,7 +116,7 @@ class Messages:
         ]
         queue, desk = request.path_params["queue"], await self._app.desk()
         pushed = await desk.push(queue, parcels, delay_seconds=delay_seconds)
-        return Result({**_told(pushed), "metadata": {"metrics": await _metrics(desk, queue)}}, remarks)
+        return Result({**_push_answer(pushed), "metadata": {"metrics": await _metrics(desk, queue)}}, remarks)
 
     def _parcel(self, asked: Pushing, place: str, unique: str | None, remarks: list[str]) -> PushRequest:
         self._check_delay(asked.delay_seconds, f"{place}delay_seconds")
@@ -244,7 +244,7 @@ def _once_decoded(body: str, remarks: list[str]) -> object:
     return value
 
 
-def _told(pushed: PushResult) -> dict[str, Any]:
+def _push_answer(pushed: PushResult) -> dict[str, Any]:
     return {
         "id": pushed.ids[0],
         "ids": pushed.ids,

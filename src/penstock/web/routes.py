@@ -206,8 +206,8 @@ def read_query(request: HttpRequest) -> dict[str, list[str]]:
         for name, value in parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX):
             found.setdefault(name, []).append(value)
     except ValueError as error:
-        told = f"not UTF-8, or more than {QUERY_FIELDS_MAX:,} fields"
-        raise BadField(f"The path or the query cannot be read: {told}.", field="query") from error
+        problem = f"not UTF-8, or more than {QUERY_FIELDS_MAX:,} fields"
+        raise BadField(f"The path or the query cannot be read: {problem}.", field="query") from error
     return found
 
 

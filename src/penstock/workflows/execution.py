@@ -157,7 +157,7 @@ class Execution:
     ) -> Any:
         unit = StepUnit(self, self._task + name, f"step {name}{self._again}")
         outside = current_unit.set(unit)
-        told = current_step.set(Step(self._workflow, run.id, name, self._again, attempt))
+        token = current_step.set(Step(self._workflow, run.id, name, self._again, attempt))
         self._begin()
         try:
             self._at("step.before")
@@ -171,7 +171,7 @@ class Execution:
                     async with asyncio.timeout(timeout):
                         result = await contained(work)
             finally:
-                current_step.reset(told)
+                current_step.reset(token)
                 current_unit.reset(outside)
                 unit.closed = True
             body = stored(result, name)

@@ -96,12 +96,12 @@ class _Spent(msgspec.Struct):
 def failed(name: str, error: str | None, facts: bytes | None = None) -> StepFailed:
     error_class, _, message = (error or "").partition(": ")
     text = f"Step {name!r} failed: {error}"
-    told: dict[str, Any] = {"name": name, "error_class": error_class, "reason": message}
+    named: dict[str, Any] = {"name": name, "error_class": error_class, "reason": message}
     spent = msgspec.json.decode(facts or b"null", type=_Spent | None)
     if spent is None:
-        return StepFailed(text, **told)
+        return StepFailed(text, **named)
     until = None if spent.until is None else from_micros(spent.until)
-    return StepOverBudget(text, budget=spent.budget, until=until, **told)
+    return StepOverBudget(text, budget=spent.budget, until=until, **named)
 
 
 def child_failed(name: str, state: str, error: str | None) -> ChildFailed:

@@ -172,7 +172,7 @@ def review(output: Output, content_id: str, action: str, by: str, note: str, bod
     """Decide about an article. The first decision counts, and is kept with its person.
 
     Example:
-      penstock brand review llc-tax-1caefe39cee6-538367 edit --by Ada --body better.md
+      penstock brand review llc-tax-1c-53 edit --by Ada --body better.md
     """
     if (action == "edit") != (body is not None):
         raise click.UsageError("An edit needs --body FILE, and only an edit takes it.")

@@ -19,7 +19,7 @@ def reminders() -> None:
     folder, which `penstock run reminders` creates.
 
     Example:
-      penstock reminders add "Pay the rent" --email ann@example.org --at 2026-12-01T09:00 --rule FREQ=MONTHLY
+      penstock reminders add "Rent" --email ann@example.org --at 2026-12-01T09:00
       penstock reminders next
       penstock reminders why 019d...
     """
@@ -42,7 +42,7 @@ def add(title: str, database: str | None, rule: str | None, channels: tuple[str,
 
     Example:
       penstock reminders add "Call the bank" --email ann@example.org --at "in 2h"
-      penstock reminders add Backup --webhook https://ops.example.org/hooks --at 2026-12-01T03:00 --rule "every 1 day"
+      penstock reminders add Backup --email a@b.org --at "in 2h" --rule FREQ=DAILY
     """
 
     async def work() -> dict[str, Any]:

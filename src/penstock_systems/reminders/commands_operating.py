@@ -23,7 +23,7 @@ def requeue(id: str | None, cause: str | None, database: str | None) -> Answer:
 
     Example:
       penstock reminders requeue 019d...
-      penstock reminders requeue --cause "email: email answered #. domain not verified"
+      penstock reminders requeue --cause "email: domain not verified"
     """
     if (id is None) == (cause is None):
         raise refuse("Name a reminder, or a cause with --cause.")
@@ -80,7 +80,7 @@ def preview(at: str | None, zone: str | None, rule: str | None, until: str | Non
     """Show the next five times of a schedule. Nothing is saved.
 
     Example:
-      penstock reminders preview --at 2026-03-28T02:30 --zone Europe/Berlin --rule "every 1 day"
+      penstock reminders preview --at 2026-03-28T02:30 --rule "every 1 day"
     """
     from penstock_systems.reminders.app import settings
     from penstock_systems.reminders.reminders import preview
@@ -130,7 +130,7 @@ def person(
     """Create or change a person: address, time zone, quiet hours, digest.
 
     Example:
-      penstock reminders person ann --email ann@example.org --zone Europe/Berlin --quiet 22:00-07:00
+      penstock reminders person ann --zone Europe/Berlin --quiet 22:00-07:00
     """
 
     async def work() -> dict[str, Any]:

@@ -34,7 +34,7 @@ def test_a_boost_stops_at_its_ceiling(kind: Boost, before: int, after: int) -> N
     assert Subject(before, kind).run() == after
 
 
-def test_what_somebody_set_above_the_ceiling_stays() -> None:
+def test_what_an_operator_set_above_the_ceiling_stays() -> None:
     person = Subject(80, KEYWORD)
     assert person.run(times=3) == 80
     assert person.run(good=False, times=9) == 80

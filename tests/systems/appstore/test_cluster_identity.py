@@ -68,7 +68,7 @@ def test_a_market_that_vanishes_ends_nowhere() -> None:
     assert (ended.id, ended.into) == (3, None)
 
 
-def test_equal_halves_are_told_apart_by_their_order() -> None:
+def test_equal_halves_are_distinguished_by_their_order() -> None:
     halves = found({5: words(0, 10)}, [words(0, 5), words(5, 10)]).new
     assert [each.id for each in halves] == [5, 6]
 
@@ -130,7 +130,7 @@ def test_relations_tell_neighbours_and_where_markets_came_from_and_went() -> Non
     ]
 
 
-def test_each_market_keeps_its_five_nearest_and_whoever_counts_it_among_theirs() -> None:
+def test_each_market_keeps_its_five_nearest_and_those_that_count_it_among_theirs() -> None:
     """The nearer two numbers are, the nearer the markets; the last one is far from all."""
     ties = [(a, b, 1.0 / (b - a)) for a in range(9) for b in range(a + 1, 9)] + [(0, 9, 0.05), (1, 9, 0.04)]
     near = nearest(ties, [1.0] * 10)

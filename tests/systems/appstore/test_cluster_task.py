@@ -179,7 +179,7 @@ async def test_one_keyword_with_other_rankings_is_enough_for_a_run(pipeline: Ope
 
 
 @pytest.mark.spec("B5-05")
-async def test_the_best_markets_are_told_of_and_the_best_comes_first(
+async def test_the_best_markets_are_reported_and_the_best_comes_first(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task, "TOP", 2)
@@ -195,7 +195,7 @@ async def test_the_best_markets_are_told_of_and_the_best_comes_first(
 
 
 @pytest.mark.spec("B5-05")
-async def test_where_there_is_no_market_nothing_is_told(pipeline: Opened) -> None:
+async def test_where_there_is_no_market_nothing_is_reported(pipeline: Opened) -> None:
     async with clustering(pipeline) as it:
         await insert_keywords(it, "alone")
         await insert(it, "crawl_rankings", {"keyword": "alone", "track_id": 1, "rank": 1, "crawled_at": "2026-01-01"})

@@ -238,7 +238,7 @@ HOSTILE = (
 )
 
 
-async def test_whatever_strangers_call_their_apps_is_kept_as_it_is_and_harms_nobody(
+async def test_any_name_of_an_app_is_kept_as_it_is_and_does_no_harm(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with crawling(pipeline) as it:
@@ -364,7 +364,7 @@ async def test_a_limit_on_charts_is_kept_without_losing_any(pipeline: Opened) ->
         assert (await it.sql("select count(*) from category_scans where attempts > 0"))[0][0] == 0
 
 
-async def test_an_app_that_was_enriched_keeps_what_only_its_page_told(
+async def test_an_app_that_was_enriched_keeps_the_facts_of_its_page(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with crawling(pipeline) as it:

@@ -334,7 +334,7 @@ async def test_a_cycle_writes_no_table_that_is_not_its_own(pipeline: Opened) -> 
             assert any(f" {table} " in f"{statement} " for table in own), statement
 
 
-async def test_a_refused_search_is_told_in_words_that_a_person_can_read(
+async def test_a_refused_search_is_reported_in_words_that_a_person_can_read(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with crawling(pipeline) as it:

@@ -242,7 +242,7 @@ async def test_a_real_limit_on_searches_loses_no_keyword_and_charges_none(pipeli
 
 
 @pytest.mark.spec("B2-23")
-async def test_when_nobody_gets_through_it_is_the_stores_fault_and_no_keyword_pays(
+async def test_when_no_request_gets_through_it_is_the_stores_fault_and_no_keyword_pays(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with crawling(pipeline) as it:

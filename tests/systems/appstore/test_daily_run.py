@@ -156,7 +156,7 @@ async def scraped(it: Pipeline, good: int, empty: int) -> None:
 
 
 @pytest.mark.spec("B7-05", "G2-30")
-async def test_all_seven_fields_are_counted_and_a_healthy_set_alarms_nobody(
+async def test_all_seven_fields_are_counted_and_a_healthy_set_causes_no_alert(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with crawling(pipeline) as it:
@@ -229,7 +229,7 @@ class Resend:
 
 
 @pytest.mark.spec("B7-05", "G2-31", "A12-07")
-async def test_the_same_trouble_on_two_days_is_one_mail_tried_until_it_is_sent_and_then_its_end_is_told(
+async def test_the_same_trouble_on_two_days_is_one_mail_tried_until_it_is_sent_and_then_its_end_is_reported(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RESEND_API_KEY", "canary")

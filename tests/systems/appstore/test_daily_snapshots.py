@@ -47,7 +47,7 @@ async def test_each_kind_of_snapshot_stops_at_its_bound(pipeline: Opened, monkey
 
 
 @pytest.mark.spec("B7-03", "G2-33")
-async def test_the_best_known_apps_and_those_that_matter_to_somebody_are_noted_once_a_day(
+async def test_the_best_known_apps_and_the_starred_ones_are_noted_once_a_day(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshots, "BEST_KNOWN", 5)

@@ -270,7 +270,7 @@ async def test_volumes_of_tracked_keywords_are_paid_for_once_a_month(pipeline: O
         assert [tuple(row) for row in ledger] == [("dataforseo", "search_volume", 2)] * 2
 
 
-async def test_without_a_login_nobody_is_asked(
+async def test_without_a_login_no_server_is_asked(
     pipeline: Opened, service: DataForSeo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DATAFORSEO_PASSWORD")
@@ -321,7 +321,7 @@ def test_an_answer_holds_if_its_own_code_is_of_the_20_000s(code: int, raised: ty
 
 
 @pytest.mark.spec("B7-07")
-async def test_the_month_so_far_is_told_with_its_dearest_tasks(
+async def test_the_month_so_far_is_reported_with_its_dearest_tasks(
     pipeline: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with crawling(pipeline, charts=True) as it:
@@ -336,7 +336,7 @@ async def test_the_month_so_far_is_told_with_its_dearest_tasks(
 
 
 @pytest.mark.spec("B7-07")
-async def test_records_of_handled_messages_that_nobody_removed_are_told_of(
+async def test_records_of_handled_messages_that_were_not_removed_are_reported(
     pipeline: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with crawling(pipeline):

@@ -56,7 +56,7 @@ async def test_all_that_come_soon_are_looked_up_in_one_call() -> None:
     assert len(store.calls) == 2
 
 
-async def test_one_that_nobody_expected_is_looked_up_by_itself() -> None:
+async def test_one_that_was_not_expected_is_looked_up_by_itself() -> None:
     store, ahead = made()
     await ahead.expect([1, 2])
     assert await ahead.get(77) == Found(track_id=77)
@@ -75,7 +75,7 @@ async def test_what_was_heard_is_used_once_and_kept_for_those_that_still_wait() 
     assert store.calls == [[1, 2, 3], [2, 1, 4]]
 
 
-async def test_a_failure_is_that_of_all_who_wait_and_of_nobody_after_them() -> None:
+async def test_a_failure_reaches_all_waiting_callers_and_no_later_one() -> None:
     store, ahead = made()
     await ahead.expect([1, 2])
     store.fails = ps.Throttled("403")
@@ -95,7 +95,7 @@ async def test_who_goes_away_early_takes_nothing_from_the_others() -> None:
     assert len(store.calls) == 1
 
 
-async def test_what_another_database_was_told_is_forgotten() -> None:
+async def test_what_was_sent_to_another_database_is_forgotten() -> None:
     store, ahead = made()
     await ahead.expect([1, 2])
     await ahead.get(1)

@@ -234,7 +234,7 @@ def test_the_same_seed_gives_the_same_rows(
 @pytest.mark.spec("B3-11")
 @sampled("point", ["commit.before", "commit.after"], every=2)
 @pytest.mark.parametrize("nth", [3, 9])
-async def test_each_app_is_told_of_once_wherever_the_worker_dies(pipeline: Opened, point: str, nth: int) -> None:
+async def test_each_app_is_reported_once_wherever_the_worker_dies(pipeline: Opened, point: str, nth: int) -> None:
     async with enriching(pipeline, apps=40) as it:
         await insert_apps(it, *({"track_id": track_id} for track_id in sold(it, 8)))
         await it.running.crash(at=point, nth=nth)
@@ -246,7 +246,7 @@ async def test_each_app_is_told_of_once_wherever_the_worker_dies(pipeline: Opene
 
 
 @pytest.mark.spec("B1-05", "G2-15")
-async def test_an_app_that_somebody_asks_for_comes_before_all_others_and_is_fetched_anew(pipeline: Opened) -> None:
+async def test_a_requested_app_comes_before_all_others_and_is_fetched_anew(pipeline: Opened) -> None:
     async with enriching(pipeline, manners=manners(page=Limit(6))) as it:
         wanted, known, *others = sold(it, 60)
         later = moments.after(BEGAN, days=20)

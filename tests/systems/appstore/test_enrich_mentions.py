@@ -15,7 +15,7 @@ def counted(*texts: str | None) -> dict[str, tuple[str, int]]:
 
 
 @pytest.mark.spec("B3-05")
-def test_a_keyword_is_told_with_the_first_place_that_holds_it_and_how_often_all_do() -> None:
+def test_a_keyword_is_reported_with_its_first_place_and_its_number_of_places() -> None:
     told = counted("Calm Sleep", "Meditation & sleep", "Sleep better. Deep sleep sounds; asleep in minutes.")
     assert told["calm sleep"] == ("title", 1)
     assert told["sleep"] == ("title", 4)

@@ -51,7 +51,7 @@ def test_the_places_that_are_kept_are_a_setting() -> None:
 
 
 @pytest.mark.slow("postgres")
-def test_what_somebody_asked_for_comes_before_all_others() -> None:
+def test_a_requested_app_comes_before_all_others() -> None:
     fresh = [*apps(1, priority=WISHED + 5), *apps(2, 3)]
     due = [*apps(101, priority=WISHED), *apps(102)]
     assert ids(picking.merged(fresh, due, due_every=4)) == [101, 1, 2, 3, 102]

@@ -259,7 +259,7 @@ async def test_as_many_pages_of_reviews_are_read_as_are_wanted_and_there(
         assert len(await it.sql("select review_id from app_reviews")) == kept
 
 
-async def test_an_app_that_nobody_rated_is_not_asked_for_reviews(pipeline: Opened, store: Store) -> None:
+async def test_an_app_without_ratings_is_not_asked_for_reviews(pipeline: Opened, store: Store) -> None:
     store.lookup = found(ratings=0)
     async with crawling(pipeline):
         await enrich(APP)

@@ -104,7 +104,7 @@ def test_a_refused_app_waits_as_long_as_it_was_asked_to_within_a_day(asked: floa
 
 
 @pytest.mark.spec("B3-06")
-def test_refused_ratings_cost_the_app_nothing_and_are_told() -> None:
+def test_refused_ratings_cost_the_app_nothing_and_are_reported() -> None:
     verdict = judge(page(), found(), ratings=REFUSED)
     assert (verdict.source, seconds(verdict), verdict.told) == ("scraper", 30 * DAYS, REFUSED)
     assert judge(page(), found(), ratings=DOWN).told is None

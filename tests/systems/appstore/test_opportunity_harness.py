@@ -110,7 +110,7 @@ def test_of_a_lineage_only_the_best_market_is_looked_into() -> None:
 
 
 @pytest.mark.spec("B4-02", "G2-18")
-async def test_markets_that_are_worth_it_are_looked_into_once_however_often_they_are_told_of(pipeline: Opened) -> None:
+async def test_markets_that_are_worth_it_are_looked_into_once_however_often_they_are_reported(pipeline: Opened) -> None:
     async with harnessed(pipeline) as it:
         await plant(it, 90.0, 80.0, 75.0, 99.0)
         await write(it, "update market_clusters set franchise = 'blokoria' where id = 4")
@@ -208,9 +208,7 @@ async def test_a_whole_list_is_looked_into_one_after_the_other(pipeline: Opened)
 
 
 @pytest.mark.spec("B6-04")
-async def test_a_run_that_somebody_ends_by_hand_frees_its_place(
-    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_that_an_operator_ends_frees_its_place(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     async with harnessed(pipeline) as it:
         await plant(it, 90.0, 80.0, 75.0, 72.0)
         with monkeypatch.context() as stuck:

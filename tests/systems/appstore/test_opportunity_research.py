@@ -125,7 +125,7 @@ def numbers(text: str) -> set[str]:
 
 @pytest.mark.spec("B6-02", "G2-44")
 @pytest.mark.slow("postgres")
-def test_what_is_wanted_disliked_and_nobodys_is_built_and_what_has_a_giant_is_left() -> None:
+def test_what_is_wanted_disliked_and_without_a_leader_is_built_and_what_has_a_giant_is_left() -> None:
     good, bad = case_of(market()), case_of(LED)
     assert (good.verdict, bad.verdict) == ("build", "avoid")
     assert len(good.favour) == 3
@@ -566,7 +566,7 @@ async def test_a_judge_cannot_overrule_a_final_objection(pipeline: Opened, monke
 
 
 @pytest.mark.spec("B6-03")
-async def test_a_run_that_would_cost_more_than_it_may_asks_nobody_and_says_so(
+async def test_a_run_over_its_budget_calls_no_service_and_says_so(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = answered(monkeypatch, lambda asked: replied(asked, "Wanted.", ["market:1"]), ps.Budgets(run=0.000_001))
@@ -597,7 +597,7 @@ async def test_a_day_that_pays_for_two_questions_makes_three_days_of_five(
         assert asked[-1][1] == "done"
 
 
-async def test_a_key_that_is_refused_is_told_of_and_the_offline_analyst_does_the_work(
+async def test_a_key_that_is_refused_is_reported_and_the_offline_analyst_does_the_work(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     chat = answered(monkeypatch, lambda asked: replied(asked, "Wanted.", ["market:1"]))

@@ -100,7 +100,7 @@ def test_every_verb_teaches_with_an_example_and_speaks_json(
 # -- readings -------------------------------------------------------------------------------------------------------
 
 
-def test_every_list_is_told_as_a_table_as_json_and_as_csv(terminal: Terminal) -> None:
+def test_every_list_is_reported_as_a_table_as_json_and_as_csv(terminal: Terminal) -> None:
     for name, words in LISTS.items():
         drawn, told, sheet = (terminal("appstore", *words, *how) for how in ((), ("--json",), ("--csv",)))
 
@@ -111,7 +111,7 @@ def test_every_list_is_told_as_a_table_as_json_and_as_csv(terminal: Terminal) ->
         assert set(rows[0] if rows else ()) == set(told.told[name][0] if rows else ())
 
 
-def test_what_moved_is_told_in_all_three_ways(terminal: Terminal) -> None:
+def test_what_moved_is_reported_in_all_three_ways(terminal: Terminal) -> None:
     told = terminal("appstore", "trends", "--most", "2", "--json").told["trends"]
     rows = list(csv.DictReader(io.StringIO(terminal("appstore", "trends", "--most", "2", "--csv").out, newline="")))
 
@@ -198,7 +198,9 @@ def test_what_is_not_there_ends_with_four_and_a_wrong_call_with_two(terminal: Te
 
 
 @pytest.mark.only_on("sqlite")
-def test_a_database_of_something_else_is_told_from_one_of_the_pipeline(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_database_of_something_else_is_distinguished_from_one_of_the_pipeline(
+    terminal: Terminal, tmp_path: Path
+) -> None:
     other = tmp_path / "other.db"
     (tmp_path / "other.py").write_text("import penstock as ps\napp = ps.App('other')\n")
     assert terminal("migrate", str(tmp_path / "other.py")).code == 0

@@ -75,7 +75,7 @@ async def test_a_title_is_read_as_it_was_stored_whatever_is_in_it(pipeline: Open
     assert read >= set(market_rows.HOSTILE)
 
 
-async def test_one_app_and_one_keyword_are_told_in_depth(pipeline: Opened) -> None:
+async def test_one_app_and_one_keyword_are_reported_in_depth(pipeline: Opened) -> None:
     async with pipeline():
         await market_rows.fill(shared.app)
         app = await answers.app(shared.db, 101_001)

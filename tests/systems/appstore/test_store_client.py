@@ -147,7 +147,7 @@ async def test_searches_and_look_ups_share_one_pace_and_feeds_and_hints_have_oth
     assert feeding.items == ["topfreeapplications/6015", str(POCKET_LEDGER), None]
 
 
-async def test_a_search_for_nothing_asks_nobody() -> None:
+async def test_a_search_for_nothing_sends_no_request() -> None:
     host = Host(whole_store)
     async with opened(host) as store:
         assert await store.search(" \x00\u202e ") == []

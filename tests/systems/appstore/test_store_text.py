@@ -189,7 +189,7 @@ def test_counts_have_marks_between_their_thousands() -> None:
     assert count("3.6K Ratings") is None
 
 
-def test_money_is_told_from_other_numbers() -> None:
+def test_money_is_distinguished_from_other_numbers() -> None:
     assert all(map(is_price, ["$1.99", "29,99 €", "CHF 5.00", "kr 99", "NT$ 3,290"]))
     assert not any(map(is_price, ["Requires iOS 16.0 or later.", "4+", "83.2 MB", "Yes", "$" * 60 + "1", None]))
 

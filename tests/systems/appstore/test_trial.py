@@ -30,7 +30,7 @@ async def tried(it: Pipeline) -> list[Any]:
 async def test_ten_apps_come_through_all_five_stages(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     large: list[MessageWasLarge] = []
     for queue in shared.app.queues.values():
-        monkeypatch.setattr(queue, "_told", set())  # large ones are told of once, and another test may have seen that
+        monkeypatch.setattr(queue, "_warned", set())  # large ones are told of once, and another test may have seen that
     leave = shared.app.events.subscribe(large.append, to=MessageWasLarge)
     async with pipeline(apps=160, markets=3) as it:
         followed = await tried(it)

@@ -10,7 +10,7 @@ from tests.systems.appstore.store_shapes import SHAPES, page, shape, shoebox_pag
 from tools.try_answers import main, try_answer
 
 
-def test_every_shape_of_the_tests_is_told_and_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_every_shape_of_the_tests_is_reported_and_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     bodies = {name: shape(name) for name in ("search.json", "chart.json", "genres.json", "hints.xml", "ratings.html")}
     bodies |= {"feed.json": shape("reviews.json"), "feed.xml": shape("reviews.xml"), "page.html": page()}
     bodies |= {"shoebox.html": b'<link href="/us/app/x/id1700000001">' + shoebox_page()}

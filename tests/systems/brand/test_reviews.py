@@ -55,7 +55,7 @@ async def test_the_first_decision_counts_and_is_kept_with_its_person(brands: Ope
             assert ("Three sources speak" in page) is (action == "edit")
 
 
-async def test_of_two_reviews_at_the_same_instant_one_wins_and_the_other_is_told_who(
+async def test_of_two_reviews_at_the_same_instant_one_wins_and_the_other_learns_which(
     brands: Opened, apart: bool
 ) -> None:
     async with brands(false_citations=(1,)) as at_work:

@@ -74,7 +74,7 @@ async def test_a_spent_budget_is_renewed_at_midnight(gateway: Opened) -> None:
         assert await search(shop, key, "query 4") == 200
 
 
-async def test_the_official_client_is_told_not_to_retry_a_call_that_no_budget_allows(gateway: Opened) -> None:
+async def test_the_official_client_does_not_retry_a_call_that_no_budget_allows(gateway: Opened) -> None:
     async with gateway() as shop:
         client = shop.sdk(await shop.key(day=0.0001), max_retries=5)
 

@@ -204,7 +204,7 @@ async def test_a_kept_answer_expires(gateway: Opened) -> None:
         assert await app.db.value("select count(*) from (select 1 from gateway_cache limit 9) as kept") == 1
 
 
-async def test_an_answer_that_is_repeated_by_its_idempotency_key_is_told_to_its_caller_alone(gateway: Opened) -> None:
+async def test_an_answer_that_is_repeated_by_its_idempotency_key_is_sent_to_its_caller_alone(gateway: Opened) -> None:
     async with gateway() as shop:
         own, other = await shop.key(), await shop.key("other", models=[])
         repeated = {"Idempotency-Key": "article-17"}

@@ -54,7 +54,7 @@ async def test_an_outage_of_three_days_is_one_fire_and_the_schedule_stays(office
 
 
 @pytest.mark.spec("C-19")
-async def test_a_rule_with_a_count_ends_after_so_many_occurrences(office: Opened) -> None:
+async def test_a_rule_with_a_count_ends_after_that_number_of_occurrences(office: Opened) -> None:
     async with office() as it:
         made = await it.add(user="ann", webhook=GOOD, rule={"every": "2 minutes"}, count=3, at="in 1m")
         await it.running.advance(minutes=10)

@@ -35,7 +35,7 @@ def ended(row: Standing, next_in: int | None = DAY, policy: Policy = POLICY, **r
 
 @pytest.mark.only_on("sqlite")
 @pytest.mark.spec("C-11")
-def test_full_success_full_failure_and_partial_success_are_told_apart() -> None:
+def test_full_success_full_failure_and_partial_success_are_distinguished() -> None:
     told = {}
     for email, webhook in itertools.product((SENT, FAILED), repeat=2):
         found = ended(ONCE, email=email, webhook=webhook)

@@ -34,7 +34,7 @@ LONG = Notice(NOTICE.title, NOTICE.text + "x" * 9_000)
 
 
 @virtual
-async def test_a_line_fits_mentions_nobody_and_a_second_one_at_once_is_told_when() -> None:
+async def test_a_line_fits_mentions_no_user_and_a_second_one_at_once_learns_when() -> None:
     watch = Watch()
     web, servers = fakes(watch)
     for channel in chats(web):
@@ -48,7 +48,7 @@ async def test_a_line_fits_mentions_nobody_and_a_second_one_at_once_is_told_when
 
 
 @virtual
-async def test_discord_may_mention_nobody_and_telegram_parses_nothing() -> None:
+async def test_discord_may_mention_no_user_and_telegram_parses_nothing() -> None:
     host = Answers()
     for channel in chats(client(host))[1:]:
         await channel.send(NOTICE, "7")

@@ -98,7 +98,7 @@ async def test_a_key_that_was_used_for_another_text_leaves_it_unknown_for_good()
 
 
 @virtual
-async def test_two_a_second_are_taken_and_a_third_is_told_when() -> None:
+async def test_two_a_second_are_taken_and_a_third_learns_when() -> None:
     watch = Watch()
     web, _ = fakes(watch)
     found = [await resend(web).send(NOTICE, f"{number}-1-email") for number in range(3)]

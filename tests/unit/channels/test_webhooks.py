@@ -61,6 +61,15 @@ async def test_every_attempt_has_the_same_id_its_own_time_and_a_signature_of_eac
 
 
 @virtual
+async def test_a_notice_without_a_time_has_that_of_its_send() -> None:
+    host, watch = Answers(), Watch()
+    await Webhook(client(host, watch=watch), "https://hooks.example.com/in").send(ps.channels.Notice("Price"), "1")
+    [(_, headers, body)] = host.asked
+    sent = datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC)
+    assert json.loads(body)["timestamp"] == sent.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+@virtual
 async def test_without_a_secret_nothing_is_signed_and_a_bad_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Answers()
     assert (await Webhook(client(host), "https://hooks.example.com/in").send(NOTICE, "7")).status == "sent"

@@ -70,8 +70,8 @@ class PostgresPresence(StoredPresence):
                 path_in(self._folder, worker).unlink(missing_ok=True)
         return others
 
-    def when_cut_off(self, told: Callable[[bool], object]) -> None:
-        self._session.cut_off = told
+    def when_cut_off(self, callback: Callable[[bool], object]) -> None:
+        self._session.cut_off = callback
 
     def forget(self, worker: int) -> None:
         self._session.departed.discard(worker)

@@ -67,7 +67,7 @@ class SqlitePresence(StoredPresence):
         os.close(file)
         return False
 
-    def when_cut_off(self, told: Callable[[bool], object]) -> None:
+    def when_cut_off(self, callback: Callable[[bool], object]) -> None:
         """Never: a file is there."""
 
     def forget(self, worker: int) -> None:

@@ -74,7 +74,7 @@ class Jobs:
     def begin(
         self, numbers: Sequence[int], *, actor: str, origin: str, rate: float | None, staged: bool, now: int
     ) -> Job:
-        """Begin to replay letters, in stages unless told otherwise."""
+        """Begin to replay letters, in stages by default."""
         job = Job(max(self.known, default=0) + 1, actor, len(numbers), rate, now)
         self.known[job.id] = job
         if len(self.known) > JOBS_MAX:

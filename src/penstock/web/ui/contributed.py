@@ -116,7 +116,7 @@ def _without(row: Row, hidden: frozenset[str]) -> Row:
 
 
 async def _called(app: App, function: Any, given: Mapping[str, Any]) -> Any:
-    """Run a function of the app within the time of a request; a failure of it is told from one of Penstock."""
+    """Run a function of the app within the time of a request; distinguish its failures from those of Penstock."""
     try:
         return await UserRoutes(app).in_time(function(**given))
     except HttpError as error:
@@ -230,10 +230,10 @@ async def _act(page: AppPage, action: PageAction, doing: Doing) -> ActionResult:
     async with app.unit() as unit:
         unit.task = "dashboard"
         named = {each.name: given[each.name] for each in action.parameters}
-        told = {name: short(str(value), AUDITED) for name, value in named.items() if value not in (None, "")}
-        name = str(next(iter(told.values()), ""))
-        deed = audit(unit.engine, action.path.strip("/").replace("/", " "), "page", name)
-        record(unit, None if deed is None else deed._replace(details=told))
+        details = {name: short(str(value), AUDITED) for name, value in named.items() if value not in (None, "")}
+        name = str(next(iter(details.values()), ""))
+        change = audit(unit.engine, action.path.strip("/").replace("/", " "), "page", name)
+        record(unit, None if change is None else change._replace(details=details))
         done = await _called(app, action.function, given)
     made = done if isinstance(done, ActionResult) else ActionResult(str(done or f"{action.label}: done."))
     return ActionResult(made.text, PREFIX + made.to) if made.to else made

@@ -1,7 +1,7 @@
 """Keeps open pages current: one reader for all that watch a page, and none where no page is visible.
 
 A browser holds a stream for the page it shows. Every two seconds the database is asked whether anything was committed; if so,
-each page that is watched is read once, and its watchers are told whether it differs. They then fetch it from what was read.
+each page that is watched is read once, and its watchers receive whether it changed. They then fetch it from what was read.
 """
 
 from __future__ import annotations

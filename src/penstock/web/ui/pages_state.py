@@ -148,14 +148,14 @@ async def conditions(look: PageLook) -> list[Row]:
     found = []
     for row in await look.reading.rows(SQL["conditions"], most=CONDITIONS):
         state = msgspec.json.decode(bytes(row.state))
-        told = state.get("told_at", [])
+        reported = state.get("told_at", [])
         found.append(
             {
                 "name": row.name,
                 "title": state.get("title", ""),
                 "is_open": bool(state.get("is_open")),
                 "repeats": state.get("repeats", 0),
-                "sent_at": iso_z(told[-1]) if told else None,
+                "sent_at": iso_z(reported[-1]) if reported else None,
                 "changed_at": iso_z(row.saved_at),
             }
         )

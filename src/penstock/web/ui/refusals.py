@@ -1,4 +1,4 @@
-"""Refused requests: what the visitor is told, and the audit of who asked for what and why it was not done."""
+"""Refused requests: the answer for the visitor, and the audit row with the caller, the request and the reason."""
 
 from __future__ import annotations
 
