@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple, Union, Unpack, cast, overload
 
 from penstock.alerts.telling import Alerts
-from penstock.blobs.folder import BlobFolder
 from penstock.config import Config
 from penstock.connect.collector import MIGRATIONS, Collector
 from penstock.contracts.store import Store
@@ -115,8 +114,7 @@ class App(Outside, Routed, Paged):
         self.metrics = Datasets(self._clock, self._opened)
         self.gateways: list[Gateway] = []
         self.standins: list[StandIn] = []
-        self._expiring: list[BlobFolder] = []
-        self._blob_folders: list[BlobFolder] = []
+        self._expiring, self._blob_folders = [], []
         self.crons = Crons(self.limits, self._opened, self._internal_queue, self.config.ceiling)
         self._objects: dict[str, ObjectClass] = {}
         self._paces: dict[str, Permits] = {}
@@ -139,6 +137,7 @@ class App(Outside, Routed, Paged):
             from penstock.services.outbox import ServiceGroup
 
             self.group = ServiceGroup(self)
+        self._alert_by_channels()
 
     def service(
         self,

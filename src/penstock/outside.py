@@ -104,6 +104,7 @@ class Outside:
             connector = DeclaredConnector(given)
         if not self.sources.sources:
             self.collector()
+            self.alerts.remember()
         return self.sources.register(connector, http)
 
     @checked
@@ -163,6 +164,14 @@ class Outside:
             async def page(alert: ps.Alert) -> None:
                 print(alert.subject)"""
         return self.alerts.on_alert(sink)
+
+    def _alert_by_channels(self) -> None:
+        """Send alerts to the channels of penstock.toml that ask for them."""
+        for config in self.config.channels.values():
+            if config.alerts:
+                from penstock.channels.make import make_channel
+
+                self.on_alert(make_channel(config, self.http(), trust_apprise=self.config.trust_apprise))
 
     async def alert(self, condition: str, title: str, text: str, *, key: str | None = None) -> bool:
         """Send an alert for a condition, at most once a day while it stays the same; return whether it was sent.

@@ -10,6 +10,7 @@ import pytest
 import penstock as ps
 from penstock.alerts.telling import PENDING_MAX
 from penstock.channels import Resend, Slack
+from penstock.config import parse
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, attempt, virtual
 from penstock_systems.standins.notifications import Faults, make_servers
@@ -236,3 +237,28 @@ async def test_a_channel_without_its_secret_logs_the_alert(
         await app.alert("source", "The source is down", "It answers 503")
         await shop.advance(minutes=1)
     assert "No alert is sent by slack without SLACK_WEBHOOK_URL: The source is down" in caplog.text
+
+
+@virtual
+async def test_a_channel_of_the_settings_that_asks_for_alerts_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESEND_API_KEY", "re_fake")
+    given = """
+        [channels.ops]
+        kind = "resend"
+        sender = "a@example.org"
+        to = "ops@example.org"
+        alerts = true
+
+        [channels.people]
+        kind = "slack"
+    """
+    app = ps.App("settled", config=parse(given, "penstock.toml"))
+    [sink] = app.sinks
+    assert isinstance(sink, Resend)
+    async with TestApp(app) as running:
+        servers = make_servers(lambda: running.now.timestamp(), faults=Faults(lost=0.0, failed=0.0, rate=1_000))
+        sink._http.mount("https://api.resend.com", servers)
+        await app.alert("source", "The source is down", "It answers 503")
+        await running.advance(minutes=1)
+        [arrived] = servers.state.arrivals.all
+        assert "ops@example.org" in str(arrived)

@@ -20,7 +20,8 @@ from penstock.connect import Http, Page, Record
 from penstock.connect.running import SQL
 from penstock.model.statement import one_line
 from penstock.testing import TestApp, virtual
-from tests.flow.portal import HOST, START, Portal, Shelf
+from penstock.views.conditions import conditions
+from tests.flow.portal import HOST, SPEC, START, Portal, Shelf
 from tests.postgres import empty_database
 
 PER_PAGE = 20
@@ -234,3 +235,21 @@ async def rows_read(app: ps.App, name: str) -> int:
 
 def name_of(statement: str) -> str:
     return next((name for name, sql in SQL.items() if one_line(sql) == one_line(statement)), "")
+
+
+@virtual
+async def test_without_any_receiver_an_open_alert_is_remembered_and_over_when_the_source_is_good() -> None:
+    bare, portal = ps.App("bare"), Portal()
+    web = bare.http()
+    web.mount(HOST, portal.site())
+    bare.connector(SPEC, http=web)
+    async with TestApp(bare, start=START) as app:
+        portal.answer = Response(status_code=403)
+        await app.advance(minutes=31)
+        assert [(each["name"], each["is_open"]) for each in await conditions(bare.db)] == [
+            ("source portal: blocked", True)
+        ]
+        portal.answer = None
+        await app.advance(hours=2)
+        assert [each["is_open"] for each in await conditions(bare.db)] == [False]
+        assert await bare.db.value("select count(*) from penstock_messages") == 0, "there is no receiver"

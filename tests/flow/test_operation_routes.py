@@ -132,6 +132,12 @@ async def test_a_cron_task_is_triggered_paused_and_resumed_and_a_source_switched
             await client.post(f"/sources/shelf/{verb}")
             [source] = await client.get("/sources")
             assert (source["name"], source["enabled"]) == ("shelf", enabled)
+        await clinic.app.sources.run()
+        assert [(row["cursor"], row["next_run_at"] is None) for row in await client.get("/sources")] == [("1", False)]
+        await client.post("/sources/shelf/run")
+        assert [(row["cursor"], row["next_run_at"] is None) for row in await client.get("/sources")] == [("1", True)]
+        await client.post("/sources/shelf/reset")
+        assert [row["cursor"] for row in await client.get("/sources")] == [None]
 
 
 @pytest.mark.spec("A14-11", "A14-06")

@@ -171,9 +171,9 @@ class Alerts:
         self._conditions: Namespace[AlertCondition] | None = None
 
     def on_alert(self, sink: AnySink) -> AnySink:
+        self.remember()
         if self._queue is None:
-            self._begin()
-        assert self._queue is not None
+            self._queue = self._make_queue(QueueSettings(QUEUE, retry=RETRY, timeout_seconds=SINK_SECONDS), Alert)
         self.sinks.append(sink)
         name = str(getattr(sink, "name", None) or getattr(sink, "__name__", type(sink).__name__))
         same = sum(each.partition("#")[0] == name for each in self._names)
@@ -184,17 +184,21 @@ class Alerts:
             assert unit is not None
             assert unit.origin is not None
             known = replace(alert, id=as_text(unit.origin.id))
-            await (_send(sink, known) if isinstance(sink, Channel) else sink(known))
+            await (_deliver(sink, known) if isinstance(sink, Channel) else sink(known))
 
         self._queue.handler(Alert, name=self._names[-1])(deliver)
         return sink
 
-    def _begin(self) -> None:
-        settings = QueueSettings(QUEUE, retry=RETRY, timeout_seconds=SINK_SECONDS)
-        queue = self._queue = self._make_queue(settings, Alert)
-        # A class of this app's own, since it sends to this app's queue; under the name that its rows have in any.
-        bound = type("AlertCondition", (AlertCondition,), {"_send": staticmethod(queue.send)})
-        self._conditions = self._make_objects(bound)
+    def remember(self) -> None:
+        """Keep which conditions are open, also while there is no sink: the dashboard and `penstock status` show them."""
+        if self._conditions is None:
+            # A class of this app's own, since it sends to this app's queue; under the name that its rows have in any.
+            bound = type("AlertCondition", (AlertCondition,), {"_send": staticmethod(self._send)})
+            self._conditions = self._make_objects(bound)
+
+    def _send(self, alert: Alert) -> None:
+        if self._queue is not None:
+            self._queue.send(alert)
 
     async def alert(self, condition: str, title: str, text: str, *, key: str | None = None) -> bool:
         title, text = _storable(title), _storable(text)
@@ -212,7 +216,7 @@ class Alerts:
         return Listener(engine, QUEUE, None if self._queue is None else self._queue.send)
 
 
-async def _send(channel: Channel, alert: Alert) -> None:
+async def _deliver(channel: Channel, alert: Alert) -> None:
     """A second alert harms less than none, so an unknown outcome is retried, with the same key."""
     if channel.is_offline:
         _log.warning("No alert is sent by %s without %s: %s", channel.name, channel.secret_env, alert.subject)

@@ -15,7 +15,7 @@ from penstock.cli.command import Noun, refuse
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, fill, table
 from penstock.cli.reference import load_module
 from penstock.connect import contract
-from penstock.connect.connector import Connector
+from penstock.connect.connector import Connector, shares
 from penstock.connect.declared import DeclaredConnector
 from penstock.connect.page import Page, Record
 from penstock.connect.web import Http
@@ -158,6 +158,12 @@ def report(
     rows = [[_short(shown(each).get(name)) for name in names] for each in records[:SHOWN]]
     unreadable = sum(page.unreadable for page in pages)
     lines = [f"{len(records)} records on the first page, {unreadable} that cannot be read."]
+    if more := list(records[0].data)[len(names) - 1 :]:
+        lines.append(f"Also read: {', '.join(more)}. --json shows them.")
+    if never := [name for name, share in shares(Page(records)).items() if not share]:
+        lines.append(f"No record has a value in: {', '.join(never)}. Look at their paths.")
+    if (complaint := connector.complaint(pages[0], is_first=True)) is not None:
+        lines.append(f"A run would refuse this page: {complaint}.")
     if pages[-1].cursor is not None:
         lines.append(f"The cursor after it: {pages[-1].cursor}")
     if saved:

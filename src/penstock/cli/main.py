@@ -40,6 +40,7 @@ GROUPS = {
         "queues": "queues:queues",
         "dead": "dead:dead",
         "cron": "cron:cron",
+        "sources": "sources:sources",
         "workflows": "workflows:workflows",
         "controllers": "controllers:controllers",
     },

@@ -23,6 +23,7 @@ from penstock.model.errors import (
     NoSuchQueue,
     NoSuchRun,
     NoSuchSchedule,
+    NoSuchSource,
     PenstockError,
     StoreError,
     TooLarge,
@@ -160,6 +161,8 @@ def exit_code(error: PenstockError) -> int:
         case Reported():
             return int(error.facts["exit_code"])
         case NotFound() | NoSuchQueue() | NoSuchLetter() | NoSuchController() | NoSuchRun() | NoSuchSchedule():
+            return NOT_FOUND
+        case NoSuchSource():
             return NOT_FOUND
         case BadConfig() | BadApp() | BadMigration() | BadParameter() | BadMessage() | TooLarge():
             return USAGE

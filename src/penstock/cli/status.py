@@ -15,7 +15,7 @@ from penstock.views import paces, queues
 from penstock.views import status as view
 from penstock.views.cost import ceiling_text
 from penstock.views.observer import Observer
-from penstock.views.view import Column, Row, View, number_text, usd_text
+from penstock.views.view import Column, Row, View, ago_text, micros_of, number_text, usd_text
 
 RATE_SECONDS = 10.0  # a rate is that of so long, or of the time since the start
 
@@ -71,6 +71,9 @@ def _head(row: Row) -> Iterator[object]:
             task = each["task"] or "the whole app"
             text = f"ceiling reached by {task}: {ceiling_text(each)}. Its cron tasks do not run until next month."
             yield Toned(text, "bad")
+    for each in row["alerts"]:
+        since = ago_text(micros_of(each["sent_at"]), time.time_ns() // 1_000)
+        yield Toned(f"open alert, {since}: {each['title'] or each['name']} ({each['name']})", "warn")
 
 
 # -- watch --------------------------------------------------------------------------------------------------

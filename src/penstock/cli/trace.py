@@ -15,7 +15,7 @@ from penstock.model.errors import BadParameter
 from penstock.model.ids import as_text
 from penstock.model.run import ENDED, SIGNAL
 from penstock.model.times import text_of_micros
-from penstock.views import runs
+from penstock.views import runs, sources
 from penstock.views import trace as tracing
 from penstock.views.answers import look
 from penstock.views.chain import RUN, Trace, Traced
@@ -197,16 +197,24 @@ WHY = (
 @id_argument
 @looking
 async def why(observer: Observer, id: str) -> Answer:
-    """Explain why a message or a run is not running, and when it will.
+    """Explain why a message, a run or a source is not running, and when it will.
 
-    ID is the id of a message, which `queue.send` returns and logs contain, or that of a run. `penstock trace ID` shows
-    what became of everything that it caused.
+    ID is the id of a message, which `queue.send` returns and logs contain, that of a run, or the name of a source.
+    `penstock trace ID` shows what became of everything that a message caused.
 
     Example:
       penstock why 019a8c3e-7f00-7abc-8def-0123456789ab
       penstock why 019a8c3e7f007abc8def0123456789ab market.db --json
     """
-    answers = await look(observer, id)
+    try:
+        answers = await look(observer, id)
+    except BadParameter:
+        source = next((row for row in await sources.rows(observer) if row["name"] == id), None)
+        if source is None:
+            raise
+        return Answer(
+            source, Title(f"source {id}", source["state"]), source["reason"], "", Facts(sources.SOURCE[:-1], source)
+        )
     if not answers:
         raise _unknown(observer.target, tracing.parsed(id), "It was never sent, it was purged or it expired")
     rows = [answer.row() for answer in answers]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,10 @@ from penstock.connect.page import Tally
 from penstock.connect.running import SQL, Running
 from penstock.connect.source import RunResult, Source, SourceError
 from penstock.connect.standing import ERROR_MAX, Memory, settle, verdict_of
-from penstock.model.errors import BadApp, PenstockError, Unavailable
+from penstock.model.errors import BadApp, NoSuchSource, PenstockError, Unavailable
 from penstock.model.limits import near
 from penstock.model.times import MICROS, in_seconds, text_of_micros
 from penstock.runtime.audit import audit, record
-from penstock.runtime.unit import current_unit
 
 if TYPE_CHECKING:
     from penstock.app import App
@@ -38,10 +37,6 @@ MARKED_AFTER_SECONDS = 2.0  # a run that takes longer is shown as running
 SOURCES_MAX = 1_000
 MIGRATIONS = Path(__file__).parent / "migrations"
 _log = logging.getLogger("penstock.connect")
-
-
-class NoSuchSource(PenstockError):
-    """There is no source of this name."""
 
 
 class Collector:
@@ -282,19 +277,21 @@ class Collector:
         return await self._home.db.column(SQL["stale"], before=await self._home.db.ago(after or self.stale_after))
 
     async def switch(self, name: str, *, enabled: bool) -> None:
-        await self._change(name, SQL["enable"], "enable source" if enabled else "disable source", enabled=int(enabled))
+        verb, flag = ("enable source", 1) if enabled else ("disable source", 0)
+        await self._change(name, SQL["enable"], verb, {"enabled": enabled}, enabled=flag)
         if enabled:
-            await self._change(name, SQL["run_now"], "")
+            await self._change(name, SQL["run_now"])
 
     async def reset(self, name: str) -> None:
-        await self._change(name, SQL["reset"], "reset source")
+        await self._change(name, SQL["reset"], "reset source", {"cursor": None})
 
     async def run_soon(self, name: str) -> None:
-        await self._change(name, SQL["run_now"], "run source")
+        await self._change(name, SQL["run_now"], "run source", {"due": True})
         await self._home.crons.trigger(TASK)
 
     async def runs(self, name: str, most: int) -> Sequence[Any]:
-        return await self._home.db.rows(SQL["runs"], id=await self._find(name), most=most)
+        await self._find(name)
+        return await self._home.db.rows(SQL["runs"], name=name, most=most)
 
     async def _find(self, name: str) -> int:
         known = [row.name for row in await self.list()]
@@ -303,16 +300,16 @@ class Collector:
             raise NoSuchSource(f"There is no source {name!r}. {near(name, known)}", name=name)
         return int(found)
 
-    async def _change(self, name: str, statement: str, verb: str, **bound: int) -> None:
-        """Change a source in a commit that also records the operator."""
+    async def _change(
+        self, name: str, statement: str, verb: str = "", facts: Mapping[str, Any] | None = None, **bound: int
+    ) -> None:
+        """Change a source in a commit that also records the operator, with these facts."""
         found = await self._find(name)
         engine = await self._home._opened()
-        noted = audit(engine, verb, "source", name, **bound) if verb else None
-        async with self._home.unit():
+        noted = audit(engine, verb, "source", name, **(facts or {})) if verb else None
+        async with self._home.unit() as unit:
             self._home.db.write(statement, {"id": found, **bound}, expect=1)
-            unit = current_unit.get()
-            if unit is not None:
-                record(unit, noted)
+            record(unit, noted)
 
 
 _COUNTS = ("candidates", "inserted", "changed", "gone", "back", "pages", "requests", "refused")

@@ -52,7 +52,8 @@ async def split(
             found = find_json(whole, spec.records)
             if not isinstance(found, list):
                 kind = "nothing" if found is None else type(found).__name__
-                raise Changed(f"records = {spec.records!r} found {kind} instead of a list.")
+                has = f" The answer has: {', '.join(list(whole)[:10])[:200]}." if isinstance(whole, dict) else ""
+                raise Changed(f"records = {spec.records!r} found {kind} instead of a list.{has}")
             return found[:RECORDS_MAX], find_json, whole
 
 

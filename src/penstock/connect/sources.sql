@@ -1,7 +1,7 @@
 -- The statements of sources, for both stores.
 
 -- name: sources
-select s.id, s.name, s.enabled, s.created_at, t.cursor, t.verdict, t.last_status, t.last_error, t.last_run_at,
+select s.id, s.name, s.kind, s.enabled, s.created_at, t.cursor, t.verdict, t.last_status, t.last_error, t.last_run_at,
   t.last_started_at, t.last_success_at, t.last_nonzero_at, t.next_run_at, t.backoff_until, t.consecutive_failures,
   t.disabled_reason, t.memory
 from sources s
@@ -85,7 +85,7 @@ where name = :name;
 select started_at, ended_at, verdict, error, candidates, inserted, changed, gone, back, pages, requests, refused,
   cursor_before, cursor_after
 from source_runs
-where source_id = :id
+where source_id = (select id from sources where name = :name)
 order by started_at desc
 limit :most;
 

@@ -14,6 +14,7 @@ class ChannelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     secret_env: str | None = None  # RESEND_API_KEY, SMTP_PASSWORD, SLACK_WEBHOOK_URL ... where it is not given
     sender: str = ""  # of mail
     to: str = ""  # the receiver of notices that name none: an address, or a chat of Telegram
+    alerts: bool = False  # it also receives the app's alerts
     url: str = ""  # of a webhook, or where Resend or Telegram is
     host: str = ""  # of SMTP
     port: int = 0

@@ -141,6 +141,10 @@ class NoSuchSchedule(PenstockError):
     """There is no cron task of this name."""
 
 
+class NoSuchSource(PenstockError):
+    """There is no source of this name."""
+
+
 class LoopBroken(Permanent):
     """A message came round too often with the same type and payload and without a delay. Break the loop."""
 

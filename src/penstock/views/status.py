@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from penstock.data.usage import month_usage, size
 from penstock.views import queues
+from penstock.views.conditions import conditions
 from penstock.views.cost import ceilings
 from penstock.views.observer import Observer
 from penstock.views.view import Row, bytes_text, counted, shaped
@@ -39,6 +40,7 @@ async def status(observer: Observer) -> Row:
             "usd": round(usage.usd, 9),
         },
         "ceilings": list(ceilings(target, usage)),
+        "alerts": [each for each in await conditions(observer) if each["is_open"]],
     }
 
 

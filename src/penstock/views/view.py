@@ -181,10 +181,10 @@ TONES = {
     word: tone
     for tone, words in {
         "good": "running runs done complete acked ok pass applied passed",
-        "bad": "dead errored failed fail lost died reached",
+        "bad": "dead errored failed fail lost died reached blocked changed",
         "warn": "paused stopped terminated timed_out retrying retried unserved warn pending note unknown_type worker_died",
         "busy": "queued waiting ready leased delayed claimed cooling",
-        "dull": "skip idle skipped",
+        "dull": "skip idle skipped disabled resting empty",
     }.items()
     for word in words.split()
 }

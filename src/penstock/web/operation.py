@@ -10,8 +10,7 @@ import msgspec
 from starlette.requests import Request
 
 from penstock.app import App
-from penstock.connect.collector import NoSuchSource
-from penstock.model.errors import NoSuchLetter, NoSuchSchedule
+from penstock.model.errors import NoSuchLetter, NoSuchSchedule, NoSuchSource
 from penstock.queues.letters import LISTED_MAX, REPLAY_LIMIT, DeadLetterFilter
 from penstock.views import cost, crons, dead
 from penstock.web.intake import BadField, read_json
@@ -22,7 +21,7 @@ OPERATE = "/v1/operate"
 OPERATE_READ, OPERATE_WRITE = "operate:read", "operate:write"
 REQUEST_BYTES_MAX = 200_000  # a payload that is edited, or the numbers of many letters
 LISTED = 100
-CRON_VERBS, SOURCE_VERBS = ("trigger", "pause", "resume"), ("enable", "disable")
+CRON_VERBS, SOURCE_VERBS = ("trigger", "pause", "resume"), ("enable", "disable", "run", "reset")
 Answering = Callable[[Request], Awaitable[Result]]
 
 
@@ -132,8 +131,12 @@ class OperationRoutes:
 
     async def switch(self, verb: str, request: Request) -> Result:
         name = str(request.path_params["name"])
-        await self._app.sources.switch(name, enabled=verb == "enable")
-        return Result({"source": name, "enabled": verb == "enable"})
+        sources = self._app.sources
+        if verb in ("enable", "disable"):
+            await sources.switch(name, enabled=verb == "enable")
+        else:
+            await (sources.run_soon(name) if verb == "run" else sources.reset(name))
+        return Result({"source": name, "done": verb})
 
     async def cost(self, request: Request) -> Result:
         month = request.query_params.get("month")

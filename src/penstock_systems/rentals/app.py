@@ -15,7 +15,7 @@ from penstock_systems.rentals.settings import SHIPPED, Settings
 app = ps.App("rentals", file="rentals.db")
 db = app.db
 settings = Settings.of(app.config.systems)
-web = app.http(user_agent=settings.user_agent)
+web = app.http(user_agent=settings.user_agent, rules=ps.Rules(allow=settings.allow))
 app.collector(settings.collect, parallel=settings.parallel, budget=settings.budget)
 
 

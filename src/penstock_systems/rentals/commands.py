@@ -110,7 +110,7 @@ def try_source(name: str, allow: tuple[str, ...]) -> Answer:
     from penstock_systems.rentals.settings import Settings
 
     [spec] = Settings(sources={name: settings.sources.get(name, {})}, connectors=settings.connectors).specs()
-    return read_once(DeclaredConnector(spec), allow=allow)
+    return read_once(DeclaredConnector(spec), allow=(*settings.allow, *allow))
 
 
 @rentals.command(cls=Command)

@@ -160,6 +160,7 @@ def describe(search: str, listing: Any, reason: str, old: float | None, new: flo
     if reason == "cheaper" and old is not None:
         price = f"{old:,.0f} → {price} ({(new or 0) / old - 1:+.0%})"
     facts = [price] if reason != "gone" else []
+    facts += ["perhaps a sublet or swap"] if listing.deal == "unknown" else []
     facts += [f"{listing.rooms:g} rooms"] if listing.rooms is not None else []
     facts += [f"{listing.area_m2:g} m²"] if listing.area_m2 is not None else []
     place = ", ".join(each for each in (listing.street, listing.neighborhood, listing.city) if each)

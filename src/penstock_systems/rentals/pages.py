@@ -1,11 +1,10 @@
-"""The pages of the rentals in the dashboard: sources with their runs, listings and homes, saved searches."""
+"""The pages of the rentals in the dashboard: listings and homes, saved searches. Those of sources are the engine's."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Annotated, Any
 
-from penstock.commands import StatementFailed
 from penstock.pages import ActionResult, Column, Input, Section
 from penstock_systems.rentals import reading, routes, searches
 from penstock_systems.rentals.app import app
@@ -16,19 +15,6 @@ Price = Annotated[float | None, Input("At most")]
 Rooms = Annotated[float | None, Input("Rooms, at least")]
 Words = Annotated[str, Input("Words", "All of them in the title or the description")]
 FOUND_MAX = 1_000  # listings that a preview counts
-SOURCES = [
-    Column("name", "source", link="/sources/{name}"),
-    Column("verdict", "last run", "state"),
-    Column("last_run_at", "when", "time"),
-    Column("next_run_at", "next", "time"),
-    Column("last_error", "error", "prose"),
-]
-RUNS = [
-    Column("started_at", "began", "time"),
-    Column("verdict", "verdict", "state"),
-    *(Column(name, name, "count") for name in ("candidates", "inserted", "changed", "gone", "pages", "requests")),
-    Column("error", "error", "prose"),
-]
 LISTINGS = [
     Column("title", "listing", link="/homes/{home_id}"),
     Column("price", "price", of=lambda row: _money(row)),
@@ -61,63 +47,14 @@ def _money(row: Any) -> str | None:
     return None if price is None else f"{price:,.0f} {row['currency'] or ''}"
 
 
-# -- sources ------------------------------------------------------------------------------------------------
-
-
-@app.page("/sources", "Sources", SOURCES, empty=NO_SOURCE, every=5, group="Rentals")
-async def show_sources() -> list[dict[str, Any]]:
-    try:
-        return [reading.source_shown(row) for row in await app.sources.list()]
-    except StatementFailed:
-        if app.sources.sources:
-            raise
-        return []  # the tables of sources are created by the first start that has one
-
-
-@app.page("/sources/{name}", "Source", SOURCES, every=5, group="Rentals")
-async def show_source(name: str) -> list[Section]:
-    source = routes.find_source(name)
-    row = next((each for each in await show_sources() if each["name"] == name), {"name": name})
-    runs = [each.asdict() for each in await source.runs(20)]
-    return [
-        Section(title=name, facts=row),
-        Section(title="Runs", rows=runs, columns=RUNS, empty="It has not run yet."),
-    ]
-
-
-@show_sources.action("Run now", on="row")
-async def run_source(name: str) -> str:
-    await routes.find_source(name).run_soon()
-    return f"Made {name} due. A worker runs it."
-
-
-@show_source.action("Enable")
-async def enable(name: str) -> str:
-    await routes.find_source(name).enable()
-    return f"Enabled {name}."
-
-
-@show_source.action("Disable")
-async def disable(name: str) -> str:
-    await routes.find_source(name).disable()
-    return f"Disabled {name}."
-
-
-@show_source.action(
-    "Read from the start", confirm="Its cursor is deleted: the next run reads all of it.", dangerous=True
-)
-async def reset(name: str) -> str:
-    await routes.find_source(name).reset()
-    return f"Reset {name}."
-
-
 # -- homes --------------------------------------------------------------------------------------------------
 
 
-@app.page("/homes", "Homes", LISTINGS, empty="No listing fits.", every=10, group="Rentals")
-async def show_homes(max_price: Price = None, min_rooms: Rooms = None, words: Words = "") -> list[dict[str, Any]]:
+@app.page("/homes", "Homes", LISTINGS, every=10, group="Rentals")
+async def show_homes(max_price: Price = None, min_rooms: Rooms = None, words: Words = "") -> Section:
     wanted = Filter(max_price=max_price, min_rooms=min_rooms, words=tuple(words.split()))
-    return [reading.listing_shown(row) for row in await reading.find_listings(wanted, None, 50)]
+    found = [reading.listing_shown(row) for row in await reading.find_listings(wanted, None, 50)]
+    return Section(rows=found, empty="No listing fits." if app.sources.sources else NO_SOURCE)
 
 
 @app.page("/homes/{id}", "Home", HOME, group="Rentals")
@@ -184,7 +121,8 @@ async def fitting(max_price: float | None = None, min_rooms: float | None = None
     wanted = Filter(max_price=max_price, min_rooms=min_rooms, words=tuple(words.split()))
     found = await reading.find_listings(wanted, None, FOUND_MAX)
     count = f"{len(found):,}{' or more' if len(found) == FOUND_MAX else ''}"
-    return [f"{count} listings fit now.", *(f"{_money(row.asdict()) or '-'}: {row.title}" for row in found[:3])]
+    fit = "listing fits" if len(found) == 1 else "listings fit"
+    return [f"{count} {fit} now.", *(f"{_money(row.asdict()) or '-'}: {row.title}" for row in found[:3])]
 
 
 @show_searches.action("New search", preview=fitting)

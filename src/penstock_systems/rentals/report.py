@@ -32,6 +32,8 @@ DOTS_MAX = 4_000
 AGES = (("under a day", 1), ("1 to 3 days", 3), ("3 to 7 days", 7), ("1 to 4 weeks", 28), ("older", 100_000))
 LEVELS = 5  # of price per square metre, as colours
 CUTS_SHOWN, AREAS_SHOWN = 12, 16
+LABELLED_LEAST = 5  # homes of an area
+LETTER_WIDTH, LABEL_HEIGHT = 14, 26  # of a label on a phone, in the units of the map
 
 
 async def render(
@@ -129,15 +131,23 @@ def _labels(
         if row.neighborhood:
             groups[row.neighborhood].append(row)
     largest = sorted(groups.items(), key=lambda each: -len(each[1]))[:AREAS_SHOWN]
-    return [
-        {
-            "text": name,
-            "x": round(min(MAP_WIDTH - 56, max(56, 8 + (median(row.lon for row in rows) - west) * across))),
-            "y": round(8 + (north - median(row.lat for row in rows)) / max(span, 1e-6) * (height - 16)),
-        }
-        for name, rows in largest
-        if len(rows) >= 5
+    labels: list[dict[str, Any]] = []
+    for name, rows in largest:
+        if len(rows) >= LABELLED_LEAST:
+            x = round(min(MAP_WIDTH - 56, max(56, 8 + (median(row.lon for row in rows) - west) * across)))
+            y = round(8 + (north - median(row.lat for row in rows)) / max(span, 1e-6) * (height - 16))
+            labels.append({"text": name, "x": x, "y": _free(labels, name, x, y, height)})
+    return labels
+
+
+def _free(labels: Sequence[Mapping[str, Any]], name: str, x: int, y: int, height: float) -> int:
+    """Return the height nearest to `y` at which a label covers no other, also in the larger letters of a phone."""
+    near = [
+        each["y"] for each in labels if abs(each["x"] - x) < LETTER_WIDTH * (len(name) + len(str(each["text"]))) / 2
     ]
+    moves = sorted(range(-3 * LABEL_HEIGHT, 3 * LABEL_HEIGHT + 1, 4), key=abs)
+    fitting = (y + move for move in moves if LABEL_HEIGHT <= y + move <= height - 8)
+    return next((each for each in fitting if all(abs(each - other) >= LABEL_HEIGHT for other in near)), y)
 
 
 def areas_of(homes: Sequence[Any], currency: str | None) -> list[dict[str, Any]]:

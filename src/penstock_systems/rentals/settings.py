@@ -32,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cheaper_amount: Annotated[float, msgspec.Meta(gt=0)] = 100.0
     channel: str = ""  # of searches that name none: one of [channels]
     user_agent: str = "penstock-rentals"
+    allow: tuple[str, ...] = ()  # private hosts with their ports that may be read, such as 127.0.0.1:8000
 
     def specs(self) -> list[dict[str, Any]]:
         """Return the connectors that are to run, each with its replaced words."""

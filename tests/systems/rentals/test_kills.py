@@ -25,10 +25,10 @@ FAULTS = (
 )
 
 
+@pytest.mark.slow("postgres")
 @pytest.mark.parametrize("kills", [6, pytest.param(500, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def test_kills_neither_lose_nor_double_a_row_or_a_notice(store: str, kills: int, seed: int, tmp_path: Path) -> None:
-    database = str(tmp_path / "rentals.db") if store == "sqlite" else empty_database()
+def test_kills_neither_lose_nor_double_a_row_or_a_notice(kept_on: str, kills: int, seed: int, tmp_path: Path) -> None:
+    database = str(tmp_path / "rentals.db") if kept_on == "sqlite" else empty_database()
     command = [
         sys.executable,
         "-m",

@@ -43,10 +43,26 @@ async def test_a_search_says_what_fits_before_it_is_saved(portals: Portals) -> N
         search, listed = await visit.get(path), await visit.get("/pages/searches")
         paused = await visit.post("/do/pages/searches/pause", {"id": path.rsplit("/", 1)[1]})
 
-        assert "1 listings fit now." in preview.text
+        assert "1 listing fits now." in preview.text
         assert "max price 2000" in search.text
         assert "small" in listed.text
         assert paused.status == 303
         assert await db.value("select paused from searches") == 1
         assert (await visit.post("/do/pages/searches/delete", {"id": path.rsplit("/", 1)[1]})).status == 303
         assert await db.value("select count(*) from searches") == 0
+
+
+@virtual
+async def test_a_broken_source_needs_attention_and_is_one_click_away(portals: Portals) -> None:
+    async with portals.running, visiting(app, "operator", site=whole_site(app)) as visit:
+        portals.items["one"] = [item("a1")]
+        await portals.collect()
+        assert "one has changed" not in (await visit.get("/")).text
+        portals.items["one"] = {"moved": []}  # type: ignore[assignment]
+        await portals.collect()
+        overview = await visit.get("/")
+        assert "one has changed" in overview.text
+        assert "/ui/pages/sources/one" in overview.links()
+        page = await visit.get("/pages/sources/one")
+        assert "changed" in page.text
+        assert "The answer has: moved." in page.text

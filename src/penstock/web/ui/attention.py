@@ -13,11 +13,11 @@ from penstock.model.times import day_of, month_of
 from penstock.views import paces as pace_views
 from penstock.views import queues as queue_views
 from penstock.views import runs as run_views
+from penstock.views.conditions import conditions
 from penstock.views.view import Row, bytes_text, counted, rate_text, small_usd_text, span_text, usd_text
 from penstock.web.ui.page import SQL, PageLook
 from penstock.web.ui.pages_dead import CAUSE, causes_of, placed
 from penstock.web.ui.pages_operation import disk_free
-from penstock.web.ui.pages_state import conditions
 
 UNSERVED_SECONDS = 10.0  # a worker that starts takes a moment
 LIMITED_SECONDS = 60.0  # of waiting before a rate limit is worth a mention
@@ -57,12 +57,20 @@ async def attention(
         *await _workers(look),
         *await _space(look),
         *[
-            item("alert", "warn", each["title"] or each["name"], "This alert is open.", ["alerts"], "See the alert")
-            for each in await conditions(look)
+            item("alert", "warn", each["title"] or each["name"], "This alert is open.", *_place(look, each["name"]))
+            for each in await conditions(look.reading)
             if each["is_open"]
         ],
     ]
     return sorted(found, key=lambda each: ORDER.index(each["level"]))
+
+
+def _place(look: PageLook, condition: str) -> tuple[list[str], str]:
+    """Return the page of a condition, and what can be done there."""
+    source = condition.removeprefix("source ").partition(":")[0]
+    if condition.startswith("source ") and look.reading.app is not None and look.reading.app.sources.has(source):
+        return ["pages", "sources", source], "See its runs"
+    return ["alerts"], "See the alert"
 
 
 def _queues(rows: Sequence[Row], serving: dict[str, list[WorkerRow]]) -> Iterator[Row]:

@@ -58,6 +58,7 @@ from penstock.web.ui.live import Live
 from penstock.web.ui.memory import Keys, Tracks
 from penstock.web.ui.page import Facts, NoSuchThing, Page, PageLook
 from penstock.web.ui.pages import PAGES
+from penstock.web.ui.pages_sources import declare_sources
 from penstock.web.ui.reading import PageCost, PageSource
 from penstock.web.ui.refusals import Refusals, explained
 from penstock.web.ui.static import Static
@@ -83,6 +84,7 @@ class Dashboard:
         self._entrance = Entrance(access, self.draw)
         self._keys = Keys()
         self._templates = environment()
+        declare_sources(app)
         self.pages = [*PAGES, *pages_of(app, read_only=read_only)]
         self.actions = [*ACTIONS, *bulk.ACTIONS, *actions_of(app)]
 

@@ -306,13 +306,6 @@ from penstock_objects
 where class = :class
 and name = :name;
 
--- name: conditions
-select name, state, saved_at
-from penstock_objects
-where class = 'AlertCondition'
-order by name
-limit :most;
-
 -- name: audit
 select at, actor, origin, verb, kind, name, before, after, count
 from penstock_audit

@@ -15,11 +15,11 @@ from penstock.model.errors import PenstockError, StoreError
 from penstock.model.sql_files import load
 from penstock.model.times import iso_z
 from penstock.views import paces as view
+from penstock.views.conditions import conditions
 from penstock.views.view import Column, Row, View, micros_of
 from penstock.web.ui.page import LISTED, SQL, Facts, NoSuchThing, Page, PageLook
 
 NOUNS = load("penstock.views", "nouns.sql")
-CONDITIONS = 100
 DAY = 86_400_000_000
 TICKS_SHOWN = 50
 
@@ -143,25 +143,6 @@ def _controller(row: Row, state: dict[str, Any], now: int) -> Row:
 # -- alerts -------------------------------------------------------------------------------------------------
 
 
-async def conditions(look: PageLook) -> list[Row]:
-    """Return what is known of each condition: those that hold first."""
-    found = []
-    for row in await look.reading.rows(SQL["conditions"], most=CONDITIONS):
-        state = msgspec.json.decode(bytes(row.state))
-        reported = state.get("told_at", [])
-        found.append(
-            {
-                "name": row.name,
-                "title": state.get("title", ""),
-                "is_open": bool(state.get("is_open")),
-                "repeats": state.get("repeats", 0),
-                "sent_at": iso_z(reported[-1]) if reported else None,
-                "changed_at": iso_z(row.saved_at),
-            }
-        )
-    return sorted(found, key=lambda each: (not each["is_open"], each["name"]))
-
-
 async def alerts(look: PageLook) -> Facts:
     app = look.reading.app
     sinks = (
@@ -169,7 +150,11 @@ async def alerts(look: PageLook) -> Facts:
         if app is None
         else [str(getattr(sink, "name", None) or getattr(sink, "__name__", sink)) for sink in app.sinks]
     )
-    return {"conditions": await conditions(look), "sinks": sinks, "has_code": bool(app is not None and app.queues)}
+    return {
+        "conditions": await conditions(look.reading),
+        "sinks": sinks,
+        "has_code": bool(app is not None and app.queues),
+    }
 
 
 PAGES = (
