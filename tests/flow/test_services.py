@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import pytest
 
 import penstock as ps
 from penstock.model.ids import from_text
+from penstock.services.outbox import Accepted, Carrier
 from penstock.testing import TestServices, virtual
 from tests.flow.newsroom import Newsroom, Wanted
 
@@ -205,3 +207,43 @@ async def test_a_message_that_is_larger_than_its_queue_is_a_dead_letter_of_the_o
         assert await room.notes() == ["llc", "taxes"]
         [letter] = await town["desk"].dead(room.desk.queues["outbox.gatherfeed"])
         assert "413" in str(letter.reason) + str(letter.error_message)
+
+
+@virtual
+async def test_a_receiver_that_refuses_for_days_is_named_with_its_reason_and_asked_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    room = Newsroom(apart=True)
+    posts: list[float] = []
+    async with TestServices(room.app) as town:
+        outbox = room.desk.queues["outbox.gatherfeed"]
+        post = Carrier._post
+
+        async def counted(carrier: Carrier, content: bytes) -> Accepted:
+            posts.append(carrier._now())
+            return await post(carrier, content)
+
+        monkeypatch.setattr(Carrier, "_post", counted)
+        monkeypatch.setenv("SERVICE_KEY", "another")  # of the receiver, while callers keep the first
+        monkeypatch.setattr("penstock.services.peers.service_key", lambda: "wrong")
+        await room.order(*(f"keyword-{number}" for number in range(150)))
+        with caplog.at_level(logging.WARNING, "penstock.services"):
+            await town.advance(hours=2)
+
+        engine = await room.desk._opened()
+        rows = "select id, attempts, error_message from penstock_messages where error_class is not null"
+        kept = (await engine.read("", rows, {}, rows_max=1_000)).values
+        assert len(kept) >= 100
+        assert all(attempts == 0 and "Set the same SERVICE_KEY" in reason for _, attempts, reason in kept)
+        assert len(posts) < 2 * 60 * 2 * 2, "two batches, and a try at least every half minute"
+        warnings = [each for each in caplog.messages if each.startswith("outbox.gatherfeed")]
+        assert 10 <= len(warnings) <= 12
+        assert "gatherfeed took no messages" in warnings[0]
+
+        monkeypatch.undo()
+        with caplog.at_level(logging.INFO, "penstock.services"):
+            await town.advance(minutes=2)
+        await town.drain()
+        assert "outbox.gatherfeed: gatherfeed takes messages again." in caplog.messages
+        assert len(await room.notes()) == 150
+        assert (await town["desk"].counts(outbox)).acked == 150

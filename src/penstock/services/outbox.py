@@ -8,6 +8,7 @@ that it has already.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import msgspec
 
 from penstock.model.errors import BadMessage, NoUnit, PenstockError, Refused, Throttled, Unavailable
 from penstock.model.message import KEYED, PRIORITY_NORMAL, NewMessage, checksum
+from penstock.model.outcome import Again, describe
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
 from penstock.routes import Reply, ServiceKey
@@ -33,15 +35,19 @@ PREFIX = "outbox."
 BATCH = 100
 PARALLEL = 8  # batches under way at once; one where messages keep an order, which would wait for each other
 REQUEST_BYTES_MAX = 2_000_000  # of bodies in one request, unless a single one is larger
-HOLD_SECONDS = 600.0  # a batch is retried in place for so long: what waits behind it is left as it is
 FIRST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
+IN_PLACE_SECONDS = 10.0  # a batch that failed and whose next try is further off is released, so that its rows say why
+HOLD_SECONDS = 600.0  # the others wait in place for so long: what waits behind them is left as it is
+WARN_SECONDS = 600.0  # a warning about a receiver that stays away is repeated at most this often
 WAIT_SECONDS = 0.2  # of a message whose key has an earlier one that is not in the batch
 SHARE_LEAST = 0.5  # of the back-off: a random part of it is left out, so that senders do not come back together
+WRONG_KEY = 401
 TOO_LARGE = 413  # the status of more than the receiver takes at once, however long one waits
 NEVER = 1_000_000_000  # crashes: a kill of the carrier is never the message's fault
 KIND = "application/vnd.penstock.outbox"
 SOURCE, CHECKSUM = NewMessage._fields.index("source"), NewMessage._fields.index("checksum")
 _write = msgspec.msgpack.Encoder().encode
+_log = logging.getLogger("penstock.services")
 
 
 class Carried(msgspec.Struct, frozen=True, array_like=True):
@@ -147,14 +153,23 @@ class Carrier:
         self._root = root
         self._target = target
         self._failures = 0
+        self._reason = ""
+        self._next_try = 0.0  # no batch is posted before, after a failure
+        self._next_warning = 0.0
 
-    async def carry(self, batch: Batch[bytes]) -> None:
-        """Post a batch. Raises Unavailable, which releases it uncharged, if the receiver stays away."""
+    async def carry(self, batch: Batch[bytes]) -> Again | None:
+        """Post a batch. If the receiver stays away, return that it is released uncharged, with the reason.
+
+        The other batches wait in place for the next try, so a long backlog is not claimed again and again."""
         messages = await self._in_turn(batch)
         for portion in _portions([message.body for message in messages]):
-            answer = await self._delivered([messages[place].body for place in portion])
+            try:
+                answer = await self._delivered([messages[place].body for place in portion])
+            except Unavailable as away:  # described once, and not logged for each message
+                return Again(away.retry_after or 0.0, charged=False, failure=describe(away))
             for place, reason in answer.refused.items():
                 messages[portion[place]].discard(f"{self._target} refused it: {reason}")
+        return None
 
     async def _in_turn(self, batch: Batch[bytes]) -> list[Message[bytes]]:
         """Return the messages that may be carried, each after those of its key before it; the others wait for those."""
@@ -177,21 +192,50 @@ class Carrier:
 
     async def _delivered(self, bodies: Sequence[bytes]) -> Accepted:
         content = b"".join((len(bodies).to_bytes(4, "big"), *(_framed(body) for body in bodies)))
-        loop = asyncio.get_running_loop()
-        until = loop.time() + HOLD_SECONDS
+        until = self._now() + HOLD_SECONDS
         while True:
+            if (wait := self._next_try - self._now()) > 0 and (
+                self._now() + wait > until or await self._is_stopped_within(wait)
+            ):
+                raise self._away()
+            began = self._now()
             try:
                 accepted = await self._post(content)
             except PenstockError as error:
                 if isinstance(error, Refused) and error.facts.get("status") == TOO_LARGE:
                     return await self._divided(bodies, error)
-                wait = self._wait(error)
-                unavailable = Unavailable(f"{self._target} takes no messages now: {error}", retry_after=wait)
-                if loop.time() + wait > until or await self._is_stopped_within(wait):
-                    raise unavailable from None  # rendered once for each message: its text says all
+                if began < self._next_try:
+                    continue  # another batch failed meanwhile, and that was counted
+                self._failed(error)
+                if self._next_try - self._now() > IN_PLACE_SECONDS:
+                    raise self._away() from None
             else:
-                self._failures = 0
+                self._succeeded()
                 return accepted
+
+    def _failed(self, error: PenstockError) -> None:
+        hint = f" Set the same {KEY} where both services run." if error.facts.get("status") == WRONG_KEY else ""
+        self._reason = f"{error}{hint}"
+        wait = self._wait(error)
+        self._next_try = self._now() + wait
+        if wait > IN_PLACE_SECONDS and self._now() >= self._next_warning:
+            self._next_warning = self._now() + WARN_SECONDS
+            _log.warning(
+                "outbox.%s: %s took no messages %d times in a row. They wait, none is lost, the next try is in %.0f s. %s",
+                *(self._target, self._target, self._failures, wait, self._reason),
+            )
+
+    def _succeeded(self) -> None:
+        if self._next_warning:
+            _log.info("outbox.%s: %s takes messages again.", self._target, self._target)
+        self._failures, self._next_try, self._next_warning = 0, 0.0, 0.0
+
+    def _away(self) -> Unavailable:
+        wait = max(0.0, self._next_try - self._now())
+        return Unavailable(f"{self._target} takes no messages now: {self._reason}", retry_after=wait)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     async def _divided(self, bodies: Sequence[bytes], error: Refused) -> Accepted:
         """Deliver in halves what a bounded queue does not take at once. One message that is too large alone is refused."""
@@ -215,11 +259,11 @@ class Carrier:
         return await worker.stops_within(seconds)
 
     def _wait(self, error: PenstockError) -> float:
-        """Return how long to wait after one more failure."""
+        """Count one more failure, and return how long to wait after it."""
         longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(self._failures, 20))
         self._failures += 1
         asked = error.retry_after if isinstance(error, Throttled | Unavailable) else None
-        return max(asked or 0.0, longest * (SHARE_LEAST + (1 - SHARE_LEAST) * self._random()))
+        return max(min(asked or 0.0, HOLD_SECONDS), longest * (SHARE_LEAST + (1 - SHARE_LEAST) * self._random()))
 
     def _random(self) -> float:
         engine = self._sender._life.engine

@@ -29,6 +29,7 @@ COUNTED_MAX = 10_000  # messages that are counted; more are reported as this man
 LEASED_MAX = 100_000  # what all workers together can hold
 ROWS_MAX = 100  # of one id: one for each queue and handler it was sent to
 ERROR_TEXT_MAX = 500
+ATTEMPTS_SHOWN_MAX = 1_000_000  # a queue that allows more never gives up, such as an outbox
 
 
 # When a worker began a row: its time, NOT_BEGUN if it has only claimed it, None where that is not known on this host.
@@ -133,7 +134,7 @@ def _facts(row: Row, queue: QueueRow | None) -> dict[str, Any]:
         "handler": row.handler or None,
         "priority": row.priority,
         "attempt": row.attempts + 1,
-        "attempts_max": None if queue is None else queue.retries + 1,
+        "attempts_max": None if queue is None or queue.retries >= ATTEMPTS_SHOWN_MAX else queue.retries + 1,
         "sent_at": iso_z(row.sent_at),
         "due": iso_z(row.due) if row.worker is None else None,
         "expires_at": None if row.expires is None else iso_z(row.expires),
@@ -189,7 +190,7 @@ def obstacles(
 
 def _not_yet(row: Row, queue: QueueRow | None) -> Cause:
     if row.error_class is not None:
-        tries = "" if queue is None else f" of {queue.retries + 1}"
+        tries = "" if queue is None or queue.retries >= ATTEMPTS_SHOWN_MAX else f" of {queue.retries + 1}"
         charged = "failed" if row.attempts else "was released uncharged"
         text = f"It {charged} and waits for attempt {row.attempts + 1}{tries}. The last error: {error(row)}"
         return Cause("backing_off", text, row.due)
