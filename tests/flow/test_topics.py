@@ -170,6 +170,36 @@ async def test_a_subscription_is_given_again_what_was_published_since_a_time(mon
 
 
 @virtual
+@pytest.mark.spec("G1-12")
+async def test_a_subscription_of_a_service_with_its_own_database_gets_events_in_order_and_a_replay() -> None:
+    app = ps.App("press", apart=True, database="press.db")
+    writers, readers = app.service("writers"), app.service("readers")
+    topic = writers.topic("published", Published, retention=3_600.0, order_by=lambda event: event.brand)
+    got: list[int] = []
+
+    @topic.subscription("broken", retries=0)
+    async def fail(event: Published) -> None:
+        raise ValueError("no")
+
+    @topic.subscription("read", service=readers, ordered=True)
+    async def read(event: Published) -> None:
+        got.append(event.number)
+
+    async with TestServices(app) as town:
+        since = town["writers"].now
+        async with writers.unit():
+            for number in range(20):
+                topic.publish(Published(brand="a", number=number))
+        await town.drain()
+        assert got == list(range(20))
+        assert len(await town["writers"].dead(topic["broken"])) == 20
+
+        assert await topic.replay("read", since=since) == 20
+        await town.drain()
+        assert got == [*range(20), *range(20)]
+
+
+@virtual
 async def test_events_are_kept_for_their_retention() -> None:
     press = Press(retention=3_600.0)
     async with TestApp(press.app) as shop:
