@@ -31,7 +31,7 @@ def next_step(
         return "send"
     if recorded.status == "sent":
         return "done"
-    if now - recorded.intent_at < (channel.key_seconds - KEY_MARGIN_SECONDS) * MICROS:
+    if -KEY_MARGIN_SECONDS <= (now - recorded.intent_at) / MICROS < channel.key_seconds - KEY_MARGIN_SECONDS:
         return "send"
     if type(channel).find is not Channel.find:
         return "find"

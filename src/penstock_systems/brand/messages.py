@@ -41,6 +41,8 @@ class ContentGenerated(ps.Event, type="content.generated"):
 
 
 class ContentFailed(ps.Event, type="content.failed"):
+    """An article was not written, or not published. A target does not know its keyword."""
+
     brand_slug: str
     content_id: str
     keyword: str

@@ -168,7 +168,8 @@ async def opened(
 
     pages, search = Pages(), Search(now, hosts=("https://web.example",))
     chat = Chat(1, Manners(seconds=0.5), reply=write_reply(false_citations))
-    social, ghost = Social(now, faults=faults or SocialFaults()), Ghost(now)
+    given = faults or SocialFaults()
+    social, ghost = Social(now, faults=given), Ghost(now, slow=given.slow, slow_seconds=given.slow_seconds)
     for host in PROVIDERS:
         gateway_app.standins[0].client.mount(host, Starlette(routes=[*chat.app.routes, search.route]))
     for host, fake in (("web", pages), ("social", social), ("ghost", ghost)):

@@ -106,7 +106,7 @@ class Town:
     @contextmanager
     def _world(self, lost: float) -> Iterator[str]:
         """The fake servers: a search, a model, pages, four networks and Ghost. A lost answer comes after callers gave up."""
-        faults = json.dumps({"lost": lost, "lost_seconds": 20.0, "unavailable": 0.05})
+        faults = json.dumps({"lost": lost, "lost_seconds": 20.0, "unavailable": 0.05, "slow": 0.1})
         command = [sys.executable, "-m", "penstock_systems.standins.publishing", "--port", "0", "--own-pages"]
         command += ["--faults", faults, "--count", str(self._folder / "arrived")]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

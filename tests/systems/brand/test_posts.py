@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from starlette.responses import JSONResponse
+
+import penstock as ps
 from penstock.channels import Channel
 from penstock_systems.standins.publishing import SocialFaults
-from tests.systems.brand.conftest import HANDS, Opened
+from tests.systems.brand.conftest import HANDS, MOUTH, Opened
+
+ON_GHOST = {
+    "fqdn": "two.example",
+    "review": "never",
+    "targets": ["ghost"],
+    "ghost": {"base_url": "https://ghost.example", "key_env": "GHOST_TEST_KEY"},
+}
 
 
 @pytest.mark.spec("D-22")
@@ -97,6 +108,99 @@ async def test_a_post_that_may_have_arrived_is_unknown_after_the_last_failed_loo
 
         assert await at_work.hands.db.value("select state from sg_posts where platform = 'linkedin'") == "posted"
         assert len(at_work.social.arrivals.of("linkedin")) == 1
+
+
+@pytest.mark.spec("D-22")
+async def test_a_post_that_is_made_long_after_its_caller_gave_up_is_not_made_again(brands: Opened, apart: bool) -> None:
+    async with brands(faults=SocialFaults(slow=0.8, slow_seconds=90.0)) as at_work:
+        await at_work.research("garden", "garden tools", "garden paths", "garden ponds")
+        await at_work.advance(days=1)
+
+        assert at_work.social.doubled() == []
+        assert await at_work.hands.db.column("select state from sg_posts") == ["posted"] * 12
+        assert len(at_work.social.arrivals.all) == 12
+
+
+@pytest.mark.spec("D-20")
+async def test_an_article_that_ghost_adds_long_after_its_caller_gave_up_is_not_added_again(
+    brands: Opened, apart: bool
+) -> None:
+    async with brands(faults=SocialFaults(slow=1.0, slow_seconds=90.0)) as at_work:
+        await at_work.http.put("/v1/brands/two", json=ON_GHOST)
+        await at_work.research("two", "llc receipts")
+        while not at_work.ghost.asked:
+            await at_work.advance(seconds=1)
+        await at_work.town[MOUTH].kill()
+        await at_work.advance(hours=1)
+
+        assert len(at_work.ghost.posts) == 1
+        assert [row.status for row in await at_work.contents()] == ["published"]
+
+
+@pytest.mark.spec("D-22")
+async def test_an_answer_without_an_id_is_no_proof_of_a_post(brands: Opened, apart: bool) -> None:
+    async with brands() as at_work:
+        real, odd = at_work.social.app, list[str]()
+
+        async def sometimes_odd(scope: Any, receive: Any, send: Any) -> None:
+            makes = scope["method"] == "POST" and "createSession" not in scope["path"]
+            if makes and scope["path"] not in odd:
+                odd.append(scope["path"])
+                return await JSONResponse({"ok": True})(scope, receive, send)
+            return await real(scope, receive, send)
+
+        at_work.web.mount("https://social.example", sometimes_odd)
+        await at_work.research("garden", "garden tools")
+        await at_work.advance(hours=6)
+
+        assert len(odd) == 4
+        assert sorted(each["server"] for each in at_work.social.arrivals.all) == [
+            "bluesky",
+            "linkedin",
+            "mastodon",
+            "x",
+        ]
+        assert await at_work.hands.db.column("select distinct state from sg_posts") == ["posted"]
+
+
+@pytest.mark.spec("D-22")
+async def test_a_post_behind_more_posts_than_are_looked_through_is_held_for_a_person(brands: Opened) -> None:
+    async with brands(faults=SocialFaults(lost=1.0, lost_seconds=60.0)) as at_work:
+        await at_work.research("garden", "garden tools")
+        while not at_work.social.arrivals.of("linkedin"):
+            await at_work.advance(seconds=1)
+        for number in range(50):
+            post = {
+                "id": 100 + number,
+                "text": "of another program",
+                "key": "",
+                "at": at_work.town[HANDS].now.timestamp(),
+            }
+            at_work.social.arrivals.add("linkedin", **post, about="")
+        await at_work.advance(days=1)
+
+        [shown] = (await at_work.hands_http.get("/v1/posts")).json()["result"]
+        assert (shown["platform"], at_work.social.doubled()) == ("linkedin", [])
+
+
+@pytest.mark.spec("D-20", "D-13")
+async def test_an_article_that_no_target_takes_fails_with_the_reason_and_a_replay_publishes_it(
+    brands: Opened, apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with brands() as at_work:
+        await at_work.http.put("/v1/brands/two", json=ON_GHOST)
+        with monkeypatch.context() as patched:
+            patched.setenv("GHOST_TEST_KEY", "65a:00")
+            await at_work.research("two", "llc receipts")
+            await at_work.advance(hours=1)
+        [row] = await at_work.contents()
+        assert (row.status, row.reason.startswith("ghost: "), "401" in row.reason) == ("failed", True, True)
+        assert await at_work.brain.db.column("select keyword from sm_failures") == ["llc receipts"]
+
+        shop = at_work.town.of(at_work.publications)
+        assert await shop.app.dead.replay(ps.DeadLetterFilter(queue=at_work.publications.name))
+        await at_work.advance(hours=1)
+        assert [row.status for row in await at_work.contents()] == ["published"]
 
 
 @pytest.mark.spec("D-27", "F-42")

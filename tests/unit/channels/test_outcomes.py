@@ -176,6 +176,8 @@ HOUR = 3_600_000_000
         (Odd, Recorded(0, ""), 0, "resend", "send"),
         (Keyed, Recorded(0, "unknown"), 0, "hold", "send"),
         (Keyed, Recorded(0, ""), 23.8, "hold", "send"),
+        (Keyed, Recorded(0, "unknown"), -0.05, "hold", "send"),
+        (Keyed, Recorded(0, "unknown"), -1, "hold", "hold"),  # the clock was set back: nobody knows for how long
         (Keyed, Recorded(0, ""), 24, "hold", "hold"),
         (Keyed, Recorded(0, ""), 24, "resend", "send"),
         (Telling, Recorded(0, ""), 1, "hold", "find"),

@@ -17,39 +17,43 @@ TOKEN_SECONDS = 240  # of the five minutes that Ghost accepts
 API = "/ghost/api/admin/posts/"
 
 
-async def publish_on_ghost(content: Content, now_seconds: int) -> tuple[str, str]:
-    """Return the id and the address of the article on Ghost. An answer that was lost is found by its slug."""
-    ghost = content.brand.ghost
-    if ghost is None:
-        raise ps.Refused(f"The brand {content.brand_slug} has no Ghost site: set `ghost.base_url`.")
-    base, headers = ghost.base_url.rstrip("/"), _headers(ghost.key_env, now_seconds)
-    found = await _find(base, headers, content.slug)
-    if found is None:
-        post = {
-            "title": content.title,
-            "html": content.html,
-            "slug": content.slug,
-            "status": "published",
-            "custom_excerpt": content.description,
-        }
-        url = f"{base}{API}?source=html"
-        await web.post(url, json={"posts": [post]}, headers=headers, follow=False)
-        found = await _find(base, headers, content.slug)  # what was really stored
+async def add_to_ghost(content: Content, now_seconds: int) -> tuple[str, str]:
+    """Add an article, and return its id and its address as they were really stored."""
+    base, headers = _access(content, now_seconds)
+    post = {
+        "title": content.title,
+        "html": content.html,
+        "slug": content.slug,
+        "status": "published",
+        "custom_excerpt": content.description,
+    }
+    url = f"{base}{API}?source=html"
+    await web.post(url, json={"posts": [post]}, headers=headers, follow=False)
+    found = await find_on_ghost(content, now_seconds)
     if found is None:
         raise ps.Unavailable(f"{base} accepted the article {content.slug!r} and does not show it yet.")
-    return str(found["id"]), str(found["url"])
+    return found
 
 
-async def _find(base: str, headers: dict[str, str], slug: str) -> dict[str, Any] | None:
+async def find_on_ghost(content: Content, now_seconds: int) -> tuple[str, str] | None:
+    """Return the id and the address of an article that is there: an answer that was lost is found by its slug."""
+    base, headers = _access(content, now_seconds)
     try:
-        answer: Any = (await web.get(f"{base}{API}slug/{slug}/", headers=headers, follow=False)).json()
+        answer: Any = (await web.get(f"{base}{API}slug/{content.slug}/", headers=headers, follow=False)).json()
     except ps.Gone:
         return None
     try:
-        post: dict[str, Any] = answer["posts"][0]
+        post = answer["posts"][0]
+        return str(post["id"]), str(post["url"])
     except (KeyError, IndexError, TypeError) as error:
-        raise ps.Unparsable(f"{base} answered without a post.") from error
-    return post
+        raise ps.Unavailable(f"{base} answered without a post.") from error
+
+
+def _access(content: Content, now_seconds: int) -> tuple[str, dict[str, str]]:
+    ghost = content.brand.ghost
+    if ghost is None:
+        raise ps.Refused(f"The brand {content.brand_slug} has no Ghost site: set `ghost.base_url`.")
+    return ghost.base_url.rstrip("/"), _headers(ghost.key_env, now_seconds)
 
 
 def _headers(key_env: str, now_seconds: int) -> dict[str, str]:

@@ -233,7 +233,9 @@ class BrandAgent(ps.Object):
     async def _content_failed(self, known: Known, event_id: str, event: ContentFailed) -> None:
         self.waiting = [each for each in self.waiting if each.content_id != event.content_id]
         brain.db.write(FAILED, id=event.content_id, reason=event.reason, now=await brain.db.now())
-        await self._note_failure(event_id, known, "content", event.keyword, event.reason)
+        row = None if event.keyword else await brain.db.first(CONTENT, id=event.content_id)
+        keyword = event.keyword if row is None else row.keyword
+        await self._note_failure(event_id, known, "content", keyword, event.reason)
         await self._begin_what_may(known, event.content_id)
 
     async def _content_published(self, known: Known, event: ContentPublished) -> None:

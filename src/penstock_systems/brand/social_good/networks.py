@@ -11,7 +11,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import penstock as ps
 from penstock.channels import Channel, Flight, Notice, Outcome, id_of, post
@@ -22,6 +23,14 @@ LINKEDIN_VERSION = "202510"
 LOOK_BACK = 40  # posts that a look-up goes through
 ABSENT = Outcome("failed", "The network does not have this post.")
 _DIGITS = "234567abcdefghijklmnopqrstuvwxyz"
+
+
+class Seen(NamedTuple):
+    """A post of the account, with the texts in which its address is."""
+
+    id: str
+    text: str
+    at: float  # seconds since 1970
 
 
 class Network(Channel):
@@ -44,16 +53,22 @@ class Network(Channel):
     async def find(self, notice: Notice, key: str, since: int) -> Outcome | None:
         """Look for a post about the same article among the newest posts of the account."""
         try:
-            return next(
-                (Outcome("sent", provider_id=id) for id, text in await self._newest() if _address(notice) in text),
-                ABSENT,
-            )
-        except (ps.PenstockError, KeyError, TypeError, ValueError):
+            newest = await self._newest()
+        except (ps.PenstockError, AttributeError, KeyError, TypeError, ValueError):
             return None  # it cannot tell now
+        for seen in newest:
+            if _address(notice) in seen.text:
+                return Outcome("sent", provider_id=seen.id)
+        is_whole = len(newest) < LOOK_BACK or any(seen.at < since / 1_000_000 for seen in newest)
+        return ABSENT if is_whole else None
 
-    async def _newest(self) -> Sequence[tuple[str, str]]:
-        """The newest posts of the account: the id of each, and the texts in which its address is."""
+    async def _newest(self) -> Sequence[Seen]:
+        """The newest posts of the account, at most `LOOK_BACK`."""
         raise NotImplementedError
+
+    def _sent(self, id: str) -> Outcome:
+        """Return the outcome of an answer. One without an id comes from something else than the network."""
+        return Outcome("sent", provider_id=id) if id else Outcome("unknown", f"{self.name} answered without an id.")
 
     async def _get(self, path: str, **headers: str) -> Any:
         return (await self._http.get(f"{self._base}{path}", headers=self._headers | headers, follow=False)).json()
@@ -69,12 +84,12 @@ class Mastodon(Network):
         status = {"status": notice.text, "visibility": "public"}
         headers = self._headers | {"Idempotency-Key": key}
         answer = await post(self, self._http, f"{self._base}/api/v1/statuses", flight, json=status, headers=headers)
-        return answer if isinstance(answer, Outcome) else Outcome("sent", provider_id=id_of(answer, "id"))
+        return answer if isinstance(answer, Outcome) else self._sent(id_of(answer, "id"))
 
-    async def _newest(self) -> Sequence[tuple[str, str]]:
+    async def _newest(self) -> Sequence[Seen]:
         account = await self._get("/api/v1/accounts/verify_credentials")
         found = await self._get(f"/api/v1/accounts/{account['id']}/statuses?limit={LOOK_BACK}")
-        return [(str(each["id"]), str(each["content"])) for each in found]
+        return [Seen(str(each["id"]), str(each["content"]), _seconds(each["created_at"])) for each in found]
 
 
 class Bluesky(Network):
@@ -111,7 +126,7 @@ class Bluesky(Network):
         headers = {"Authorization": f"Bearer {session['accessJwt']}"}
         url = f"{self._base}/xrpc/com.atproto.repo.createRecord"
         answer = await post(self, self._http, url, flight, json=body, headers=headers)
-        return answer if isinstance(answer, Outcome) else Outcome("sent", provider_id=id_of(answer, "uri"))
+        return answer if isinstance(answer, Outcome) else self._sent(id_of(answer, "uri"))
 
     async def find(self, notice: Notice, key: str, since: int) -> Outcome | None:
         """Read the record with this key."""
@@ -147,15 +162,19 @@ class X(Network):
         url, body = f"{self._base}/2/tweets", {"text": notice.text}
         answer = await post(self, self._http, url, flight, json=body, headers=self._headers)
         if not isinstance(answer, Outcome):
-            return Outcome("sent", provider_id=id_of(answer, "data", "id"))
+            return self._sent(id_of(answer, "data", "id"))
         found = await self.find(notice, key, notice.at) if "duplicate" in answer.error else None
         return found if found is not None and found.status == "sent" else answer
 
-    async def _newest(self) -> Sequence[tuple[str, str]]:
+    async def _newest(self) -> Sequence[Seen]:
         me = await self._get("/2/users/me")
-        found = await self._get(f"/2/users/{me['data']['id']}/tweets?max_results={LOOK_BACK}&tweet.fields=entities")
+        asked = f"max_results={LOOK_BACK}&tweet.fields=created_at,entities"
+        found = await self._get(f"/2/users/{me['data']['id']}/tweets?{asked}")
         # X replaces addresses in a text by short ones of its own; the entities have the real ones.
-        return [(str(each["id"]), f"{each['text']} {each.get('entities', '')}") for each in found.get("data", ())]
+        return [
+            Seen(str(each["id"]), f"{each['text']} {each.get('entities', '')}", _seconds(each["created_at"]))
+            for each in found.get("data", ())
+        ]
 
 
 class LinkedIn(Network):
@@ -189,11 +208,14 @@ class LinkedIn(Network):
         answer = await post(self, self._http, f"{self._base}/rest/posts", flight, json=body, headers=self._headers)
         if isinstance(answer, Outcome):
             return answer
-        return Outcome("sent", provider_id=answer.headers.get("x-restli-id", ""))
+        return self._sent(answer.headers.get("x-restli-id", ""))
 
-    async def _newest(self) -> Sequence[tuple[str, str]]:
-        found = await self._get(f"/rest/posts?q=author&author={self._author}&count={LOOK_BACK}")
-        return [(str(each["id"]), f"{each['commentary']} {each['content']}") for each in found["elements"]]
+    async def _newest(self) -> Sequence[Seen]:
+        found = await self._get(f"/rest/posts?q=author&author={quote(self._author, safe='')}&count={LOOK_BACK}")
+        return [
+            Seen(str(each["id"]), f"{each['commentary']} {each.get('content', '')}", each["createdAt"] / 1_000)
+            for each in found["elements"]
+        ]
 
 
 def record_key(key: str) -> str:
@@ -208,6 +230,10 @@ def _address(notice: Notice) -> str:
 
 def _card(notice: Notice) -> dict[str, str]:
     return {"uri": _address(notice), "title": notice.title, "description": str(notice.data.get("description", ""))}
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
 
 
 def _moment(micros: int) -> str:

@@ -20,6 +20,8 @@ from penstock_systems.brand.rules.posts import PLATFORMS, Platform, compose
 from penstock_systems.brand.social_good.networks import Bluesky, LinkedIn, Mastodon, Network, X
 
 LATE_SECONDS = 3_600
+# A network may still carry out a request whose caller is gone: what it does not show before may come.
+SETTLE_SECONDS = 120
 RETRIES = ps.Retry(8, first=30.0, longest=3_600.0)
 MICROS = 1_000_000
 
@@ -154,6 +156,10 @@ async def post(id: str, unknown: Literal["hold", "resend"]) -> Literal["posted",
             if found.status == "sent":
                 await _save(id, found)
                 return "posted"
+            if (left := row.intent_at / MICROS + SETTLE_SECONDS - now / MICROS) > 0:
+                raise ps.Unavailable(f"{row.platform} does not show {id} yet.", retry_after=min(left, SETTLE_SECONDS))
+            async with hands.unit():
+                await _save(id, found)  # it did not arrive: the next attempt is the first again
     async with hands.unit():
         hands.db.write(INTENT, id=id, at=now, now=await hands.db.now())
     outcome = await network.send(notice, key=id)

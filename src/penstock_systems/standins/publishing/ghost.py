@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from penstock_systems.standins.appstore.chance import share
 from penstock_systems.standins.notifications import Arrivals
+from penstock_systems.standins.publishing.social import slow_at_times
 
 KEY = "6400:" + "ab" * 32
 TOKEN_SECONDS_MAX = 300
@@ -31,15 +32,24 @@ class Ghost:
     arrivals: Arrivals = field(default_factory=Arrivals)
     lost: float = 0.0  # the share of posts whose answer never comes
     lost_seconds: float = 60.0
+    slow: float = 0.0  # the share of posts that are made long after the request
+    slow_seconds: float = 30.0
     seed: int = 1
     requests: int = 0
+    asked: int = 0  # how often an article was to be added, also where that takes long
     posts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def app(self) -> Starlette:
+        add_at_times_slowly = slow_at_times(self._add, self.slow, self.slow_seconds, self.seed)
+
+        async def add(request: Request) -> Response:
+            self.asked += 1
+            return await add_at_times_slowly(request)
+
         return Starlette(
             routes=[
-                Route("/ghost/api/admin/posts/", self._add, methods=["POST"]),
+                Route("/ghost/api/admin/posts/", add, methods=["POST"]),
                 Route("/ghost/api/admin/posts/slug/{slug}/", self._by_slug),
                 Route("/ghost/api/admin/posts/{id}/", self._change, methods=["PUT"]),
             ]

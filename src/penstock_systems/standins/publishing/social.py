@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
 from typing import Any
 
 from starlette.applications import Starlette
@@ -31,11 +34,13 @@ _ADDRESS = re.compile(r"https?://\S+")
 
 @dataclass(frozen=True, slots=True)
 class SocialFaults:
-    """Shares of the posts that are lost after they were made, or answered with 503 before."""
+    """Shares of the posts that are lost after they were made, answered with 503 before, or made long after the request."""
 
     lost: float = 0.0
     unavailable: float = 0.0
     lost_seconds: float = 60.0
+    slow: float = 0.0
+    slow_seconds: float = 30.0  # longer than any caller waits
 
 
 @dataclass(slots=True)
@@ -56,17 +61,18 @@ class Social:
     @property
     def routes(self) -> list[Route]:
         """The routes of all networks, whose paths differ."""
+        late = partial(slow_at_times, part=self.faults.slow, seconds=self.faults.slow_seconds, seed=self.seed)
         return [
-            Route("/api/v1/statuses", self._status, methods=["POST"]),
+            Route("/api/v1/statuses", late(self._status), methods=["POST"]),
             Route("/api/v1/accounts/verify_credentials", self._account),
             Route("/api/v1/accounts/1/statuses", self._statuses),
             Route("/xrpc/com.atproto.server.createSession", self._session, methods=["POST"]),
-            Route("/xrpc/com.atproto.repo.createRecord", self._record, methods=["POST"]),
+            Route("/xrpc/com.atproto.repo.createRecord", late(self._record), methods=["POST"]),
             Route("/xrpc/com.atproto.repo.getRecord", self._get_record),
-            Route("/2/tweets", self._tweet, methods=["POST"]),
+            Route("/2/tweets", late(self._tweet), methods=["POST"]),
             Route("/2/users/me", self._account),
             Route("/2/users/1/tweets", self._tweets),
-            Route("/rest/posts", self._share, methods=["POST"]),
+            Route("/rest/posts", late(self._share), methods=["POST"]),
             Route("/rest/posts", self._shares),
         ]
 
@@ -161,7 +167,7 @@ class Social:
 
     async def _shares(self, request: Request) -> Response:
         elements = [
-            {"id": f"urn:li:share:{post['id']}", "commentary": post["text"], "content": {}}
+            {"id": f"urn:li:share:{post['id']}", "commentary": post["text"], "createdAt": round(post["at"] * 1_000)}
             for post in self._newest("linkedin")
         ]
         return self._refused(request) or JSONResponse({"elements": elements})
@@ -198,13 +204,33 @@ class Social:
         return _bluesky_error("ExpiredToken", "Token has expired")
 
 
+def slow_at_times(
+    handle: Callable[[Request], Awaitable[Response]], part: float, seconds: float, seed: int
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return a handler that carries out a share of the requests `seconds` later, also where the caller is gone by then."""
+    numbers = count(1)
+
+    async def handled_later(request: Request) -> Response:
+        await asyncio.sleep(seconds)
+        return await handle(request)
+
+    async def handled(request: Request) -> Response:
+        if share(seed, coded(request.url.path), next(numbers), 3) >= part:
+            return await handle(request)
+        await request.body()
+        return await asyncio.shield(asyncio.create_task(handled_later(request)))
+
+    return handled
+
+
 def _counted(text: str) -> int:
     return len(_ADDRESS.sub("u" * ADDRESS_COUNTS, text))
 
 
 def _shown_status(post: dict[str, Any]) -> dict[str, Any]:
     id = str(post["id"])
-    return {"id": id, "url": f"https://mastodon.example/@brand/{id}", "content": f"<p>{post['text']}</p>"}
+    url = f"https://mastodon.example/@brand/{id}"
+    return {"id": id, "url": url, "content": f"<p>{post['text']}</p>", "created_at": _moment(post)}
 
 
 def _shown_record(post: dict[str, Any]) -> dict[str, Any]:
@@ -212,7 +238,11 @@ def _shown_record(post: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown_tweet(post: dict[str, Any]) -> dict[str, Any]:
-    return {"id": str(post["id"]), "text": post["text"]}
+    return {"id": str(post["id"]), "text": post["text"], "created_at": _moment(post)}
+
+
+def _moment(post: dict[str, Any]) -> str:
+    return datetime.fromtimestamp(post["at"], UTC).isoformat(timespec="milliseconds")
 
 
 def _bluesky_error(name: str, message: str) -> Response:

@@ -36,7 +36,7 @@ def make_world(
     arrived, given = arrivals or Arrivals(), faults or SocialFaults()
     search, pages, reply = Search(now, hosts=(pages_at,), seed=seed), Pages(seed), write_reply()
     social = Social(now, arrived, given, seed)
-    ghost = Ghost(now, arrived, given.lost, given.lost_seconds, seed)
+    ghost = Ghost(now, arrived, given.lost, given.lost_seconds, given.slow, given.slow_seconds, seed)
 
     async def web_search(request: Request) -> Response:
         search.requests += 1
