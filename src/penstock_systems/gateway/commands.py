@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -17,6 +17,7 @@ from penstock_systems.gateway.keys import Allowed
 
 USUAL_FILE = "gateway.db"
 DAYS_MAX = 400
+LISTS = ("models", "providers")
 TITLES = {"usd_at_most": "at most", "prompt_tokens": "prompt", "completion_tokens": "answer", "revoked_at": "revoked"}
 
 T = TypeVar("T")
@@ -36,42 +37,41 @@ def gateway() -> None:
 
 @gateway.group(cls=Noun)
 def keys() -> None:
-    """Create, list and revoke keys.
+    """Create, list, change and revoke keys.
 
     Example:
       penstock gateway keys add writer --day 2
     """
 
 
+def bounds(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what a key may do."""
+    money = (
+        ("run", "that one run may cost (header x-run-id)"),
+        ("day", "of a day"),
+        ("month", "of a month"),
+    )
+    for name in ("providers", "models"):
+        function = click.option(f"--{name}", metavar="A,B", help=f"The {name} that it may use; `all` for all.")(
+            function
+        )
+    for name, of in reversed(money):
+        function = click.option(f"--{name}", metavar="USD", help=f"Dollars {of}; `all` for no bound.")(function)
+    return function
+
+
 @keys.command(cls=Command)
 @click.argument("name")
-@click.option("--run", type=float, metavar="USD", help="Dollars that one run may cost (header x-run-id).")
-@click.option("--day", type=float, metavar="USD", help="Dollars of a day.")
-@click.option("--month", type=float, metavar="USD", help="Dollars of a month.")
-@click.option("--models", metavar="A,B", help="The models that it may use; all without this option.")
-@click.option("--providers", metavar="A,B", help="The providers that it may use; all without this option.")
+@bounds
 @database_option
 @click.pass_obj
-def add(
-    output: Output,
-    name: str,
-    run: float | None,
-    day: float | None,
-    month: float | None,
-    models: str | None,
-    providers: str | None,
-    database: str | None,
-) -> None:
+def add(output: Output, /, name: str, database: str | None, **given: str | None) -> None:
     """Create a key, and print its secret once.
 
     Example:
       penstock gateway keys add writer --day 2 --month 20
     """
-    given = {"run": run, "day": day, "month": month, "models": _list(models), "providers": _list(providers)}
-    try:
-        allowed = msgspec.convert(given, Allowed)
-    except msgspec.ValidationError as error:
-        raise click.UsageError(f"A budget is dollars from 0: {error}.") from error
+    allowed = _allowed(given)
     secret = _with(database, lambda app: stored.create(app, name, allowed))
     output.show(
         {"name": name, "key": secret},
@@ -81,6 +81,36 @@ def add(
             soft_wrap=True,
             markup=False,
             highlight=False,
+        ),
+    )
+
+
+@keys.command("set", cls=Command)
+@click.argument("name")
+@bounds
+@database_option
+@click.pass_obj
+def set_(output: Output, /, name: str, database: str | None, **given: str | None) -> None:
+    """Change what a key may do, at once. What is not named stays.
+
+    Its secret stays, too, and what was spent counts.
+
+    Example:
+      penstock gateway keys set writer --day 5 --models all
+    """
+    named = {each: value for each, value in given.items() if value is not None}
+    if not named:
+        raise click.UsageError("Name what changes, such as --day 5.")
+    allowed = _allowed(named)
+    new = {each: getattr(allowed, each) for each in named}
+    changed = _with(database, lambda app: stored.change(app, name, new))
+    shown = ", ".join(
+        f"{each} {_text(value)}" for each, value in msgspec.to_builtins(changed).items() if value is not None
+    )
+    output.show(
+        {"name": name, **msgspec.to_builtins(changed)},
+        lambda console: console.print(
+            f"Changed key {plain(name)}: {shown or 'no bounds'}.", markup=False, highlight=False
         ),
     )
 
@@ -187,5 +217,13 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _list(text: str | None) -> list[str] | None:
-    return None if text is None else [each.strip() for each in text.split(",") if each.strip()]
+def _allowed(given: Mapping[str, str | None]) -> Allowed:
+    """Read the options of `bounds`. `all` is no bound, as is an option that is not given."""
+    read: dict[str, object] = {}
+    for name, text in given.items():
+        if text is not None and text != "all":
+            read[name] = [each.strip() for each in text.split(",") if each.strip()] if name in LISTS else text
+    try:
+        return msgspec.convert(read, Allowed, strict=False)
+    except msgspec.ValidationError as error:
+        raise click.UsageError(f"A budget is dollars from 0: {error}.") from error

@@ -22,6 +22,8 @@ INSERT = (
 )
 FIND = "select name, settings from gateway_keys where hash = :hash and revoked_at is null"
 LIST = "select name, settings, created_at, revoked_at from gateway_keys order by name limit 10000"
+CURRENT = "select settings from gateway_keys where name = :name and revoked_at is null"
+CHANGE = "update gateway_keys set settings = :settings where name = :name and revoked_at is null and settings = :before"
 REVOKE = "update gateway_keys set revoked_at = :now where name = :name and revoked_at is null"
 
 
@@ -64,10 +66,7 @@ async def create(app: ps.App, name: str, allowed: Allowed) -> str:
     """Store a new key and return its secret, which cannot be read again."""
     if not (0 < len(name) <= NAME_MAX and name.isprintable() and name.strip() == name):
         raise ps.errors.BadParameter(f"The name {name[:100]!r} is not possible: 1 to {NAME_MAX} printable characters.")
-    try:
-        _ = Caller(name, allowed).budgets
-    except ps.errors.BadApp as error:
-        raise ps.errors.BadParameter(error.message) from error
+    check_budgets(name, allowed)
     secret = f"{PREFIX}{secrets.token_urlsafe(32)}"
     stored = msgspec.json.encode(allowed).decode()
     now = await app.db.now()
@@ -76,6 +75,28 @@ async def create(app: ps.App, name: str, allowed: Allowed) -> str:
     if written.changes == 0:
         raise KeyExists(f"There is a key {name!r} already. Choose another name: one that was revoked stays taken.")
     return secret
+
+
+async def change(app: ps.App, name: str, new: Mapping[str, object]) -> Allowed:
+    """Change what a key allows: the fields of `new` alone. Calls that are reserved already go on."""
+    while (before := await app.db.value(CURRENT, name=name)) is not None:
+        allowed = msgspec.convert(msgspec.to_builtins(read(before)) | dict(new), Allowed)
+        check_budgets(name, allowed)
+        async with app.unit():
+            settings = msgspec.json.encode(allowed).decode()
+            written = app.db.write(CHANGE, name=name, settings=settings, before=before)
+        if written.changes:  # else another operator was quicker
+            _kept.clear()
+            return allowed
+    raise NoSuchKey(f"There is no key {name[:100]!r}. See them with: penstock gateway keys list")
+
+
+def check_budgets(name: str, allowed: Allowed) -> None:
+    """Raise BadParameter where a budget is no amount of money."""
+    try:
+        _ = Caller(name, allowed).budgets
+    except ps.errors.BadApp as error:
+        raise ps.errors.BadParameter(error.message) from error
 
 
 async def revoke(app: ps.App, name: str) -> None:

@@ -10,6 +10,7 @@ import penstock as ps
 from penstock_systems.gateway import keys, reading
 from penstock_systems.gateway.app import app, db
 from penstock_systems.gateway.keys import Allowed
+from penstock_systems.gateway.settings import FromZero
 
 READ, WRITE = "gateway:read", "gateway:write"
 
@@ -17,6 +18,14 @@ READ, WRITE = "gateway:read", "gateway:write"
 class NewKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     allowed: Allowed = Allowed()
+
+
+class ChangedKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    run: FromZero | msgspec.UnsetType | None = msgspec.UNSET
+    day: FromZero | msgspec.UnsetType | None = msgspec.UNSET
+    month: FromZero | msgspec.UnsetType | None = msgspec.UNSET
+    models: tuple[str, ...] | msgspec.UnsetType | None = msgspec.UNSET
+    providers: tuple[str, ...] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 @app.get("/v1/keys", auth=READ)
@@ -36,6 +45,17 @@ async def create_key(new: NewKey) -> dict[str, str]:
         return {"name": new.name, "key": await keys.create(app, new.name, new.allowed)}
     except keys.KeyExists as error:
         raise ps.HttpError(409, error.message, name="key_exists") from error
+
+
+@app.patch("/v1/keys/{name}", auth=WRITE)
+async def change_key(name: str, new: ChangedKey) -> dict[str, Any]:
+    """Change what a key may do; what is not named stays."""
+    named = {each: value for each, value in msgspec.structs.asdict(new).items() if value is not msgspec.UNSET}
+    try:
+        changed = await keys.change(app, name, named)
+    except keys.NoSuchKey as error:
+        raise ps.HttpError(404, error.message, name="no_such_key") from error
+    return {"name": name, **msgspec.to_builtins(changed)}
 
 
 @app.delete("/v1/keys/{name}", auth=WRITE)

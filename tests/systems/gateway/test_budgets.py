@@ -120,6 +120,34 @@ async def test_a_revoked_key_is_refused_and_a_key_is_limited_to_its_providers(ga
         assert key not in str(stored)
 
 
+async def test_a_budget_that_is_changed_under_load_holds_from_the_next_call_on(gateway: Opened) -> None:
+    async with gateway(seconds=5) as shop:
+        key = await shop.key(day=0.01, models=(MODEL,))
+
+        async def searches(count: int, name: str) -> list[int]:
+            return sorted(await asyncio.gather(*(search(shop, key, f"{name} {each}") for each in range(count))))
+
+        assert await searches(4, "first") == [200, 200, 429, 429]
+
+        running = asyncio.create_task(searches(2, "meanwhile"))
+        answer = await shop.http.patch("/v1/keys/writer", json={"day": 0.02})
+        assert answer.json()["result"] == {"name": "writer", "day": 0.02, "models": [MODEL]} | dict.fromkeys(
+            ("run", "month", "providers")
+        )
+        allowed_meanwhile = (await running).count(200)
+        assert await searches(4, "raised") == [200] * (2 - allowed_meanwhile) + [429] * (2 + allowed_meanwhile)
+
+        await shop.http.patch("/v1/keys/writer", json={"day": 0.001})
+        assert await searches(2, "lowered") == [429, 429]
+        await shop.http.patch("/v1/keys/writer", json={"day": None})
+        assert await searches(2, "no bound") == [200, 200]
+        unknown, wrong = [
+            await shop.http.patch(f"/v1/keys/{name}", json=body)
+            for name, body in (("nobody", {"day": 1}), ("writer", {"day": -1}))
+        ]
+        assert (unknown.status_code, wrong.status_code) == (404, 422)
+
+
 async def test_a_key_whose_budget_cannot_be_counted_is_not_created(gateway: Opened) -> None:
     async with gateway() as shop:
         answer = await shop.http.post("/v1/keys", json={"name": "rich", "allowed": {"day": 1e300}})
