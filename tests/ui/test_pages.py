@@ -78,10 +78,14 @@ async def test_every_page_opens_on_a_full_database(shop: TestApp) -> None:
         letters = await visit.json("/dead")
         message = letters["letters"][0]["event_id"]
         trace, why = await visit.get(f"/trace/{message}"), await visit.get(f"/why/{message}")
+        waiting = (await visit.json("/queues/mails"))["waiting"][0]["id"]
+        mail = await visit.get(f"/trace/{waiting}")
 
     assert "Queue orders is paused" in overview.text
     assert "waits for the signal approved" in overview.text
     assert trace.status == why.status == 200
+    assert '"subject": "Your hat"' in mail.text
+    assert letters["letters"][0]["error"] in trace.text
     assert "It is dead letter" in why.text
 
 

@@ -11,7 +11,10 @@ from penstock.views.view import span_text, took_text
 
 WIDTH = 1_000.0  # of the axis, in its own unit
 LEAST = 3.0  # of a bar that is too short to see
-STEPS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 6 * 3_600, 86_400, 7 * 86_400)
+STEPS = (
+    *(size * unit for unit in (0.001, 0.01, 0.1) for size in (1, 2, 5)),
+    *(1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 6 * 3_600, 12 * 3_600, 86_400, 7 * 86_400),
+)
 MARKS = 5  # on an axis, at most
 
 
@@ -59,9 +62,12 @@ def bars_of(bars: Sequence[Bar], *, since: int | None = None, until: int | None 
 def seconds_of(bars: Sequence[Bar]) -> float:
     """Return how long the axis is on which these bars were placed."""
     widest = max(bars, key=lambda bar: bar.ends - bar.begins, default=None)
-    if widest is None or not widest.width or widest.ends == widest.begins:
+    if widest is not None and widest.width > LEAST:
+        return (widest.ends - widest.begins) / 1_000_000 / widest.width * WIDTH
+    ordered = sorted(bars, key=lambda bar: bar.begins)
+    if len(ordered) < 2 or ordered[0].x == ordered[-1].x:
         return 0.0
-    return (widest.ends - widest.begins) / 1_000_000 / widest.width * 1_000
+    return (ordered[-1].begins - ordered[0].begins) / 1_000_000 / (ordered[-1].x - ordered[0].x) * WIDTH
 
 
 def marks(seconds: float) -> list[tuple[float, str]]:

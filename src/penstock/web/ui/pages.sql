@@ -150,6 +150,19 @@ order by failed_at desc
 limit :most
 offset :skip;
 
+-- name: message_body
+select body
+from penstock_messages
+where id = :id
+limit 1;
+
+-- name: dead_body
+select body
+from penstock_dead
+where id = :id
+order by failed_at desc
+limit 1;
+
 -- name: dead_traceback
 select traceback
 from penstock_dead

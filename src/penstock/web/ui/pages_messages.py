@@ -14,6 +14,7 @@ from penstock.views import runs
 from penstock.views import trace as tracing
 from penstock.views.answers import look as answers_of
 from penstock.views.chain import Traced
+from penstock.views.dead import indented
 from penstock.views.view import Row, span_text
 from penstock.views.why import SQL as WHY
 from penstock.web.ui.gantt import Bar, bars_of, marks, seconds_of
@@ -44,6 +45,8 @@ async def trace(look: PageLook) -> Facts:
     events = found.events
     if chosen == found.correlation_id and not any(event.id == chosen for event in events):
         chosen = events[0].id
+    bodies = await look.reading.rows(SQL["message_body"], id=chosen)
+    bodies = bodies or await look.reading.rows(SQL["dead_body"], id=chosen)
     bars = _bars(events[:EVENTS], look.now)
     states = [event.status for event in events]
     waits = any(event.id == chosen and event.status in WAITS for event in events)
@@ -57,11 +60,18 @@ async def trace(look: PageLook) -> Facts:
         "states": {state: states.count(state) for state in dict.fromkeys(states)},
         "notes": found.notes,
         "more": max(0, len(events) - EVENTS),
+        "payload": indented(bodies[0].body) if bodies else None,
         "letters": [
             {"id": row.seq, "reason": row.reason, "resolution": row.resolution}
             for row in await look.reading.rows(WHY["ended_dead"], id=chosen, most=20)
         ],
     }
+
+
+def _named(event: Traced) -> str:
+    if not event.is_message and event.kind != "run":
+        return f"{event.kind} {event.name}"
+    return event.name if (event.attempt or 1) == 1 else f"{event.name}, attempt {event.attempt}"
 
 
 def _bars(events: Sequence[Traced], now: int) -> list[Bar]:
@@ -70,7 +80,7 @@ def _bars(events: Sequence[Traced], now: int) -> list[Bar]:
         ends = event.at + event.micros if event.micros is not None else now if event.status in WAITS else event.at
         found.append(
             Bar(
-                name=event.name if event.is_message or event.kind == "run" else f"{event.kind} {event.name}",
+                name=_named(event),
                 state=event.status,
                 begins=event.at,
                 ends=max(ends, event.at),
