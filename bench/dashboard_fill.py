@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import apsw
@@ -68,7 +70,11 @@ values ({0}, {0}, {0}, 'step', 'done', 1, {0}, {0})
 def fill(address: str, size: Size, now: int) -> None:
     """Add so many rows to a database that has the tables of an app."""
     store = "postgres" if "://" in address else "sqlite"
-    run = _postgres(address) if store == "postgres" else _sqlite(address)
+    with _postgres(address) if store == "postgres" else _sqlite(address) as run:
+        _fill(run, store, size, now)
+
+
+def _fill(run: Any, store: str, size: Size, now: int) -> None:
     queue, id_, body = "'queue-' || (n % 25)", ID[store], BODY[store]
     messages, dead = size.messages // QUEUES, size.dead // QUEUES
     given = {"now": now, "hour": HOUR, "hours": 2 * HOUR, "sent": messages + dead + 1_000, "dead": dead, "body": body}
@@ -94,25 +100,28 @@ def _fill_runs(run: Any, store: str, runs: int, now: int) -> None:
     run(STEPS.format(mark), steps)
 
 
-def _sqlite(address: str) -> Any:
-    connection = apsw.Connection(address)
-    connection.execute("pragma synchronous = off")
+@contextmanager
+def _sqlite(address: str) -> Iterator[Any]:
+    with closing(apsw.Connection(address)) as connection:
+        connection.execute("pragma synchronous = off")
 
-    def run(text: str, rows: Any = None) -> None:
-        with connection:
-            connection.execute(text) if rows is None else connection.executemany(text, rows)
+        def run(text: str, rows: Any = None) -> None:
+            with connection:
+                connection.execute(text) if rows is None else connection.executemany(text, rows)
 
-    return run
+        yield run
 
 
-def _postgres(address: str) -> Any:
-    connection = psycopg.connect(address, autocommit=True, options="-c search_path=penstock,public")
+@contextmanager
+def _postgres(address: str) -> Iterator[Any]:
+    options = "-c search_path=penstock,public"
+    with closing(psycopg.connect(address, autocommit=True, options=options)) as connection:
 
-    def run(text: str, rows: Any = None) -> None:
-        if rows is None:
-            connection.execute(text.encode())
-        else:
-            with connection.transaction(), connection.cursor() as cursor:
-                cursor.executemany(text.encode(), rows)
+        def run(text: str, rows: Any = None) -> None:
+            if rows is None:
+                connection.execute(text.encode())
+            else:
+                with connection.transaction(), connection.cursor() as cursor:
+                    cursor.executemany(text.encode(), rows)
 
-    return run
+        yield run

@@ -36,13 +36,9 @@ class Bar:
     width: float = 0.0
 
     def row(self) -> dict[str, Any]:
-        facts = asdict(self)
-        facts |= {
-            "begins": iso_z(self.begins),
-            "ends": iso_z(self.ends),
-            "took": took((self.ends - self.begins) / 1_000),
-        }
-        return facts | {"x": round(self.x, 2), "width": round(self.width, 2)}
+        times = {"begins": iso_z(self.begins), "ends": iso_z(self.ends)}
+        places = {"x": round(self.x, 2), "width": round(self.width, 2)}
+        return asdict(self) | times | places | {"took": took_text((self.ends - self.begins) / 1_000)}
 
 
 def bars_of(bars: Sequence[Bar], *, since: int | None = None, until: int | None = None) -> list[Bar]:
@@ -79,7 +75,3 @@ def marks(seconds: float) -> list[tuple[float, str]]:
 
 def _mark(seconds: float) -> str:
     return f"{seconds * 1_000:g} ms" if seconds < 1 else span_text(seconds)
-
-
-def took(milliseconds: float) -> str:
-    return took_text(milliseconds)

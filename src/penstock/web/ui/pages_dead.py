@@ -35,18 +35,6 @@ LETTERS = View(
     ),
     empty="No dead letters match.",
 )
-CAUSES = View(
-    "causes",
-    (
-        Column("letters", "letters", "count"),
-        Column("queue", "queue"),
-        Column("type", "type"),
-        Column("reason", "reason"),
-        Column("error", "error", "prose"),
-        Column("last_at", "last", "time"),
-    ),
-    empty="There are no dead letters.",
-)
 
 
 async def newest(look: PageLook, queue: str | None, before: int, most: int, skip: int = 0) -> Sequence[Any]:
@@ -78,7 +66,7 @@ def _cause(cause: tuple[Any, ...], letters: Sequence[Any], now: int) -> Row:
         "reason": reason,
         "error_class": error_class,
         "cause": sha256(repr(cause).encode()).hexdigest()[:12],
-        "error": _error(letters[0]),
+        "error": error_of(letters[0]),
         "first_at": iso_z(min(row.failed_at for row in letters)),
         "last_at": iso_z(max(row.failed_at for row in letters)),
         "last_hour": sum(row.failed_at > now - HOUR for row in letters),
@@ -88,8 +76,9 @@ def _cause(cause: tuple[Any, ...], letters: Sequence[Any], now: int) -> Row:
     }
 
 
-def _error(row: Any) -> str | None:
-    return None if row.error_class is None else short(redacted(f"{row.error_class}: {row.error_message}"), ERROR_SHOWN)
+def error_of(row: Any, most: int = ERROR_SHOWN) -> str | None:
+    """Return the error of a message or letter in one line, without secrets."""
+    return None if row.error_class is None else short(redacted(f"{row.error_class}: {row.error_message}"), most)
 
 
 async def placed(look: PageLook, cause: Row) -> Row:
@@ -141,7 +130,7 @@ def letter_rows(rows: Sequence[Any]) -> list[Row]:
             "queue": row.queue,
             "type": row.type,
             "reason": row.reason,
-            "error": _error(row),
+            "error": error_of(row),
             "attempts": row.attempts,
             "failed_at": iso_z(row.failed_at),
             "replay_count": row.replay_count,

@@ -8,14 +8,14 @@ from typing import Any
 from penstock.model.errors import StoreError
 from penstock.model.firing import fired_id
 from penstock.model.ids import as_text
-from penstock.model.redaction import redacted
 from penstock.model.times import iso_z
 from penstock.views import queues as view
 from penstock.views.queues import rate_text
 from penstock.views.runs import PRIORITY_NAMES
-from penstock.views.view import Row, short
+from penstock.views.view import Row
 from penstock.web.ui import backlog, forecast
 from penstock.web.ui.page import SQL, Facts, NoSuchThing, Page, PageLook, per_minute, settled
+from penstock.web.ui.pages_dead import error_of
 from penstock.web.ui.reasons import reasons
 
 SPLIT_MAX = 1_001
@@ -120,9 +120,7 @@ async def _waiting(look: PageLook, queue: str) -> list[Row]:
             "due": iso_z(row.due),
             "attempt": row.attempts + 1,
             "sent_at": iso_z(row.sent_at),
-            "error": None
-            if row.error_class is None
-            else short(redacted(f"{row.error_class}: {row.error_message}"), 160),
+            "error": error_of(row, 160),
         }
         for row in ordered[:MESSAGES]
     ]
