@@ -250,3 +250,27 @@ def test_tokens_do_not_repeat_between_writers(desk: Desk, neighbour: Desk) -> No
             each.settle(delivery, Again(0.0, charged=False))
 
     assert len(set(tokens)) == 20
+
+
+def test_waiting_messages_are_peeked_by_priority_and_due_time_and_those_in_a_handler_are_not(desk: Desk) -> None:
+    desk.send(message(b"claimed"))
+    desk.claim_one()
+    desk.send(
+        message(b"low", priority=PRIORITY_LOW, due=T0 - 30 * SECOND),
+        message(b"later", due=T0 + SECOND),
+        message(b"sooner", due=T0 - SECOND),
+        message(b"high", priority=PRIORITY_HIGH, due=T0 + 5 * SECOND),
+        message(b"elsewhere", queue="mails"),
+    )
+
+    peeked = desk.writer.operations.peek(ORDERS, limit=10)
+
+    assert [(due - T0, delivery.body) for due, delivery in peeked] == [
+        (5 * SECOND, b"high"),
+        (-SECOND, b"sooner"),
+        (SECOND, b"later"),
+        (-30 * SECOND, b"low"),
+    ]
+    for limit in range(5):
+        assert desk.writer.operations.peek(ORDERS, limit=limit) == peeked[:limit]
+    assert bodies(desk.claim()) == [b"sooner", b"low"]

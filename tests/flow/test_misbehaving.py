@@ -303,6 +303,35 @@ async def test_an_item_that_fails_starts_no_run_and_sends_nothing() -> None:
 
 
 @virtual
+async def test_what_an_item_left_running_can_send_nothing_once_the_item_has_ended() -> None:
+    left, refused = list[asyncio.Task[None]](), list[type[Exception]]()
+
+    async def send_later(item: str) -> None:
+        for _ in range(3):  # while the item is saved, and after
+            await asyncio.sleep(0)
+            try:
+                queue.send(Listing(name=item))
+            except Exception as error:
+                refused.append(type(error))
+
+    async def work(item: str) -> None:
+        left.append(asyncio.create_task(send_later(item)))
+
+    shelf = Shelf(work)
+    queue = shelf.app.queue("listings", Listing)
+
+    @queue.handler
+    async def handle(_listing: Listing) -> None:
+        pass
+
+    async with TestApp(shelf.app, start=START) as shop:
+        await shelf.fill(shop, "a")
+        await shop.advance(hours=2)
+        assert refused == [ps.UnitClosed] * 3
+        assert shop.delivered(queue) == []
+
+
+@virtual
 async def test_a_step_may_be_any_awaitable() -> None:
     lab = Lab()
 

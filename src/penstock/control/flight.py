@@ -200,6 +200,8 @@ class Flight:
                     raise
                 error = contain(raised)
                 unit.discard()
+            finally:
+                unit.closed = True
             ended, retry_after = self._now(), getattr(error, "retry_after", None)
             is_its_own = self._pace.finished(
                 ended, ticket, outcome_of(error), latency=ended - started, retry_after=retry_after, item=key
@@ -209,7 +211,6 @@ class Flight:
         except Exception as fatal:
             self._lost = fatal  # told by `run`, which ends with it
         finally:
-            unit.closed = True
             self._flying.pop(key, None)
             self._changed.set()
 
@@ -220,7 +221,6 @@ class Flight:
         note = self._note(key, error, charged)
         if note is not None:
             unit.effects.append(note)
-        unit.closed = True
         if unit.effects:
             self._engine.scheduler.put(unit)
             try:

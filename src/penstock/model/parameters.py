@@ -103,8 +103,6 @@ def size_of(bound: Mapping[str, Bindable]) -> int:
 
 def _size(value: Bindable) -> int:
     match value:
-        case None:
-            return 0
         case str():
             return len(value.encode())
         case bytes():
