@@ -14,6 +14,7 @@ from penstock.queues.batch import Batch
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp, attempt, virtual
 from tests.flow.shop import EFFECT, Listing, Photo, effects, shop_app
+from tests.flow.tampering import tamper
 
 
 @dataclass
@@ -27,6 +28,39 @@ class Picky(ps.Event):
     def __post_init__(self) -> None:
         if self.size == 13:
             raise KeyError("thirteen")
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@virtual
+async def test_a_body_whose_checksum_differs_is_not_delivered_whichever_of_them_changed(batch: bool) -> None:
+    ran: list[int] = []
+
+    async def handle(payload: Picky) -> None:
+        ran.append(payload.size)
+
+    async def handle_many(many: Batch[Picky]) -> None:
+        ran.extend(each.body.size for each in many)
+
+    app = ps.App("shop")
+    queue = app.queue("sizes", Picky)
+    if batch:
+        queue.batch_handler(handle_many)
+    else:
+        queue.handler(handle)
+    async with TestApp(app) as shop:
+        for size in range(1, 5):
+            await shop.send(queue, Picky(size=size))
+        change = "update penstock_messages set {} where body = :body"
+        tamper(app.database, change.format("checksum = 0"), body=b'{"size":1}')
+        tamper(app.database, change.format("checksum = 4294967295"), body=b'{"size":2}')
+        tamper(app.database, change.format("body = :other"), body=b'{"size":3}', other=b'{"size":7}')
+        await shop.advance(minutes=10)
+
+        assert ran == [4]
+        dead = await shop.dead(queue)
+        assert [(letter.reason, letter.error_class, letter.attempts) for letter in dead] == [
+            ("corrupt", "DamagedBody", 0)
+        ] * 3
 
 
 @pytest.mark.spec("A2-13", "G4-11", "F-23")
