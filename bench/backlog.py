@@ -109,6 +109,8 @@ def waiting(count: int) -> Iterator[NewMessage]:
             sent_at=sent_at,
             checksum=checksum(id, body),
             body=body,
+            flags=0,
+            expires=None,
         )
 
 

@@ -121,7 +121,25 @@ async def send(app: ps.App, count: int, *, due: int) -> None:
                 id = engine.ids.new()
                 body = b'{"id":1}'
                 unit.add(
-                    NewMessage(id, "found", 1, due, "found", "market", id, None, 0, 0, due, checksum(id, body), body)
+                    NewMessage(
+                        *(
+                            id,
+                            "found",
+                            1,
+                            due,
+                            "found",
+                            "market",
+                            id,
+                            None,
+                            0,
+                            0,
+                            due,
+                            checksum(id, body),
+                            body,
+                            0,
+                            None,
+                        )
+                    )
                 )
 
 

@@ -33,8 +33,8 @@ class NewMessage(NamedTuple):
     sent_at: int
     checksum: int
     body: bytes
-    flags: int = 0
-    expires: int | None = None
+    flags: int
+    expires: int | None
 
 
 class Delivery(NamedTuple):
