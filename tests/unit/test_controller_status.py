@@ -43,6 +43,24 @@ def test_the_lifetime_rate_is_of_those_that_ended() -> None:
     assert busy["seconds_since_last_tick"] == 61
 
 
+@pytest.mark.spec("A6-29", "A6-30")
+def test_a_controller_that_has_not_worked_yet_counts_nothing_and_is_not_blamed() -> None:
+    new = shown()
+
+    assert {name: new[name] for name in new if name.startswith("total_")} == {
+        "total_dispatched": 0,
+        "total_completed": 0,
+        "total_failed": 0,
+        "total_skipped": 0,
+        "total_throttled": 0,
+    }
+    assert new["lifetime"] == {"dispatched": 0, "completed": 0, "failed": 0, "success_rate_pct": 100.0}
+    assert (new["running"], new["success_rate"], new["in_cooldown"], new["ticks"]) == (True, 100.0, False, [])
+    assert [new[name] for name in ("last_tick_at", "last_work_at", "next_tick_at", "seconds_since_last_tick")] == [
+        None
+    ] * 4
+
+
 @pytest.mark.spec("A6-12")
 @pytest.mark.parametrize(
     "size, word", [(0, "none"), (1, "low"), (4, "low"), (5, "medium"), (19, "medium"), (20, "high"), (1_000, "high")]

@@ -9,6 +9,7 @@ from penstock.model.times import iso_z
 
 MINUTE = 60_000_000
 WINDOW_MINUTES = 5
+COUNTED = ("dispatched", "completed", "failed", "skipped", "throttled")  # items, since the controller was made
 
 
 class Minute(NamedTuple):
@@ -62,20 +63,16 @@ def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int
     begin = max((now - WINDOW_MINUTES * MINUTE) // MINUTE * MINUTE, state.get("counting_since", 0))
     per_minute = completed / max(1.0, (now - begin) / MINUTE)
     success = 100.0 if samples == 0 else 100.0 * completed / samples
-    tally = state.get("tally", {})
+    tally = dict.fromkeys(COUNTED, 0) | state.get("tally", {})
     last, worked = state.get("last_tick_at", 0), state.get("last_work_at", 0)
     batch, interval = pace.batch_size, pace.interval_ms
     cooldown = max(0.0, pace.closed_until - now / 1_000_000) if pace.closed_until else 0.0
-    ended = tally.get("completed", 0) + tally.get("failed", 0)
+    ended = tally["completed"] + tally["failed"]
     return {
         "name": name,
         "mode": mode,
         "running": state.get("running", True),
-        "total_dispatched": tally.get("dispatched", 0),
-        "total_completed": tally.get("completed", 0),
-        "total_failed": tally.get("failed", 0),
-        "total_skipped": tally.get("skipped", 0),
-        "total_throttled": tally.get("throttled", 0),
+        **{f"total_{name}": tally[name] for name in COUNTED},
         "completions_per_minute": round(per_minute, 1),
         "success_rate": round(success, 1),
         "success_rate_pct": round(success, 1),
@@ -92,10 +89,8 @@ def status(name: str, mode: str, state: dict[str, Any], pace: Any, *, alarm: int
         "rate_per_second": round(pace.rate_per_second, 4),
         "params": {"batch_size": batch, "interval_ms": interval, "interval_human": human(interval)},
         "lifetime": {
-            "dispatched": tally.get("dispatched", 0),
-            "completed": tally.get("completed", 0),
-            "failed": tally.get("failed", 0),
-            "success_rate_pct": round(100.0 * tally.get("completed", 0) / ended, 1) if ended else 100.0,
+            **{name: tally[name] for name in COUNTED[:3]},
+            "success_rate_pct": round(100.0 * tally["completed"] / ended, 1) if ended else 100.0,
         },
         "rolling": {
             "success_rate_pct": round(success, 1),
