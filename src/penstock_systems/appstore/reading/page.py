@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from penstock_systems.appstore.opportunity.case import WEAK_STARS
 from penstock_systems.appstore.reading import plots
 from penstock_systems.appstore.reading.facts import Report
 from penstock_systems.appstore.reading.shown import calm, chart_shown, harmless, moment_shown, number, signed
@@ -158,4 +159,5 @@ _ENVIRONMENT.filters |= {
     "part_class": _part_class,
     "used": lambda name: USED.get(name, name.replace("_", " ")),
 }
+_ENVIRONMENT.globals["weak_stars"] = WEAK_STARS
 _TEMPLATE = _ENVIRONMENT.get_template("page.html.j2")
