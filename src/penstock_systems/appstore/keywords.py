@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, product
-from typing import Literal
+from typing import Any, Literal
 
 Letters = Literal["latin", "any"]
 
@@ -16,6 +17,7 @@ STOP_WORDS = frozenset(
 KEYWORD_CHARACTERS_MAX = 60  # nobody types more
 KEYWORDS_A_TITLE = 25  # of the best kind first; a title of thirty characters gives ten
 WORDS_MAX = 12  # of one text; what follows is no title any more
+SHARED_LEAST = 3  # keywords of several developers that a market needs for the others to be left out
 TEXT_CHARACTERS_MAX = 300  # looked at: store titles have thirty, the longest old ones 255
 
 SHORT_WORD = 2  # letters: a Latin word of so few says nothing
@@ -72,6 +74,17 @@ def of_app(title: str, subtitle: str | None = None, letters: Letters = "any") ->
     whole += [" ".join(more)] if 2 <= len(more) <= 5 else []
     crossed = [f"{first} {second}" for first, second in product(said[:3], more[:3]) if first != second]
     return _kept([*whole, *_pairs(said), *_pairs(more), *crossed, *_alone(said), *_alone(more)])
+
+
+def of_several(keywords: Sequence[Any], apps: Iterable[Any]) -> Sequence[Any]:
+    """Rows of keywords without those that are a single developer's name: no other one has all of their words in titles, and
+    users do not type them. All of them, where fewer than three are left."""
+    sellers: dict[str, set[object]] = defaultdict(set)
+    for app in apps:
+        for word in tokens(app.track_name):
+            sellers[word].add(app.seller_name or app.track_id)
+    shared = [row for row in keywords if row.typed or all(len(sellers[word]) > 1 for word in row.keyword.split())]
+    return shared if len(shared) >= SHARED_LEAST else keywords
 
 
 # -- putting words together -------------------------------------------------------------------------------

@@ -186,7 +186,11 @@ async def test_a_dispersed_market_gets_one_concept_made_from_what_is_known_about
         assert (await design.design([1, 2])).concepts_generated == 0
 
         [concept] = await it.sql("select cluster_id, title, body, made_by from design_concepts")
-        assert (concept.cluster_id, concept.title, concept.made_by) == (1, "A better budget planner", design.OFFLINE)
+        assert (concept.cluster_id, concept.title, concept.made_by) == (
+            1,
+            "A better app for budget planner",
+            design.OFFLINE,
+        )
         for word in ("61 of 100", "Budget 1", "Too many ads", "40 of 100"):
             assert word in concept.body
         assert "Love" not in concept.body

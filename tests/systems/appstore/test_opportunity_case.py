@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from penstock_systems.appstore.founder import Figures
+from penstock_systems.appstore.opportunity.advice import tips
 from penstock_systems.appstore.opportunity.agents import bears, evidence, offline_claims
 from penstock_systems.appstore.opportunity.case import case_of
 from penstock_systems.appstore.opportunity.facts import AppFacts, KeywordFacts, MarketFacts
@@ -90,3 +91,22 @@ def test_growth_speaks_for_a_market_only_at_half_its_usual_pace() -> None:
 
     assert told(0.5)
     assert not told(0.49)
+
+
+def test_where_no_strong_app_is_kept_up_that_is_said() -> None:
+    def told(abandoned: int) -> list[str]:
+        figures = replace(FIGURES, leaders_known=5, leaders_abandoned=abandoned)
+        return [fact.text for fact in case_of(changed(MARKET, figures=figures)).favour if fact.part == "rivals"]
+
+    assert "4 of its 5 most rated apps had no update for a year." in told(4)
+    assert "None of its 5 most rated apps had an update within a year." in told(5)
+
+
+def test_the_title_gets_the_keyword_that_is_completed_first_and_none_that_is_never_completed() -> None:
+    words = [KeywordFacts("paint diary", 90.0, 0), KeywordFacts("style", 80.0), KeywordFacts("bedroom", 20.0, 3)]
+
+    assert tips(changed(MARKET, keywords=words))[0] == (
+        'Put "bedroom" into the title: the store completes it after 3 letters. '
+        'Then "style" into the subtitle: its demand is 80 of 100.'
+    )
+    assert not any("into the title" in tip for tip in tips(changed(MARKET, keywords=words[:1])))

@@ -17,13 +17,13 @@ from penstock.outbound.paid import Gateway
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
 from penstock_systems.appstore.founder import Figures
+from penstock_systems.appstore.keywords import of_several
 from penstock_systems.appstore.opportunity import agents
 from penstock_systems.appstore.opportunity.advice import playbook, tips
 from penstock_systems.appstore.opportunity.agents import AGENTS, Claim, bears, offline_claims
 from penstock_systems.appstore.opportunity.case import BUILD_SCORE, OFFLINE, WATCH_SCORE, case_of, decided, reason
 from penstock_systems.appstore.opportunity.complaints import Complaint, Said, complaints
 from penstock_systems.appstore.opportunity.facts import AppFacts, KeywordFacts, MarketFacts
-from penstock_systems.appstore.opportunity.gathering import plain
 from penstock_systems.appstore.opportunity.methods import RULES, method_scores
 from penstock_systems.appstore.opportunity.references import references
 from penstock_systems.standins.chat import Chat
@@ -263,10 +263,10 @@ def test_a_keyword_with_a_word_of_one_developer_alone_is_left_out_unless_users_t
     ]
     words = ["zanopi sleep", "sleep", "rain sounds", "zanopi", "rain"]
     rows = [SimpleNamespace(keyword=word, typed=None) for word in words]
-    assert [row.keyword for row in plain(rows, apps)] == ["sleep", "rain sounds", "rain"]
+    assert [row.keyword for row in of_several(rows, apps)] == ["sleep", "rain sounds", "rain"]
     rows[3].typed = 4
-    assert "zanopi" in [row.keyword for row in plain(rows, apps)]
-    assert plain(rows[:2], apps) == rows[:2]  # too few are left
+    assert "zanopi" in [row.keyword for row in of_several(rows, apps)]
+    assert of_several(rows[:2], apps) == rows[:2]  # too few are left
 
 
 def review(number: int, rating: int, title: str, body: str, sentiment: float | None = None) -> Said:

@@ -98,5 +98,5 @@ def listed(report: Report, console: Console) -> None:
     table.add_column("market", style="bold", ratio=1)
     table.add_column("why", ratio=3)
     for each in report.opportunities:
-        table.add_row(str(each.rank), f"{each.score:.0f}", plain(each.verdict), plain(each.name), plain(each.reason))
+        table.add_row(str(each.rank), f"{each.score:.1f}", plain(each.verdict), plain(each.name), plain(each.reason))
     console.print(table)

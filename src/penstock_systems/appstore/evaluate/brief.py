@@ -9,9 +9,11 @@ import msgspec
 from penstock_systems.appstore.app import db
 from penstock_systems.appstore.evaluate import beliefs, competitiveness, demand
 from penstock_systems.appstore.evaluate.memory import recall_most, strength
+from penstock_systems.appstore.keywords import of_several
 from penstock_systems.appstore.sentiment import UNHAPPY
 
 KEYWORDS, APPS, COMPLAINTS = 8, 5, 3  # that are named
+KEYWORDS_READ, APPS_READ = 60, 25  # by which a keyword of one developer is told from others
 REVIEWS_READ = 40  # of each of the named apps, the newest
 
 MARKET = """
@@ -21,14 +23,15 @@ where id = :cluster_id
 and ended_at is null
 """
 WORDS = """
-select keyword
+select cluster_keywords.keyword, typed
 from cluster_keywords
+left join crawl_keywords on crawl_keywords.keyword = cluster_keywords.keyword
 where cluster_id = :cluster_id
-order by weight desc, keyword
+order by weight desc, cluster_keywords.keyword
 limit :most
 """
 LEADERS = """
-select app_registry.track_id, track_name, average_rating
+select app_registry.track_id, track_name, seller_name, average_rating
 from cluster_apps
 join app_registry on app_registry.track_id = cluster_apps.track_id
 where cluster_id = :cluster_id
@@ -65,8 +68,9 @@ async def brief_of(cluster_id: int) -> Brief | None:
     market = await db.first(MARKET, cluster_id=cluster_id)
     if market is None or market.fragmentation is None:
         return None
-    words = await db.column(WORDS, cluster_id=cluster_id, most=KEYWORDS)
-    leaders = await db.rows(LEADERS, cluster_id=cluster_id, most=APPS)
+    words = await db.rows(WORDS, cluster_id=cluster_id, most=KEYWORDS_READ)
+    known = await db.rows(LEADERS, cluster_id=cluster_id, most=APPS_READ)
+    leaders = known[:APPS]
     strongest = await recall_most(demand.AGENT, demand.STRONGEST)
     decide = await strength(competitiveness.AGENT, beliefs.RATINGS_EXPLAIN_RANK)
     stars = [row.average_rating for row in leaders if row.average_rating is not None]
@@ -79,7 +83,7 @@ async def brief_of(cluster_id: int) -> Brief | None:
         fragmentation=round(market.fragmentation),
         demand_of_strongest=round(100 * wanted / strongest.amount) if strongest and strongest.amount else None,
         ratings_decide=None if decide is None else round(decide, 1),
-        keywords=tuple(words),
+        keywords=tuple(row.keyword for row in of_several(words, known)[:KEYWORDS]),
         apps=tuple(row.track_name for row in leaders),
         stars=round(sum(stars) / len(stars), 1) if stars else None,
         complaints=await _complaints([row.track_id for row in leaders]),

@@ -15,7 +15,7 @@ from penstock_systems.appstore.evaluate.ledger import Note, digest, is_noted, wr
 from penstock_systems.appstore.store.text import cleaned, prose
 
 AGENT, VERSION = "design", "1"
-OFFLINE = "offline designer 1"  # who made a concept without a model
+OFFLINE = "offline designer 2"  # who made a concept without a model
 ASKED_MAX = (
     20  # concepts of one run that the model is asked for, those of the best markets; the template makes the others
 )
@@ -112,7 +112,7 @@ def drafted(brief: Brief) -> Concept:
             else "Ratings explain little of the ranks here: a newcomer with the right words can be found."
         )
     word = brief.keywords[0] if brief.keywords else brief.name
-    title = cut(f"A better {word}", TITLE_MAX)
+    title = cut(f"A better app for {word}", TITLE_MAX)
     return Concept(title, cut(" ".join(told), BODY_MAX), OFFLINE)
 
 

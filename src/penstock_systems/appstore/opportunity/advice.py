@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock_systems.appstore.opportunity.case import Verdict
-from penstock_systems.appstore.opportunity.facts import MarketFacts, middle
+from penstock_systems.appstore.opportunity.facts import KeywordFacts, MarketFacts, middle
 from penstock_systems.appstore.opportunity.methods import MethodScore
 
 METHODS_PLANNED = 3
+LETTERS_UNKNOWN = 99  # more than any keyword has
 PRICED_MANY = 3  # visible apps that have to cost something before that is called usual
 
 
@@ -30,19 +31,23 @@ def tips(facts: MarketFacts) -> list[str]:
 
 
 def _of_keywords(facts: MarketFacts) -> str | None:
-    """Keywords that say different things, the most wanted first."""
+    """Keywords that say different things: those that the store completes early, then the most wanted."""
     known = sorted(
-        (word for word in facts.keywords if word.demand is not None),
-        key=lambda word: (-(word.demand or 0), word.keyword),
+        (word for word in facts.keywords if word.typed or (word.typed is None and word.demand is not None)),
+        key=lambda word: (word.typed or LETTERS_UNKNOWN, -(word.demand or 0), word.keyword),
     )
     if not known:
         return None
-    first = f'Put "{known[0].keyword}" into the title: its demand is {known[0].demand:.0f} of 100.'
+    first = f'Put "{known[0].keyword}" into the title: {_wanted(known[0])}.'
     said = set(known[0].keyword.split())
     second = next((each for each in known if not said & set(each.keyword.split())), None)
-    if second is None:
-        return first
-    return f'{first} Then "{second.keyword}" into the subtitle, with {second.demand:.0f}.'
+    return first if second is None else f'{first} Then "{second.keyword}" into the subtitle: {_wanted(second)}.'
+
+
+def _wanted(word: KeywordFacts) -> str:
+    if word.typed:
+        return f"the store completes it after {word.typed} letter{'s' if word.typed > 1 else ''}"
+    return f"its demand is {word.demand:.0f} of 100"
 
 
 def _of_weak_leader(facts: MarketFacts) -> str | None:

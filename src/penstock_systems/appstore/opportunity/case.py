@@ -114,7 +114,10 @@ def _favour(facts: MarketFacts) -> Iterator[Fact]:
         text = f"Its ten most rated apps have {figures.stars:.1f} stars on average."
         yield Fact("users", 100 * (founder.STARS_CONTENT - figures.stars), text, (market,))
     if figures.leaders_abandoned >= ABANDONED_MANY:
-        text = f"{figures.leaders_abandoned} of its {figures.leaders_known} most rated apps had no update for a year."
+        stale, known = figures.leaders_abandoned, figures.leaders_known
+        text = f"{stale} of its {known} most rated apps had no update for a year."
+        if stale == known:
+            text = f"None of its {known} most rated apps had an update within a year."
         rows = tuple(
             f"app:{app.track_id}"
             for app in facts.strongest[: founder.LEADERS]

@@ -27,18 +27,19 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 # Words that say nothing about what is wrong: those of any text, and those of any unhappy one.
 STOP_WORDS = frozenset(
     """
-    a about after again all almost also always am an and another any anything app application apps are around as ask at away
-    back be because been before being best better but by came can can't cannot come could couldn't day did didn't do does
-    doesn't doing don't done down each easy else even ever every everything fact far few find first for from full get gets
-    getting give go goes going good got great had has hasn't have haven't having he help her here him his how i i'd i'll i'm
-    i've if in into is isn't it it's its just keep know last least less let like little long look lot love made make many
-    matter may maybe me might more most much must my need needs never new no not nothing now of off often ok old on once one
-    only open opens or other our out over own people please pretty put quite really same say says see seem seems several she
-    should since so some someone something soon star stars still stop such take tap than thank thanks that that's the their
-    them then there these they thing things think this those thought three through time times to today too tried try trying
-    two under until up us use used user users uses using usually very want wanted was wasn't way we week weeks well went were
-    what when where which while who whole why will wish with won't work worked working works would year years yes yet you
-    you're your
+    a about after again all almost also always am an and another answers any anything app application apps are around as
+    ask at away back be because been before being best better but by came can can't cannot come could couldn't day did
+    didn't do does doesn't doing don't done down each easy else even ever every everything fact far few find
+    first for from full get gets getting give go goes going good got great had half has hasn't have haven't having he
+    help her here him his how i i'd i'll i'm i've if in into is isn't it it's its just keep know last least less let
+    like little long look lot love made make many matter may maybe me might more most much must my need needs never new
+    no not nothing now of off often ok old on once one only open opens or other our out over own people phone
+    please pretty problem problems put quite really same say says see seem seems sends several she should show shows
+    since so some someone something soon star stars still stop such take takes tap than thank thanks that that's the
+    their them then there these they thing things think this those thought three through time times to today too took
+    tried try trying two under until up us use used user users uses using usually very want wanted was wasn't way we
+    week weeks well went were what when where which while who whole why will wish with won't work worked working works
+    would year years yes yet you you're your
     """.split()
 )
 

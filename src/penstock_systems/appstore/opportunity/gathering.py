@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from penstock_systems.appstore import founder
 from penstock_systems.appstore.app import db
-from penstock_systems.appstore.keywords import tokens
+from penstock_systems.appstore.keywords import of_several
 from penstock_systems.appstore.moments import after, days_between
 from penstock_systems.appstore.opportunity.complaints import Said, complaints
 from penstock_systems.appstore.opportunity.facts import VISIBLE, AppFacts, KeywordFacts, MarketFacts
 
 APPS, KEYWORDS, NEIGHBOURS, STRONGEST = 25, 20, 5, 10  # that are named
-KEYWORDS_READ, KEYWORDS_LEAST = (
-    60,
-    3,
-)  # of which those are named that are no names of one developer, if there are so many
+KEYWORDS_READ = 60  # of which those are named that are no names of one developer
 APPS_COUNTED = 5_000  # of a market, for who holds how much of it; what comes after has no share to speak of
 REVIEWS_READ = 40  # of an app, the newest
 MONTH_DAYS = 30
@@ -76,12 +72,14 @@ limit 1
 """
 )
 # Two looks, each along its own key.
+NEIGHBOUR_LEAST = 0.01  # of all that ties either market
 NEIGHBOURS_AFTER = """
 select market_clusters.name, weight, market_clusters.id
 from cluster_relations
 join market_clusters on market_clusters.id = cluster_relations.b
 where a = :id
 and kind = 'neighbour'
+and weight >= :least
 and ended_at is null
 order by weight desc, market_clusters.id
 limit :most
@@ -92,6 +90,7 @@ from cluster_relations
 join market_clusters on market_clusters.id = cluster_relations.a
 where b = :id
 and kind = 'neighbour'
+and weight >= :least
 and ended_at is null
 order by weight desc, market_clusters.id
 limit :most
@@ -142,7 +141,7 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
         keywords_count=market.keywords,
         apps=[_app(row, said.get(row.track_id, ()), now) for row in members],
         strongest=[_app(row, said[row.track_id], now) for row in strongest],
-        keywords=[KeywordFacts(row.keyword, row.demand, row.typed) for row in plain(keywords, members)[:KEYWORDS]],
+        keywords=[KeywordFacts(row.keyword, row.demand, row.typed) for row in of_several(keywords, members)[:KEYWORDS]],
         ratings_total=sum(ratings),
         ratings_first=sum(ratings[:1]),
         complaints=complaints([each for reviews in said.values() for each in reviews], without=own),
@@ -150,17 +149,6 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
         neighbours=await _neighbours(cluster_id),
         concept=await db.value(CONCEPT, id=cluster_id),
     )
-
-
-def plain(keywords: Sequence[Any], apps: Iterable[Any]) -> Sequence[Any]:
-    """Without those that are a single developer's name: no other one has all of their words in titles, and users do not type
-    them."""
-    sellers: dict[str, set[object]] = defaultdict(set)
-    for app in apps:
-        for word in tokens(app.track_name):
-            sellers[word].add(app.seller_name or app.track_id)
-    shared = [row for row in keywords if row.typed or all(len(sellers[word]) > 1 for word in row.keyword.split())]
-    return shared if len(shared) >= KEYWORDS_LEAST else keywords
 
 
 async def _said(app: Any) -> list[Said]:
@@ -216,8 +204,8 @@ def _days_since(moment: str | None, now: str) -> int | None:
 
 
 async def _neighbours(cluster_id: int) -> list[str]:
-    found = await db.rows(NEIGHBOURS_AFTER, id=cluster_id, most=NEIGHBOURS)
-    found += await db.rows(NEIGHBOURS_BEFORE, id=cluster_id, most=NEIGHBOURS)
+    found = await db.rows(NEIGHBOURS_AFTER, id=cluster_id, least=NEIGHBOUR_LEAST, most=NEIGHBOURS)
+    found += await db.rows(NEIGHBOURS_BEFORE, id=cluster_id, least=NEIGHBOUR_LEAST, most=NEIGHBOURS)
     return [name for name, _, _ in sorted(found, key=lambda row: (-row[1], row[2]))[:NEIGHBOURS]]
 
 
