@@ -34,6 +34,7 @@ class Portal:
         self.asked: list[dict[str, str]] = []
         self.answer: Response | None = None  # instead of the list
         self.etag = ""
+        self.not_modified = 0  # answers 304
 
     @staticmethod
     def item(number: int, **more: object) -> dict[str, object]:
@@ -45,6 +46,7 @@ class Portal:
         if self.answer is not None:
             return self.answer
         if self.etag and request.headers.get("if-none-match") == self.etag:
+            self.not_modified += 1
             return Response(status_code=304)
         offset, limit = int(request.query_params.get("offset", 0)), int(request.query_params.get("limit", 1_000))
         headers = {"etag": self.etag} if self.etag else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 import penstock as ps
-from penstock.connect import Http, Page, Record
+from penstock.connect import Change, Http, Page, Record
 from penstock.testing import TestApp, virtual
 from tests.flow.portal import HOST, SPEC, START, Portal, Shelf, redirect
 
@@ -570,3 +570,53 @@ async def test_the_key_of_a_source_is_not_sent_where_a_link_of_an_answer_leads(b
         await app.advance(minutes=31)
 
     assert keys == {f"{HOST}/ads": "secret", f"{HOST}/second": "secret", f"{base}/third": None}
+
+
+@pytest.mark.spec("E-09", "G6-18")
+@virtual
+async def test_a_page_that_is_saved_in_parts_keeps_the_old_cursor_until_its_last_part_is_saved() -> None:
+    shelf, asked = Shelf(), list[str | None]()
+
+    class Large(ps.Connector):
+        name = "large"
+
+        async def fetch(self, cursor: str | None, http: Http) -> AsyncIterator[Page]:
+            asked.append(cursor)
+            if cursor is None:
+                yield Page([Record(str(number), {"n": number}) for number in range(1_200)], "end")
+
+    source, broken = shelf.connect(Large()), [True]
+    save = source.function
+    assert save is not None
+
+    @source.handler
+    async def failing(changes: Sequence[Change]) -> None:
+        if broken[0] and any(change.record.id == "1100" for change in changes):
+            raise OSError("the disk is full")
+        await save(changes)
+
+    async with TestApp(shelf.app, start=START) as app:
+        await app.advance(minutes=31)
+        assert ((await shelf.state("large")).cursor, len(shelf.changes)) == (None, 1_000)
+        broken[0] = False
+        await app.advance(minutes=60)
+        assert asked == [None, None, "end"]
+        assert Counter(shelf.changes) == {("new", str(number)): 1 for number in range(1_200)}
+
+
+@pytest.mark.spec("E-13", "G6-02")
+@virtual
+async def test_a_record_is_saved_with_the_time_at_which_its_source_says_it_was_fetched() -> None:
+    shelf = Shelf()
+
+    class Late(ps.Connector):
+        name = "late"
+
+        async def fetch(self, cursor: str | None, http: Http) -> AsyncIterator[Page]:
+            yield Page([Record("1", {"a": 1}, fetched_at="2026-11-01 23:59:00"), Record("2", {"a": 1})])
+
+    shelf.connect(Late())
+    async with TestApp(shelf.app, start=START) as app:
+        await app.advance(minutes=31)
+        times = await shelf.app.db.column("select fetched_at from source_records order by item_id")
+        assert times == ["2026-11-01 23:59:00", "2026-11-02 08:30:00"]

@@ -176,8 +176,8 @@ async def test_a_source_that_is_due_and_not_run_is_alerted_once_and_when_it_ran(
 async def test_an_unchanged_source_costs_two_rows_read_and_one_written(etag: str, kept_on: str) -> None:
     """One row of `sources` and one of `source_state`, in one statement for all of them; and the end of its run."""
     shelf, count = Shelf(), 7
-    for number in range(count):
-        portal = Portal(30)
+    portals = [Portal(30) for _ in range(count)]
+    for number, portal in enumerate(portals):
         portal.etag = etag
         shelf.add(portal, f"https://p{number}.example", name=f"p{number}", kind="snapshot")
     async with TestApp(shelf.app, start=START) as app:
@@ -186,6 +186,7 @@ async def test_an_unchanged_source_costs_two_rows_read_and_one_written(etag: str
         await app.advance(minutes=30)
         spent = await used(shelf.app) - before
         assert spent == {"any_due": 1, "sources": 1, "ended": count}
+        assert {portal.not_modified > 3 for portal in portals} == {bool(etag)}
         if kept_on == "sqlite":
             plan = [row.detail for row in await shelf.app.db.rows(f"explain query plan {SQL['sources']}")]
             assert [step[:6] for step in plan] == ["SCAN s", "SEARCH", "USE TE"]
