@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import openai
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
 
+from penstock_systems.gateway.app import ANSWER_BYTES_MAX
+from penstock_systems.gateway.chat import PATH
 from penstock_systems.gateway.stages import app
-from tests.systems.gateway.conftest import MODEL, Opened
+from tests.systems.gateway.conftest import HOSTS, MODEL, Opened
 
 
 async def test_the_official_client_gets_an_answer_and_its_usage(gateway: Opened) -> None:
@@ -253,3 +260,34 @@ async def test_a_caller_that_leaves_before_a_stream_begins_pays_what_was_used(ga
         [(state, cost)] = await shop.ledger()
         assert state == "settled"
         assert 0 < cost < 0.001
+
+
+@pytest.mark.parametrize("way", ["slowly", "quickly"])
+async def test_a_provider_whose_stream_never_ends_is_cut_off_and_its_call_counts_at_its_most(
+    gateway: Opened, way: str
+) -> None:
+    sent: list[int] = []
+
+    async def endless(request: Request) -> StreamingResponse:
+        async def pieces() -> AsyncIterator[bytes]:
+            while True:
+                await asyncio.sleep(20 if way == "slowly" else 0.01)
+                text = "x" * (10 if way == "slowly" else 100_000)
+                sent.append(len(text))
+                yield b'data: {"choices": [{"index": 0, "delta": {"content": "%s"}}]}\n\n' % text.encode()
+
+        return StreamingResponse(pieces(), media_type="text/event-stream")
+
+    async with gateway() as shop:
+        app.standins[0].client.mount(HOSTS[0], Starlette(routes=[Route(PATH, endless, methods=["POST"])]))
+        key = await shop.key()
+        answer = await shop.ask(key, stream=True, max_tokens=100)
+
+        assert "broke off" in answer.text.splitlines()[-2]
+        assert sum(sent) <= ANSWER_BYTES_MAX + 200_000
+        before = len(sent)
+        await shop.running.advance(minutes=5)
+        assert len(sent) <= before + 1, "the provider is not read any more"
+        [(state, cost)] = await shop.ledger()
+        assert state == "unknown"
+        assert cost >= 100 * 0.60 / 1e6
