@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
+import httpx2
+import msgspec
 import pytest
 
 import penstock as ps
 from penstock.model.ids import from_text
-from penstock.services.outbox import Accepted, Carrier
+from penstock.model.message import NewMessage
+from penstock.services.outbox import KIND, PATH, Accepted, Carrier
+from penstock.services.peers import service_key
 from penstock.testing import TestServices, virtual
 from tests.flow.newsroom import Newsroom, Wanted
 
@@ -247,3 +252,50 @@ async def test_a_receiver_that_refuses_for_days_is_named_with_its_reason_and_ask
         assert "outbox.gatherfeed: gatherfeed takes messages again." in caplog.messages
         assert len(await room.notes()) == 150
         assert (await town["desk"].counts(outbox)).acked == 150
+
+
+GOOD = NewMessage(
+    *(b"i" * 16, "gatherfeed-commands", 1, 1, "research.wanted", "desk", b"c" * 16, None, 0, 0, 1),
+    *(0, b'{"keyword": "llc"}', 0, None),
+)
+
+
+@virtual
+async def test_a_faulty_sender_harms_no_other_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_KEY", "of this test")
+    room = Newsroom(apart=True)
+
+    @room.gather.cron("0 0 * * *", reason="a queue of the engine")
+    async def nightly() -> None: ...
+
+    headers = {"X-Service-Key": service_key(), "Content-Type": KIND}
+    async with TestServices(room.app) as town, town["gatherfeed"].client() as http:
+
+        async def post(*messages: NewMessage, key: object = None, content: bytes = b"") -> httpx2.Response:
+            bodies = [msgspec.msgpack.encode((*each[:11], *each[12:], key)) for each in messages]
+            framed = [len(bodies).to_bytes(4, "big"), *(len(body).to_bytes(4, "big") + body for body in bodies)]
+            return await http.post(PATH, content=content or b"".join(framed), headers=headers)
+
+        for content in (b"x", b"\x00\x00\x00\x00", b"\xff" * 4, b"\xff" * 64, b"\x00\x00\x00\x01\x7f\xff\xff\xff\x90"):
+            assert (await post(content=content)).status_code == 422
+        wrong: list[dict[str, Any]] = [
+            *({"id": b"short"}, {"correlation_id": b"x" * 17}, {"causation_id": b""}, {"priority": 9}, {"due": 2**63}),
+            *(
+                {"sent_at": -1},
+                {"hops": -1},
+                {"depth": 2**40},
+                {"flags": 2**63},
+                {"expires": "soon"},
+                {"type": "another"},
+            ),
+            *({"source": "s" * 5_000}, {"source": "a\0b"}, {"queue": "cron.nightly"}, {"queue": "outbox.desk"}),
+            *({"queue": "gatherfeed-commands-dlq"}, {"queue": "none"}),
+        ]
+        answer = (await post(*(GOOD._replace(**each) for each in wrong), GOOD)).json()
+        assert (answer["accepted"], set(answer["refused"])) == (1, {str(place) for place in range(len(wrong))})
+        assert set((await post(GOOD, key=7)).json()["refused"]) == {"0"}
+        await town.drain()
+        assert await room.notes() == ["llc"]
+
+        headers["X-Service-Key"] = "wrong"
+        assert (await post(GOOD)).status_code == 401

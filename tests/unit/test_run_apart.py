@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -106,3 +107,18 @@ def test_services_apart_work_together_and_go_on_after_a_kill(tmp_path: Path) -> 
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     assert {path.name for path in tmp_path.glob("*.db")} == {"desk.db", "gatherfeed.db"}
+
+
+def test_a_port_that_is_taken_is_reported_with_the_service_that_needs_it(tmp_path: Path) -> None:
+    (tmp_path / "newsroom.py").write_text(NEWSROOM)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (tmp_path / "penstock.toml").write_text(
+            f"[services.desk]\nport = {free_port()}\n[services.gatherfeed]\nport = {port}\n"
+        )
+        command = [sys.executable, "-m", "penstock", "run", "newsroom.py", "--apart"]
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+    assert ended.returncode != 0
+    assert f"port {port}: Address already in use" in ended.stderr
+    assert "`[services.gatherfeed]` with `port`" in ended.stderr

@@ -51,7 +51,7 @@ def run_apart(
 ) -> int:
     """Run the services until a signal. Return the exit code of the first that failed, else 0."""
     with ExitStack() as stack:
-        listening = {each.name: stack.enter_context(listen(host, each.port)) for each in found.members}
+        listening = {each.name: stack.enter_context(listen(host, each.port, _advice(each))) for each in found.members}
         width = max(len(each.name) for each in found.members)
         for each in found.members:
             url, database = url_of(listening[each.name]), address_shown(each.database)
@@ -73,6 +73,10 @@ def run_apart(
             return next((code for code in codes if code != FINE), FINE)
 
         return asyncio.run(main())
+
+
+def _advice(member: Member) -> str:
+    return f"Give service {member.name} another one in penstock.toml: `[services.{member.name}]` with `port`."
 
 
 def _stop_all(supervisors: Sequence[Supervisor], number: signal.Signals) -> None:

@@ -48,15 +48,13 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, advice: str = "Choose another with --host and --port.") -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family, backlog=CONNECTIONS_MAX)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise BadConfig(
-            f"Cannot listen on {host} port {port}: {why}. Choose another with --host and --port.", field="port"
-        ) from error
+        raise BadConfig(f"Cannot listen on {host} port {port}: {why}. {advice}", field="port") from error
 
 
 class Server(uvicorn.Server):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PATH = "/v1/outbox"
 PREFIX = "outbox."
+ENGINES = ("cron.", "workflow.", "penstock.", PREFIX)  # queues whose messages only the engine of their database makes
 BATCH = 100
 PARALLEL = 8  # batches under way at once; one where messages keep an order, which would wait for each other
 REQUEST_BYTES_MAX = 2_000_000  # of bodies in one request, unless a single one is larger
@@ -50,24 +51,32 @@ _write = msgspec.msgpack.Encoder().encode
 _log = logging.getLogger("penstock.services")
 
 
-class Carried(msgspec.Struct, frozen=True, array_like=True):
-    """A message on its way, as it is written to the receiver: a `NewMessage` without its checksum. Times are microseconds."""
+Id = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
+Large = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 
-    id: bytes
+
+class Carried(msgspec.Struct, frozen=True, array_like=True):
+    """A message on its way, as it is written to the receiver: a `NewMessage` without its checksum. Times are microseconds.
+
+    What no column can hold is refused here, so that a faulty sender harms no other message."""
+
+    id: Id
     queue: str
-    priority: int
-    due: int
-    type: str
-    source: str
-    correlation_id: bytes
-    causation_id: bytes | None
-    hops: int
-    depth: int
-    sent_at: int
+    priority: Literal[0, 1, 2]
+    due: Large
+    type: Name
+    source: Name
+    correlation_id: Id
+    causation_id: Id | None
+    hops: Count
+    depth: Count
+    sent_at: Large
     body: bytes
-    flags: int
-    expires: int | None
-    key: str | None = None  # of messages whose order is kept
+    flags: Large
+    expires: Large | None
+    key: Name | None = None  # of messages whose order is kept
 
 
 _read = msgspec.msgpack.Decoder(Carried).decode
@@ -290,17 +299,17 @@ def _framed(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def unframed(content: bytes) -> list[Carried]:
-    """Return the messages of a request. Raises BadMessage where it is none of a carrier."""
-    try:
-        count, at, found = int.from_bytes(content[:4], "big"), 4, []
-        for _ in range(count):
-            size = int.from_bytes(content[at : at + 4], "big")
+def unframed(content: bytes) -> list[Carried | str]:
+    """Return the messages of a request, or why one is none. Raises BadMessage where the request is none of a carrier."""
+    count, at, found = int.from_bytes(content[:4], "big"), 4, list[Carried | str]()
+    while at < len(content) and len(found) < count:
+        size = int.from_bytes(content[at : at + 4], "big")
+        try:
             found.append(_read(content[at + 4 : at + 4 + size]))
-            at += 4 + size
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise BadMessage(f"The request is not of an outbox: {error}.", field="body") from error
-    if at != len(content) or not found:
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            found.append(f"it cannot be read: {error}")
+        at += 4 + size
+    if at != len(content) or len(found) != count or not found:
         raise BadMessage("The request is not of an outbox: its length does not fit.", field="body")
     return found
 
@@ -318,24 +327,36 @@ def receive_at(app: App) -> None:
     app.routes.add("POST", PATH, ServiceKey(KEY), 200)(take_outbox)
 
 
-async def receive(app: App, carried: Sequence[Carried]) -> Accepted:
+async def receive(app: App, carried: Sequence[Carried | str]) -> Accepted:
     """Commit what other services sent, in one unit. A message that is there already, or was, is ignored."""
     refused: dict[int, str] = {}
     async with app.unit() as unit:
         unit.task = "outbox"
         for place, each in enumerate(carried):
-            queue = app.queues.get(each.queue)
-            if queue is None:
-                refused[place] = f"there is no queue {each.queue[:100]!r}"
-            elif queue.accepts is not None and each.type not in queue.accepts:
-                refused[place] = f"queue {each.queue} accepts no {each.type[:100]!r}"
-            else:
-                received = _received(each)
-                unit.send(received)
-                if queue.order is not None and each.key is not None:
-                    queue.order.note(unit, received, each.key, at=unit.engine.clock.now())
+            if (reason := _refusal(app, each)) is not None:
+                refused[place] = reason
+                continue
+            assert isinstance(each, Carried)
+            received, order = _received(each), app.queues[each.queue].order
+            unit.send(received)
+            if order is not None and each.key is not None:
+                order.note(unit, received, each.key, at=unit.engine.clock.now())
     unit.engine.faults.at("send.after_commit")
     return Accepted(len(carried) - len(refused), len(unit.answer.duplicates), refused)
+
+
+def _refusal(app: App, each: Carried | str) -> str | None:
+    """Return why a message is not taken, None if it is."""
+    if isinstance(each, str):
+        return each
+    queue = app.queues.get(each.queue)
+    if queue is None or each.queue.startswith(ENGINES) or each.queue.endswith("-dlq"):
+        return f"there is no queue {each.queue[:100]!r}"
+    if queue.accepts is not None and each.type not in queue.accepts:
+        return f"queue {each.queue} accepts no {each.type[:100]!r}"
+    if "\0" in each.type or "\0" in each.source or "\0" in (each.key or ""):
+        return "its type, source or key has a character that no column holds"
+    return None
 
 
 def _received(each: Carried) -> NewMessage:
