@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import penstock as ps
 from penstock_systems.appstore import outside
 from penstock_systems.appstore.crawl.purchases import Checked
-from penstock_systems.appstore.store.facts import PageFacts, Purchase
+from penstock_systems.appstore.store.facts import Found, PageFacts, Purchase
 from tests.systems.appstore.conftest import Opened, Pipeline
 from tests.systems.appstore.crawling import THEN, Scripted, crawling, cycle, found, insert_apps, insert_keywords
 
@@ -215,3 +216,48 @@ async def test_purchases_come_from_the_stand_ins_own_pages(pipeline: Opened) -> 
         await cycle(it)
         rows = {row.track_id: row.iap_scrape_status for row in await it.sql(CHECKED)}
         assert rows == {app.track_id: "found" if app.purchases else "none" for app in sold}
+
+
+# -- the end of a cycle -----------------------------------------------------------------------------------
+
+
+async def test_no_app_is_searched_for_after_the_last_moment_of_a_cycle_and_it_keeps_its_place(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawling(pipeline) as it:
+        store = Scripted(monkeypatch, it)
+
+        async def slow(term: str, limit: int = 25) -> list[Found]:
+            await asyncio.sleep(40)
+            return await store.search(term, limit)
+
+        monkeypatch.setattr(outside.store, "search", slow)
+        apps = (
+            {"track_id": n, "track_name": f"zebra{chr(97 + n)}", "rating_count": n, **UNRANKED} for n in range(1, 11)
+        )
+        await insert_apps(it, *apps)
+
+        assert (await cycle(it))["keywords_searched"] == 7  # the seventh ends after 286 s
+
+        left = await it.sql("select track_id from app_registry where ranked_at is null order by track_id")
+        assert [row.track_id for row in left] == [1, 2, 3]
+
+
+async def test_no_purchases_are_looked_for_after_the_last_moment_of_a_cycle(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawling(pipeline) as it:
+        paging(monkeypatch, it, {})
+        page = outside.store.page
+
+        async def slow(track_id: int, refresh: bool = False) -> PageFacts:
+            await asyncio.sleep(95)
+            return await page(track_id, refresh)
+
+        monkeypatch.setattr(outside.store, "page", slow)
+        await insert_apps(it, *({"track_id": n, "rating_count": n, **UNCHECKED} for n in range(1, 11)))
+
+        assert (await cycle(it))["enrichment"]["purchases_checked"] == 9  # the third portion ends after 288 s
+
+        left = await it.sql("select track_id from app_registry where iap_scraped_at is null")
+        assert [row.track_id for row in left] == [1]
