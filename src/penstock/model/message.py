@@ -61,7 +61,7 @@ class Delivery(NamedTuple):
     body: bytes
     flags: int
     replay_of: bytes | None
-    before: int = 0
+    before: int
 
     @property
     def origin(self) -> bytes:
