@@ -227,6 +227,7 @@ class DataForSeo:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
         self.status_code = 20_000
+        self.cost = 0.075
         self.authorization = ""
 
     async def live(self, request: Request) -> Response:
@@ -235,7 +236,7 @@ class DataForSeo:
         self.authorization = request.headers["authorization"]
         result = [{"keyword": k, "search_volume": 10 * len(k), "cpc": None} for k in task["keywords"] if k != "unknown"]
         answer = {"status_code": self.status_code, "status_message": "Ok.", "result": result}
-        return JSONResponse({"status_code": 20_000, "cost": 0.075, "tasks": [answer]})
+        return JSONResponse({"status_code": 20_000, "cost": self.cost, "tasks": [answer]})
 
 
 @pytest.fixture
@@ -268,6 +269,35 @@ async def test_volumes_of_tracked_keywords_are_paid_for_once_a_month(pipeline: O
         assert service.asked == [["calm", "unknown"]] * 2
         ledger = await it.sql("select provider, operation, units from api_calls_ledger")
         assert [tuple(row) for row in ledger] == [("dataforseo", "search_volume", 2)] * 2
+
+
+async def test_keywords_that_are_too_long_keep_no_others_from_being_asked_for(
+    pipeline: Opened, service: DataForSeo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(volumes, "KEYWORDS_A_CALL", 2)
+    async with crawling(pipeline) as it:
+        keywords = ("a" * 81, "b" * 81, "c" * 80, "d", "e")
+        await insert(it, "tracked_keywords", *({"keyword": k, "added_by": "me", "created_at": THEN} for k in keywords))
+
+        asked = [(await volumes.look_up_volumes(await shared.db.now()))["asked"] for _ in range(3)]
+
+        assert asked == [2, 1, 0]
+        assert service.asked == [["c" * 80, "d"], ["e"]]
+
+
+async def test_when_the_months_money_is_spent_no_server_is_asked_until_the_next_month(
+    pipeline: Opened, service: DataForSeo
+) -> None:
+    async with crawling(pipeline) as it:
+        service.cost = 2.95  # of 3 dollars a month; a call may cost a tenth of one
+        for keyword, asked in [("calm", 1), ("sleep", 0)]:
+            await insert(it, "tracked_keywords", {"keyword": keyword, "added_by": "me", "created_at": THEN})
+            counts = await volumes.look_up_volumes(await shared.db.now())
+            assert counts["asked"] == asked
+        assert "month" in str(counts["reason"])
+        await leap(it, days=31)
+        assert (await volumes.look_up_volumes(await shared.db.now()))["asked"] == 2
+        assert service.asked == [["calm"], ["calm", "sleep"]]
 
 
 async def test_without_a_login_no_server_is_asked(

@@ -24,6 +24,7 @@ select t.keyword
 from tracked_keywords as t
 left join dfs_keyword_cache as v on v.keyword = t.keyword
 where t.keyword > ''
+and length(t.keyword) <= :longest
 and (v.fetched_at is null or v.fetched_at < :before)
 order by t.keyword
 limit :most
@@ -53,8 +54,8 @@ async def look_up_volumes(now: str) -> dict[str, object]:
     credentials = _credentials()
     if credentials is None:
         return {"asked": 0, "reason": "no login"}
-    wanted = await db.column(WANTED, before=after(now, days=-KEPT_DAYS), most=KEYWORDS_A_CALL)
-    asked = [keyword for keyword in wanted if len(keyword) <= ASKED_CHARACTERS_MAX]
+    before = after(now, days=-KEPT_DAYS)
+    asked = await db.column(WANTED, before=before, longest=ASKED_CHARACTERS_MAX, most=KEYWORDS_A_CALL)
     if not asked:
         return {"asked": 0}
     try:
