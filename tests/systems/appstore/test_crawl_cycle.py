@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.testing import run
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import outside
-from penstock_systems.appstore.crawl import budget, untold
+from penstock_systems.appstore.crawl import budget, convergence, untold
 from penstock_systems.appstore.crawl import cycle as running
 from penstock_systems.appstore.store.facts import Found
 from penstock_systems.standins.appstore import Fault, Manners
@@ -201,6 +201,15 @@ async def test_events_carry_five_hundred_keywords_at_most_and_there_is_none_with
         assert [keyword for message in messages for keyword in message.keywords] == left
         assert (await it.running.counts(shared.events)).sent == 3
         assert await it.sql("select value from crawl_state where name = :name", name=untold.NAME) == []
+
+
+@pytest.mark.parametrize("value", ["", "{", "[1]"])
+async def test_a_state_of_the_crawl_that_cannot_be_read_is_begun_anew(pipeline: Opened, value: str) -> None:
+    async with crawling(pipeline) as it:
+        names = (untold.NAME, convergence.STATE)
+        await insert(it, "crawl_state", *({"name": name, "value": value, "updated_at": THEN} for name in names))
+        assert await untold.left() == []
+        assert (await convergence.load()).searches == 0
 
 
 @pytest.mark.spec("B2-29", "A2-09")
