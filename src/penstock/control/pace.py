@@ -135,10 +135,11 @@ class AdaptivePace(Limiter):
         if unknown:
             raise BadMessage(f"The mode pilot has no setting {', '.join(sorted(unknown))}; it has rate and parallel.")
         state = self.state
-        if "rate" in wanted:
-            state.rate_max = max(state.rate_min, _number("rate", wanted["rate"]))
-        if "parallel" in wanted:
-            state.parallel = max(1, int(_number("parallel", wanted["parallel"])))
+        numbers = {name: _number(name, value) for name, value in wanted.items()}
+        if "rate" in numbers:
+            state.rate_max = max(state.rate_min, numbers["rate"])
+        if "parallel" in numbers:
+            state.parallel = max(1, int(numbers["parallel"]))
         self.state.due = min(self.state.due, now)
 
     def figures(self, now: float) -> dict[str, Any]:
