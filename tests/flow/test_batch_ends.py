@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.model.errors import BadApp
+from penstock.model.errors import BadApp, PenstockError
 from penstock.runtime.events import RowsReturned
 from penstock.testing import CRASH_POINTS, TestApp, run, virtual
 from tests.extent import EVERYTHING, sampled
@@ -46,6 +46,31 @@ async def test_what_the_time_is_not_enough_for_comes_back_after_5_seconds_with_n
 
         assert await effects(app) == list("abcde")
         assert {delivery.number for delivery in shop.delivered(listings)} == {1}
+
+
+@virtual
+async def test_a_message_of_a_batch_is_settled_once_whichever_of_them_it_is() -> None:
+    refused: list[str] = []
+
+    async def take(batch: ps.Batch[Listing]) -> None:
+        for message in list(batch)[:3]:  # the other two are still open, and end with the batch
+            async with message:
+                app.db.write(EFFECT, what=message.body.name)
+            try:
+                async with message:
+                    app.db.write(EFFECT, what=f"{message.body.name} again")
+            except PenstockError as error:
+                refused.append(str(error))
+
+    app, listings = batch_app(take, batch=5, batch_wait=0)
+    async with TestApp(app) as shop:
+        await send(shop, listings, "abcde")
+        await shop.advance(minutes=1)
+
+        assert sorted(await effects(app)) == ["a", "b", "c"]
+        assert [text.endswith("is settled already.") for text in refused] == [True] * 3
+        counts = await shop.counts(listings)
+        assert (counts.acked, counts.dead) == (5, 0)
 
 
 @pytest.mark.spec("A1-18")
