@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from penstock_systems.appstore import outside
 from penstock_systems.appstore.daily import archiving, costs, refreshing, retention, volumes
 from penstock_systems.appstore.moments import after
 from penstock_systems.appstore.store.facts import Found
+from tests.flow.tampering import tamper
 from tests.systems.appstore.conftest import Opened
 from tests.systems.appstore.crawling import (
     NEVER,
@@ -369,6 +371,14 @@ async def test_the_month_so_far_is_reported_with_its_dearest_tasks(
 async def test_records_of_handled_messages_that_were_not_removed_are_reported(
     pipeline: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with crawling(pipeline):
-        assert await costs.check_dedup(await shared.db.now()) == {"stale": 0}
-        assert "dedup.stale" not in caplog.messages
+    async with crawling(pipeline) as it:
+        note = """
+        insert into penstock_seen (id, queue, type, source, seen_at, processed_at)
+        values (:id, 'mails', 'mail', 'tests', :at, :at)
+        """
+        for days, stale in [(15.9, 0), (16.1, 1), (30.0, 2)]:
+            at = int((it.running.now - timedelta(days=days)).timestamp() * 1_000_000)
+            tamper(shared.app.database, note, id=f"{days}".encode(), at=at)
+            caplog.clear()
+            assert await costs.check_dedup(await shared.db.now()) == {"stale": stale}
+            assert caplog.messages.count("dedup.stale") == (stale > 0)
