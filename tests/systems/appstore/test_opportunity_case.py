@@ -75,6 +75,17 @@ def test_of_several_objections_the_strongest_is_stated() -> None:
     assert against(kept) == "Nap has 4,000 ratings, 4.2 stars, and an update 12 days ago."
 
 
+@pytest.mark.parametrize("letters", [0, 2])
+def test_a_fact_may_cite_a_keyword_that_the_card_leaves_out(letters: int) -> None:
+    typed = (("nap", letters), ("zanopi", 0), ("zanopi rain", 0))
+    facts = changed(MARKET, figures=replace(FIGURES, typed=typed))
+
+    case = case_of(facts)
+
+    assert case.against.rows == ("keyword:nap", "keyword:zanopi", "keyword:zanopi rain")
+    assert bears(offline_claims(case)[-1], evidence(facts))
+
+
 def test_what_is_just_not_an_objection_is_not_stated() -> None:
     usual = against()
     assert against(momentum=0.5) == against(young=19) == usual

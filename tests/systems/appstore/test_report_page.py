@@ -271,7 +271,7 @@ def test_a_card_says_the_need_the_gap_the_price_and_whom_to_beat() -> None:
         ),
         (
             [(0.0, [9.99]), (0.0, [0.99, 4.99]), (0.0, [4.99]), (1.99, [])],
-            "3 of 4 visible apps are free to get; 3 sell inside, for 4.99 at the median: charge as much there.",
+            "3 of 4 visible apps are free to get; 3 sell inside, from 4.99 on at the median: begin there.",
         ),
         (
             [(0.0, [9.99]), (0.0, [])],

@@ -77,8 +77,9 @@ def evidence(facts: MarketFacts) -> dict[str, dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {facts.row: market | counts | {"difficulty": facts.competitiveness} | figures}
     for each in facts.strongest:
         rows[f"app:{each.track_id}"] = msgspec.to_builtins(each)
-    for word in facts.keywords:
-        rows[f"keyword:{word.keyword}"] = {"keyword": word.keyword, "completed_after_letters": word.typed}
+    # Facts also cite typical keywords that are one developer's name, which a card leaves out.
+    for keyword, typed in [*((word.keyword, word.typed) for word in facts.keywords), *facts.figures.typed]:
+        rows[f"keyword:{keyword}"] = {"keyword": keyword, "completed_after_letters": typed}
     for said in facts.complaints:
         row = {
             "term": said.term,

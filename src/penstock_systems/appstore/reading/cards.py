@@ -102,13 +102,11 @@ def _price(apps: Sequence[Mapping[str, Any]]) -> str:
         return ""
     free = f"{len(prices) - len(paid)} of {len(prices)} visible apps are free to get"
     selling = [each["purchases"] for each in apps[:10] if each.get("purchases")]
-    amounts = sorted(amount for each in selling for amount in each)
+    amounts = sorted(min(each) for each in selling)
     if len(selling) < PRICED_MANY:
         sell = {0: "none sells", 1: "only one sells", 2: "only two sell"}[len(selling)]
         return f"{free}, and {sell} anything inside: few users pay here."
-    return (
-        f"{free}; {len(selling)} sell inside, for {amounts[len(amounts) // 2]:.2f} at the median: charge as much there."
-    )
+    return f"{free}; {len(selling)} sell inside, from {amounts[len(amounts) // 2]:.2f} on at the median: begin there."
 
 
 def _parts(facts: Mapping[str, Any]) -> list[Titled]:
