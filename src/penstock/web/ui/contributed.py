@@ -56,7 +56,9 @@ def _pressable(actions: Sequence[PageAction], role: Role) -> list[PageAction]:
 
 
 def _filters(page: AppPage, query: Mapping[str, str]) -> list[Row]:
-    return [field_of(each, page.inputs[each.name], query) for each in page.parameters if each.place == "query"]
+    """Return the fields above a list. The `cursor`, where a list is continued, has no field."""
+    asked = [each for each in page.parameters if each.place == "query" and each.name != "cursor"]
+    return [field_of(each, page.inputs[each.name], query) for each in asked]
 
 
 def actions_of(app: App) -> Iterator[Action]:
