@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from opentelemetry import metrics, trace
@@ -16,25 +16,19 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 
 from penstock.model.ids import as_text
 from penstock.model.redaction import redacted
-from penstock.runtime.events import Events, MessageDied, MessageReceived, MessageSettled, PaceChanged, StepsEnded
+from penstock.runtime.events import MessageDied, MessageReceived, MessageSettled, PaceChanged, StepsEnded
 from penstock.runtime.unit import current_unit
+
+if TYPE_CHECKING:
+    from penstock.app import App
 
 OPEN_MAX = 10_000  # deliveries under way in one process; more are not traced
 NAME = "penstock"
 ATTRIBUTES = {"url": "url.full"}  # that the conventions of OpenTelemetry name
 
 
-class Emitting(Protocol):
-    """An app."""
-
-    @property
-    def events(self) -> Events: ...
-    @property
-    def name(self) -> str: ...
-
-
 def instrument(
-    app: Emitting,
+    app: App,
     *,
     tracer_provider: trace.TracerProvider | None = None,
     meter_provider: metrics.MeterProvider | None = None,
@@ -70,7 +64,7 @@ def _meter(provider: metrics.MeterProvider | None) -> metrics.Meter:
 
 
 class _Instrument:
-    def __init__(self, app: Emitting, tracer: trace.Tracer, meter: metrics.Meter) -> None:
+    def __init__(self, app: App, tracer: trace.Tracer, meter: metrics.Meter) -> None:
         self._service = app.name
         self._tracer = tracer
         self._open: dict[tuple[str, str, int], Span] = {}

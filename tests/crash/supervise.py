@@ -7,7 +7,7 @@ import os
 import sys
 
 from penstock import logs
-from penstock.cli.run import supervise
+from penstock.cli.apart import supervise
 from penstock.config import Config
 from penstock.runtime import supervisor
 from penstock.runtime.events import Events, RowsReturned, WorkerDied, WorkerWasKilled
@@ -41,8 +41,7 @@ def main() -> int:
     return supervise(
         "tests.crash.victim:app",
         workers=given.workers,
-        grace_seconds=given.grace,
-        until_idle=False,
+        grace=given.grace,
         config=config,
         events=events,
     )

@@ -32,7 +32,7 @@ def reloading(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     log = folder / "log"
     with log.open("w") as written:
         process = subprocess.Popen(
-            [PROGRAM, "run", "shop.py", "--reload"], cwd=folder, env=environ(), stderr=written, text=True
+            [PROGRAM, "run", "shop.py", "--reload", "--port", "0"], cwd=folder, env=environ(), stderr=written, text=True
         )
     try:
         yield process, log
@@ -106,6 +106,7 @@ def test_code_that_does_not_compile_leaves_the_workers_as_they_are_and_a_correct
         until(lambda: "The app ended with exit code 2. A change of its code starts it again." in log.read_text(), log)
         edited(empty_folder, "2")
         until(lambda: log.read_text().count("worker.started") == 3, log)
+        assert log.read_text().count("serving its routes at http://127.0.0.1:") == 3, "--port is kept"
 
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=patient(60)) == 0

@@ -114,8 +114,8 @@ def test_settings_are_used_where_no_option_says_otherwise(
 ) -> None:
     given: list[dict[str, Any]] = []
 
-    def supervise(reference: str, **options: Any) -> int:
-        given.append({"reference": reference, **options})
+    def supervise(reference: str, more: list[str], **options: Any) -> int:
+        given.append({"reference": reference, "more": more, **options})
         return 0
 
     monkeypatch.setattr(run, "supervise", supervise)
@@ -125,13 +125,8 @@ def test_settings_are_used_where_no_option_says_otherwise(
     assert terminal("run", "shop.py", "--workers", "2", "--grace", "0", "--until-idle").code == 0
 
     plain, chosen = given
-    assert (plain["reference"], plain["workers"], plain["grace_seconds"], plain["until_idle"]) == (
-        "shop.py",
-        3,
-        7.5,
-        False,
-    )
-    assert (chosen["workers"], chosen["grace_seconds"], chosen["until_idle"]) == (2, 0.0, True)
+    assert (plain["reference"], plain["workers"], plain["grace"], plain["more"]) == ("shop.py", 3, 7.5, [])
+    assert (chosen["workers"], chosen["grace"], chosen["more"]) == (2, 0.0, ["--until-idle"])
 
 
 def test_the_exit_code_is_that_of_the_supervisor(

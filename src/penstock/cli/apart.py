@@ -1,4 +1,4 @@
-"""`penstock run --apart`: each service of an app under a supervisor of its own, with its own database and port."""
+"""The supervisors of `penstock run`: one of an app, or with `--apart` one for each of its services."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 from penstock.app import APART
 from penstock.cli.listening import listen, url_of
@@ -28,14 +28,18 @@ from penstock.services.peers import KEY
 from penstock.stores import store_at
 
 
-def set_apart(stack: ExitStack) -> None:
+@contextmanager
+def apart_variables() -> Iterator[None]:
     """Let this process and those that it starts give each service its own database, and share one key."""
-    for name, value in ((APART, "1"), (KEY, os.environ.get(KEY) or secrets.token_urlsafe(32))):
-        before = os.environ.get(name)
-        os.environ[name] = value
-        stack.callback(os.environ.pop, name, None)
-        if before is not None:
-            stack.callback(os.environ.__setitem__, name, before)
+    before = {name: os.environ.get(name) for name in (APART, KEY)}
+    os.environ |= {APART: "1", KEY: before[KEY] or secrets.token_urlsafe(32)}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
 
 
 def run_apart(
@@ -61,7 +65,9 @@ def run_apart(
         async def main() -> int:
             clock = HostClock()
             supervisors = [
-                _supervisor(reference, each, listening[each.name], workers, grace, config, events, clock)
+                _supervisor(
+                    reference, ["--service", each.name], listening[each.name], workers, grace, config, events, clock
+                )
                 for each in found.members
             ]
             running = [asyncio.create_task(each.run()) for each in supervisors]
@@ -84,19 +90,37 @@ def _stop_all(supervisors: Sequence[Supervisor], number: signal.Signals) -> None
         each.interrupt() if number is signal.SIGINT else each.stop()
 
 
+def supervise(
+    reference: str,
+    more: Sequence[str] = (),
+    *,
+    workers: int,
+    grace: float,
+    config: Config,
+    events: Events,
+    listening: socket.socket | None = None,
+) -> int:
+    """Run workers with `more` arguments until a signal, or until they have ended. Return the exit code."""
+
+    async def main() -> int:
+        return await _supervisor(reference, more, listening, workers, grace, config, events, HostClock()).run()
+
+    return asyncio.run(main())
+
+
 def _supervisor(
     reference: str,
-    member: Member,
-    listening: socket.socket,
+    more: Sequence[str],
+    listening: socket.socket | None,
     workers: int,
     grace: float,
     config: Config,
     events: Events,
     clock: Clock,
 ) -> Supervisor:
-    descriptor = listening.fileno()
-    command = [sys.executable, "-m", "penstock.cli.worker", reference, "--grace", str(grace)]
-    command += ["--service", member.name, "--listen", str(descriptor)]
+    shared = [] if listening is None else [listening.fileno()]
+    command = [sys.executable, "-m", "penstock.cli.worker", reference, "--grace", str(grace), *more]
+    command += [part for each in shared for part in ("--listen", str(each))]
 
     def open_engine(database: str) -> Engine:
         store = store_at(database, synchronous=config.synchronous)
@@ -109,5 +133,5 @@ def _supervisor(
         clock=clock,
         events=events,
         open_engine=open_engine,
-        shared=[descriptor],
+        shared=shared,
     )

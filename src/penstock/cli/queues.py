@@ -14,10 +14,10 @@ from penstock.cli.output import Answer, Facts, Title, listed, progress
 from penstock.model.errors import BadConfig, BadMessage, BadParameter, TooLarge
 from penstock.model.strict_json import BadJson, parse
 from penstock.model.times import parse_span
+from penstock.queues.admin import parallel_of, rate_of
 from penstock.queues.external import PushRequest
 from penstock.views import queues as view
 from penstock.views.observer import Observer
-from penstock.views.queues import rate_text
 from penstock.views.view import counted
 
 LOOK_SECONDS = 0.2  # between two looks at how far a purge is
@@ -152,34 +152,12 @@ async def tune(app: App, name: str, parallel: str | None, rate: str | None) -> A
     desk = await app.desk()
     with beside(app) as observer:
         row = await view.queue_row(observer, name)
-    most = row.parallel_tuned if row and parallel is None else _parallel(parallel)
-    starts = row.rate_tuned if row and rate is None else _per_second(rate)
+    most = row.parallel_tuned if row and parallel is None else parallel_of(parallel)
+    starts = row.rate_tuned if row and rate is None else rate_of(rate)
     await desk.tune(name, parallel=most, rate=starts)
-    parts = [f"parallel {'as the app declares' if most is None else f'{most:,}'}"]
-    parts.append(f"rate {'as the app declares' if starts is None else rate_text(starts)}")
-    back = (
-        ""
-        if most is None and starts is None
-        else f" Undo with: penstock queues tune {name} --parallel auto --rate auto"
-    )
-    return Answer({"queue": name, "parallel": most, "rate": starts}, f"Tuned queue {name}: {', '.join(parts)}.{back}")
-
-
-def _parallel(text: str | None) -> int | None:
-    if text in (None, "auto"):
-        return None
-    if not (text or "").isdecimal():
-        raise refuse(f"{text!r} is not a number of handlers. Write --parallel 4, or --parallel auto.")
-    return int(text or 0)
-
-
-def _per_second(text: str | None) -> float | None:
-    if text in (None, "auto", "none"):
-        return 0.0 if text == "none" else None
-    try:
-        return float(text or "")
-    except ValueError:
-        raise refuse(f"{text!r} is not a rate. Write --rate 2.5, --rate none or --rate auto.") from None
+    undo = f" Undo with: penstock queues tune {name} --parallel auto --rate auto"
+    back = "" if most is None and starts is None else undo
+    return Answer({"queue": name, "parallel": most, "rate": starts}, view.tuned(name, most, starts) + back)
 
 
 # -- send -------------------------------------------------------------------------------------------------

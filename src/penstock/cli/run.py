@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import secrets
@@ -16,7 +15,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from penstock import logs
-from penstock.cli.apart import run_apart, set_apart
+from penstock.cli.apart import apart_variables, run_apart, supervise
 from penstock.cli.command import CliCommand, refuse, this_output
 from penstock.cli.listening import LOGIN_LINK, PORT_MAX, listen, tokens_for, url_of
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, Verbatim, listed, progress
@@ -25,16 +24,10 @@ from penstock.cli.reload import die_with_parent, reloading
 from penstock.cli.tryout import try_out
 from penstock.config import Config
 from penstock.model.errors import BadApp
-from penstock.model.limits import LOCAL
 from penstock.model.times import parse_span
 from penstock.outbound.standins import VARIABLE as STANDINS
 from penstock.outbound.standins import mount
-from penstock.runtime.clock import HostClock
-from penstock.runtime.engine import Engine
 from penstock.runtime.events import Events
-from penstock.runtime.supervisor import Supervisor
-from penstock.runtime.surroundings import Surroundings
-from penstock.stores import store_at
 from penstock.views import dead, queues
 from penstock.views.view import Row, counted, span_text
 from penstock.web.ui.access import link_digest
@@ -99,44 +92,27 @@ def run(
       penstock run newsroom.py --apart
       penstock run market.py --ui
     """
-    with ExitStack() as stack:
-        if apart or only:
-            if until_idle or reload:
-                raise refuse("Services that run apart run until Ctrl-C. Leave out --until-idle and --reload.")
-            set_apart(stack)
-        return _run(app, workers, reload, until_idle, grace, standins, host, port, ui, only, virtual, seed, verbose)
-
-
-def _run(
-    app: str,
-    workers: int | None,
-    reload: bool,
-    until_idle: bool,
-    grace: float | None,
-    standins: bool,
-    host: str,
-    port: int | None,
-    ui: bool,
-    only: str | None,
-    virtual: str | None,
-    seed: int | None,
-    verbose: bool,
-) -> Answer | int:
     output = this_output()
+    if apart or only:
+        if until_idle or reload:
+            raise refuse("Services that run apart run until Ctrl-C. Leave out --until-idle and --reload.")
+        click.get_current_context().with_resource(apart_variables())
     if verbose:
         os.environ[logs.VERBOSE] = "1"
     if reload:
         if output.json or virtual is not None or until_idle:
             raise refuse("--reload runs until Ctrl-C. Leave out --json, --virtual and --until-idle.")
-        given = {"--workers": workers, "--grace": grace, "--standins": standins or None, "--verbose": verbose or None}
+        given = {"--workers": workers, "--grace": grace, "--host": host, "--port": port}
         options = [str(part) for name, value in given.items() if value is not None for part in (name, value)]
-        return reloading(output, app, ["run", app, *(part for part in options if part != "True")])
+        flags = {"--standins": standins, "--ui": ui, "--verbose": verbose}
+        return reloading(output, app, ["run", app, *options, *(name for name, is_on in flags.items() if is_on)])
     if virtual is not None:
         return _run_virtual(app, virtual, seed, standins)
     config = Config.load()
     found = try_out(app, only)
     events = Events()
     count = workers or config.workers
+    seconds = config.grace_seconds if grace is None else grace
     if not output.json and not found.members:
         output.err.write(f"{found.name}: {counted(count, 'worker')} on {found.database}. Ctrl-C stops.\n")
     with ExitStack() as stack:
@@ -149,7 +125,6 @@ def _run(
         if found.members:
             if not output.json:
                 output.err.write(f"{found.name}: {counted(len(found.members), 'service')} apart. Ctrl-C stops.\n")
-            seconds = config.grace_seconds if grace is None else grace
             return run_apart(output, app, found, host=host, workers=count, grace=seconds, config=config, events=events)
         listening = None
         if found.serves or port is not None or ui:
@@ -162,57 +137,13 @@ def _run(
                 "under [readiness].",
                 exit_code=BAD_ANSWER,
             )
-        code = supervise(
-            app,
-            workers=count,
-            grace_seconds=config.grace_seconds if grace is None else grace,
-            until_idle=until_idle,
-            config=config,
-            events=events,
-            listening=listening,
-        )
+        more = ["--until-idle"] if until_idle else []
+        code = supervise(app, more, workers=count, grace=seconds, config=config, events=events, listening=listening)
     if until_idle and code == FINE and not output.json:
         output.err.write(f"{found.name}: no message is due. See the result with: penstock status {app}\n")
     if output.json and code == FINE:
         return Answer({"app": found.name, "database": found.database, "workers": count})
     return code
-
-
-def supervise(
-    reference: str,
-    *,
-    workers: int,
-    grace_seconds: float,
-    until_idle: bool,
-    config: Config,
-    events: Events,
-    listening: socket.socket | None = None,
-) -> int:
-    """Run until a signal, or until the workers have ended by themselves. Return the exit code."""
-    command = [sys.executable, "-m", "penstock.cli.worker", reference, "--grace", str(grace_seconds)]
-    if until_idle:
-        command.append("--until-idle")
-    shared = [] if listening is None else [listening.fileno()]
-    command += [part for each in shared for part in ("--listen", str(each))]
-    clock = HostClock()
-
-    def open_engine(database: str) -> Engine:
-        store = store_at(database, synchronous=config.synchronous)
-        return Engine(None, store, events, LOCAL, Surroundings(clock=clock), lease_longest=0.0)
-
-    async def main() -> int:
-        supervisor = Supervisor(
-            command,
-            workers=workers,
-            grace_seconds=grace_seconds,
-            clock=clock,
-            events=events,
-            open_engine=open_engine,
-            shared=shared,
-        )
-        return await supervisor.run()
-
-    return asyncio.run(main())
 
 
 @contextmanager

@@ -17,8 +17,6 @@ from penstock.connect.web import Http
 from penstock.model.errors import Unparsable
 from penstock.model.times import in_seconds
 
-FUTURE_MAX = 86_400.0  # a cursor further ahead than the rest of its page is a mistake of the source
-
 
 class DeclaredConnector(Connector):
     """`DeclaredConnector("connectors/olx.toml")`, or a dict with the same words."""

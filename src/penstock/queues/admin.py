@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from penstock.contracts.ledger import ClaimRequest, NotCommitted
 from penstock.contracts.operations import Backlog, Lease, Operations, Tuning
 from penstock.model.envelope import CONTENT_TYPES, Encoded, Typed, content_type
-from penstock.model.errors import BadLease, BadMessage, LeaseLost, NoSuchQueue, StoreUnavailable
+from penstock.model.errors import BadLease, BadMessage, BadParameter, LeaseLost, NoSuchQueue, StoreUnavailable
 from penstock.model.ids import as_text
 from penstock.model.limits import near
 from penstock.model.message import Delivery, NewMessage
@@ -19,17 +19,19 @@ from penstock.model.outcome import DONE, RetryRequested, settle
 from penstock.model.queue import QueueSettings
 from penstock.queues.external import AckResult, Outgoing, PeekedMessage, PulledMessage, PushRequest, PushResult
 from penstock.queues.queue import Queue
-from penstock.queues.sender import QueueApp
 from penstock.runtime.audit import audit, record
 from penstock.runtime.engine import Engine
 from penstock.runtime.unit import AwaitedUnit, open_unit
+
+if TYPE_CHECKING:
+    from penstock.app import App
 
 PURGED_AT_ONCE = 1_000
 PULLED_MAX = 1_000
 
 
 class QueueAdmin:
-    def __init__(self, home: QueueApp, engine: Engine, queues: dict[str, Queue[Any]]) -> None:
+    def __init__(self, home: App, engine: Engine, queues: dict[str, Queue[Any]]) -> None:
         self._home = home
         self.engine = engine
         self._declared = queues
@@ -263,3 +265,22 @@ def _peeked(due: int, delivery: Delivery) -> PeekedMessage:
 
 def _content(delivery: Delivery) -> tuple[bytes, str, str, int]:
     return delivery.body, content_type(delivery.type), delivery.type, delivery.sent_at
+
+
+def parallel_of(text: str | None) -> int | None:
+    """Return the number of handlers that an operator wants; None: as the app declares."""
+    if text in (None, "auto"):
+        return None
+    if not (text or "").isdecimal() or len(text or "") > 6:
+        raise BadParameter(f"{text!r} is not a number of handlers. Write a number, or auto.", field="parallel")
+    return int(text or 0)
+
+
+def rate_of(text: str | None) -> float | None:
+    """Return the starts a second that an operator wants; 0: no limit, None: as the app declares."""
+    if text in (None, "auto", "none"):
+        return 0.0 if text == "none" else None
+    try:
+        return float(text or "")
+    except ValueError:
+        raise BadParameter(f"{text!r} is not a rate. Write a number, none or auto.", field="rate") from None

@@ -123,9 +123,7 @@ class BatchRunner:
             return None
         try:
             return Message(delivery, decode(delivery.body), self)
-        except (
-            BaseException
-        ) as error:  # also what a class of the user's raises when it is made, or a body nested too deep
+        except BaseException as error:  # raised by a class of the user, or for a body nested too deep
             self._settler.put(delivery, Dead("malformed", describe(contain(error)), charged=False))
             return None
 

@@ -12,9 +12,9 @@ from penstock.model.presets import preset_of
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
 from penstock.queues.queue import Queue
-from penstock.queues.sender import QueueApp
 
 if TYPE_CHECKING:
+    from penstock.app import App
     from penstock.queues.letters import DeadLetter, DeadLetters
 
 _log = logging.getLogger("penstock.queues")
@@ -28,7 +28,7 @@ class Died(Event, type="message.died"):
     letter: int
 
 
-def dead_letter_queue(home: QueueApp, queue: Queue[Any], letters: DeadLetters) -> Queue[Died]:
+def dead_letter_queue(home: App, queue: Queue[Any], letters: DeadLetters) -> Queue[Died]:
     """The queue that reports the dead letters of another queue, with its handler."""
     usual = preset_of("dead-letters")
     retry = Retry(RETRIES, home.limits.retry_first_seconds, home.limits.retry_longest_seconds)

@@ -12,9 +12,10 @@ from penstock.model.envelope import ANY_JSON, CONTENT_TYPES, types_in
 from penstock.model.errors import BadApp
 from penstock.model.queue import QueueSettings
 from penstock.queues.handler import BatchHandler, Handler, HandlerFunction, Of, OfBoth, OneOf, Registration
-from penstock.queues.sender import QueueApp, Sender, T
+from penstock.queues.sender import Sender, T
 
 if TYPE_CHECKING:
+    from penstock.app import App
     from penstock.queues.batch import Batch
     from penstock.queues.letters import DeadLetter
 
@@ -28,7 +29,7 @@ class Queue(Sender[T]):
     A message is sent when the unit that sent it commits.
     """
 
-    def __init__(self, home: QueueApp, settings: QueueSettings, payload_type: Any = ANY_JSON) -> None:
+    def __init__(self, home: App, settings: QueueSettings, payload_type: Any = ANY_JSON) -> None:
         super().__init__(home, settings, payload_type)
         self.handlers: dict[str, tuple[Handler, ...]] = {}
         self.batches: BatchHandler | None = None

@@ -68,9 +68,7 @@ class Runner:
             handler = handlers[0]
         try:
             payload = handler.decode(delivery.body)
-        except (
-            BaseException
-        ) as error:  # also what a class of the user's raises when it is made, or a body nested too deep
+        except BaseException as error:  # raised by a class of the user, or for a body nested too deep
             self._settler.put(delivery, Dead("malformed", describe(contain(error)), charged=False))
             return None
         unit = MessageUnit(self._engine, delivery, handler.task, "")

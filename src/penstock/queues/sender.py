@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin
 
 from penstock.model import loops
 from penstock.model.envelope import ANY_JSON, Command, Encoded, encode, parts_of, type_name, types_in
 from penstock.model.errors import BadMessage, LoopBroken, TooLarge
 from penstock.model.ids import NO_PARENT, as_text, correlation_of, derived
-from penstock.model.limits import Limits
 from penstock.model.message import KEYED, PRIORITIES, PRIORITY_NORMAL, Delivery, NewMessage, checksum
 from penstock.model.queue import QueueSettings
 from penstock.model.times import in_seconds
@@ -23,7 +22,7 @@ from penstock.runtime.unit import Unit, require_unit
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
-    from penstock.queues.queue import Queue
+    from penstock.app import App
     from penstock.topics.order import Order
 
     T = TypeVarWithDefault("T", contravariant=True, default=dict[str, Any])  # a queue of A and B is a queue of A
@@ -31,30 +30,10 @@ else:
     T = TypeVar("T", contravariant=True)
 
 
-class QueueApp(Protocol):
-    """The app a queue belongs to."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def limits(self) -> Limits: ...
-    @property
-    def keeper(self) -> QueueApp:
-        """The app whose database it uses: itself, or the app that it is a service of."""
-
-    @property
-    def group(self) -> Any:
-        """The services that it shares no database with, if there are any."""
-
-    @property
-    def queues(self) -> Mapping[str, Any]: ...
-    def _watch(self, queue: Queue[Any]) -> None: ...
-
-
 class Sender(Generic[T]):
     """The part of a queue that messages are sent with."""
 
-    def __init__(self, home: QueueApp, settings: QueueSettings, payload_type: Any) -> None:
+    def __init__(self, home: App, settings: QueueSettings, payload_type: Any) -> None:
         accepts = None if payload_type is ANY_JSON else types_in(payload_type)
         self._home = home
         self._limits = home.limits

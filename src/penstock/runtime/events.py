@@ -39,7 +39,8 @@ class EngineEvent(msgspec.Struct, metaclass=_EventMeta):
     level: ClassVar[str]
 
     def facts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__struct_fields__}
+        facts = {name: getattr(self, name) for name in self.__struct_fields__}
+        return facts | {"place": place_of(facts["traceback"])} if "traceback" in facts else facts
 
     def line(self) -> str | None:
         """Return what a terminal shows of it instead of its facts, or None."""
@@ -101,7 +102,7 @@ class MessageFailed(EngineEvent, name="message.failed", level="warning"):
     wait_seconds: float | None = None
 
     def facts(self) -> dict[str, Any]:
-        return _about_message(self, "failed", success=False, place=place_of(self.traceback))
+        return _about_message(self, "failed", success=False)
 
     def line(self) -> str:
         return failure_line(self.handler or self.queue, self.error, self.traceback, self.attempt, self.wait_seconds)
@@ -114,9 +115,6 @@ class ItemFailed(EngineEvent, name="item.failed", level="warning"):
     error: str
     traceback: str | None
     wait_seconds: float | None
-
-    def facts(self) -> dict[str, Any]:
-        return EngineEvent.facts(self) | {"place": place_of(self.traceback)}
 
     def line(self) -> str:
         where = f"controller {self.controller}, item {self.item}"
@@ -192,9 +190,6 @@ class TickFailed(EngineEvent, name="tick.failed", level="error"):
     task: str
     error: str
     traceback: str | None = None
-
-    def facts(self) -> dict[str, Any]:
-        return EngineEvent.facts(self) | {"place": place_of(self.traceback)}
 
     def line(self) -> str:
         return f"{self.task}: {located(self.error, self.traceback)}"

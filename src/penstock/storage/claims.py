@@ -16,9 +16,7 @@ from penstock.storage.session import PULLED, Session
 from penstock.storage.tally import EXPIRED, OPERATIONS, Tally
 
 EXPIRED_AT_ONCE = 1_000  # rows that a claim removes before it takes any; usually they are gone by then
-LOCKED_AGAIN_MICROS = (
-    1_000_000  # when to look again for a row whose lease has lapsed, and that another transaction is changing
-)
+LOCKED_AGAIN_MICROS = 1_000_000  # when to look again for a lapsed row that another transaction is changing
 TURN_AGAIN_MICROS = 20_000  # when to look again at a queue that another transaction is counting
 ALONE_AGAIN_MICROS = 1_000_000  # when to look again for the turn of a queue that runs one at a time in all workers
 LOWEST_FIRST_EVERY = 10  # of a queue's claims one in ten starts at the lowest priority, so that it cannot starve

@@ -12,10 +12,42 @@ from penstock.model.envelope import replay_id
 from penstock.model.ids import derived
 from penstock.model.loops import begin
 from penstock.model.message import FLAGS, KEYED, checksum
+from penstock.model.outcome import Again, Dead
 from penstock.storage.session import Session
 from penstock.storage.tally import DEAD, PURGED, SENT, Tally
 
 NOTICE_TYPE = "message.died"
+
+
+def settle_failure(
+    session: Session,
+    seq: int,
+    token: int,
+    settlement: Again | Dead,
+    tally: Tally,
+    *,
+    now: int,
+    number: int,
+    crashed: int = 0,
+    rounds: int = 0,
+) -> bool:
+    """Let a row that is held under its token wait, or make a dead letter of it. Return false if it is not held."""
+    failure = settlement.failure
+    facts: dict[str, Any] = {
+        "seq": seq,
+        "token": token,
+        "now": now,
+        "crashed": crashed,
+        "charged": int(settlement.charged),
+        "error_class": failure.error_class if failure else None,
+        "error_message": failure.message if failure else None,
+        "traceback": failure.traceback if failure else None,
+    }
+    if isinstance(settlement, Dead):
+        return add_dead_letter(session, facts | {"reason": settlement.reason}, tally, now=now)
+    due = now + int(settlement.seconds * 1_000_000)
+    again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": rounds}
+    return session.change("ledger.settle_again", facts | again) == 1
 
 
 def add_dead_letter(session: Session, facts: dict[str, Any], tally: Tally, *, now: int) -> bool:

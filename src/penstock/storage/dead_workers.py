@@ -10,7 +10,7 @@ from penstock.contracts.workers import Returned
 from penstock.model.outcome import Again, Dead, Failure
 from penstock.model.queue import QueueSettings
 from penstock.model.retry import Retry
-from penstock.storage.dead_letters import add_dead_letter
+from penstock.storage.dead_letters import settle_failure
 from penstock.storage.session import PULLED, Session
 from penstock.storage.tally import Tally
 
@@ -91,7 +91,9 @@ def return_rows(
             judged = lapsed_pull(row, retry)
         else:
             judged = verdict(row, started=started, charged=charged, crashes_max=crashes_max, retry=retry)
-        _carry_out(session, row, judged, tally, now, number)
+        settle_failure(
+            session, row.seq, row.token, judged.settlement, tally, now=now, number=number, crashed=judged.crashed
+        )
         if isinstance(judged.settlement, Dead):
             returned.dead += 1
         elif judged.settlement.charged:
@@ -108,27 +110,6 @@ def _held(session: Session, worker: int, lapsed_by: int | None) -> Iterator[Held
     statement = "workers.held" if lapsed_by is None else "workers.lapsed"
     while page := session.rows(statement, {"worker": worker, "lapsed_by": lapsed_by}):
         yield from map(HeldRow._make, page)
-
-
-def _carry_out(session: Session, row: HeldRow, judged: Verdict, tally: Tally, now: int, number: int) -> None:
-    settlement = judged.settlement
-    failure = settlement.failure
-    facts: dict[str, Any] = {
-        "seq": row.seq,
-        "token": row.token,
-        "now": now,
-        "crashed": judged.crashed,
-        "charged": int(settlement.charged),
-        "error_class": failure.error_class if failure else None,
-        "error_message": failure.message if failure else None,
-        "traceback": failure.traceback if failure else None,
-    }
-    if isinstance(settlement, Dead):
-        add_dead_letter(session, facts | {"reason": settlement.reason}, tally, now=now)
-    else:
-        due = now + int(settlement.seconds * 1_000_000)
-        again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": 0}
-        session.change("ledger.settle_again", facts | again)
 
 
 _DEFAULT_RULES = (QueueSettings("default").crashes_max, Retry())

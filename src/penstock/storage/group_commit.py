@@ -32,7 +32,7 @@ from penstock.model.message import KEYED, PAUSING, Delivery, NewMessage
 from penstock.model.outcome import DONE, Again, Dead, Held, Settlement, Split
 from penstock.storage.audit import look, note_unit
 from penstock.storage.claims import Claimer
-from penstock.storage.dead_letters import add_dead_letter, apply_action, split
+from penstock.storage.dead_letters import apply_action, settle_failure, split
 from penstock.storage.items import change_items
 from penstock.storage.objects import is_owned, save
 from penstock.storage.sends import send
@@ -147,23 +147,11 @@ class GroupCommit:
         if isinstance(settlement, Split):
             return split(session, delivery.seq, delivery.token, settlement.handlers, tally, now=now)
         assert isinstance(settlement, Again | Dead)
-        failure = settlement.failure
-        facts: dict[str, Any] = {
-            "seq": delivery.seq,
-            "token": delivery.token,
-            "now": now,
-            "crashed": 0,
-            "charged": int(settlement.charged),
-            "error_class": failure.error_class if failure else None,
-            "error_message": failure.message if failure else None,
-            "traceback": failure.traceback if failure else None,
-        }
         if isinstance(settlement, Again):
-            due = now + int(settlement.seconds * 1_000_000)
-            again = {"number": number, "due": due, "failed": int(settlement.charged), "rounds": rounds}
-            tally.waits(delivery.queue, due)
-            return session.change("ledger.settle_again", facts | again) == 1
-        return add_dead_letter(session, facts | {"reason": settlement.reason}, tally, now=now)
+            tally.waits(delivery.queue, now + int(settlement.seconds * 1_000_000))
+        return settle_failure(
+            session, delivery.seq, delivery.token, settlement, tally, now=now, number=number, rounds=rounds
+        )
 
     def _name_the_stale(self, units: Units) -> None:
         """Roll back first: rows that the group deleted must exist again, to differ from rows that others took."""

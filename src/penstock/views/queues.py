@@ -157,11 +157,8 @@ async def processes(reading: Reading) -> list[WorkerRow]:
 
 async def listed(observer: Observer) -> list[Row]:
     """Return all queues in the agreed shape, which has `exact` only where it is false."""
-    return [without_exact(row) for row in await rows(observer, now=observer.now())]
-
-
-def without_exact(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name != "exact" or not value}
+    found = await rows(observer, now=observer.now())
+    return [{name: value for name, value in row.items() if name != "exact" or not value} for row in found]
 
 
 async def one(observer: Observer, name: str) -> Row:
@@ -193,11 +190,8 @@ def _retries(row: Row) -> str:
 
 def _batch(row: Row) -> str | None:
     settings = row["settings"]
-    return (
-        f"{settings['batch']:,}, or what waits after {settings['batch_wait_seconds']:g} s"
-        if settings["batch"] > 1
-        else None
-    )
+    most = settings["batch"]
+    return f"{most:,}, or what waits after {settings['batch_wait_seconds']:g} s" if most > 1 else None
 
 
 def _ever(row: Row) -> str:
@@ -236,3 +230,10 @@ ONE = (
     Column("", "bytes at most", "bytes", of=lambda row: row["settings"]["bytes_max"]),
     Column("", "expire after", "span", of=lambda row: row["settings"]["retention_seconds"]),
 )
+
+
+def tuned(name: str, parallel: int | None, rate: float | None) -> str:
+    """Return what an action reports."""
+    handlers = "as the app declares" if parallel is None else f"{parallel:,}"
+    starts = "as the app declares" if rate is None else rate_text(rate)
+    return f"Tuned queue {name}: parallel {handlers}, rate {starts}."

@@ -13,7 +13,7 @@ from penstock.model.errors import LeaseLost, StoreError
 from penstock.model.message import Delivery
 from penstock.model.retry import Retry, retry_of
 from penstock.model.run import DONE, FAILED, RETRYING, STEP, StepRecord, key_of
-from penstock.model.stack import failure_line, place_of
+from penstock.model.stack import failure_line
 from penstock.runtime.events import EngineEvent
 from penstock.runtime.slots import contained
 from penstock.runtime.unit import AwaitedUnit, Unit, current_unit
@@ -48,9 +48,6 @@ class StepFailedOnce(EngineEvent, name="step.failed", level="warning"):
     error: str
     traceback: str | None
     wait_seconds: float | None
-
-    def facts(self) -> dict[str, Any]:
-        return super().facts() | {"place": place_of(self.traceback)}
 
     def line(self) -> str:
         where = f"{self.workflow} {self.run}, step {self.step}"

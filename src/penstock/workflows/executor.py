@@ -14,7 +14,7 @@ from penstock.model.errors import BetweenSteps
 from penstock.model.outcome import Later, describe
 from penstock.model.retry import Retry
 from penstock.model.run import ACTIVE, COMPLETE, ERRORED, NEVER_SECONDS, PAUSED, Script, key_of, queue_of
-from penstock.model.stack import located, place_of
+from penstock.model.stack import located
 from penstock.runtime.events import EngineEvent, StepsEnded
 from penstock.runtime.unit import Unit, current_unit
 from penstock.workflows.execution import Execution
@@ -44,9 +44,6 @@ class RunFailed(EngineEvent, name="workflow.failed", level="error"):
     run: str
     error: str
     traceback: str | None = None
-
-    def facts(self) -> dict[str, Any]:
-        return EngineEvent.facts(self) | {"place": place_of(self.traceback)}
 
     def line(self) -> str:
         return f"{self.workflow} {self.run}: {located(self.error, self.traceback)}"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 import msgspec
 
@@ -15,7 +15,6 @@ from penstock.contracts.runs import NewRun, NewSignal, RunRow
 from penstock.model.errors import BadMessage, NoSuchRun
 from penstock.model.expectation import signal_of
 from penstock.model.ids import as_text
-from penstock.model.message import PRIORITY_NORMAL, NewMessage
 from penstock.model.run import COMPLETE, ENDED, PENDING, SIGNAL, StepRecord, check_name, is_made, key_of, made_id
 from penstock.model.times import from_micros, in_seconds
 from penstock.runtime.audit import audit, record
@@ -25,22 +24,14 @@ from penstock.workflows.inputs import Inputs, restored, stored
 from penstock.workflows.steps import StepFailed
 
 if TYPE_CHECKING:
+    from penstock.app import App
+    from penstock.queues.queue import Queue
     from penstock.runtime.engine import Engine
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.01, 0.5  # how often a result is looked for
-
-
-class Making(Protocol):
-    """The queue of a workflow."""
-
-    def _build(self, unit: Unit, payload: object, *, id: bytes, priority: int = PRIORITY_NORMAL) -> NewMessage: ...
-
-
-class WorkflowApp(Protocol):
-    async def _opened(self) -> Engine: ...
 
 
 class StepState(NamedTuple):
@@ -83,11 +74,11 @@ class Workflow(Generic[P, R]):
 
     def __init__(
         self,
-        home: WorkflowApp,
+        home: App,
         name: str,
         function: Callable[..., Awaitable[R]],
         inputs: Inputs,
-        queue: Making,
+        queue: Queue[Any],
         *,
         priority: int,
         kept_seconds: float,

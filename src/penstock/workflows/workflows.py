@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar
 
 from penstock.model.arguments import FromZero, PositiveSpan, checked
 from penstock.model.errors import BadApp, NoSuchRun
@@ -18,9 +18,11 @@ from penstock.workflows.executor import Begun, Executor
 from penstock.workflows.inputs import Inputs
 from penstock.workflows.run import Run
 from penstock.workflows.steps import RETRY
-from penstock.workflows.workflow import Handle, Making, RunState, Workflow, WorkflowApp, state_of
+from penstock.workflows.workflow import Handle, RunState, Workflow, state_of
 
 if TYPE_CHECKING:
+    from penstock.app import App
+    from penstock.queues.queue import Queue
     from penstock.runtime.engine import Engine
 
 
@@ -30,14 +32,6 @@ Code = Callable[Concatenate[Run, P], Awaitable[R]]
 
 KEPT_DAYS = 30.0
 TIMEOUT_SECONDS = 1_800.0  # of one execution: half of it is for the step that begins last
-
-
-class Handling(Making, Protocol):
-    def handler(self, payload_type: Any, /, *, name: str | None = None) -> Callable[[Any], Any]: ...
-    def dead_letter_handler(self, function: Any) -> Any: ...
-
-
-MakeQueue = Callable[[QueueSettings, Any], Handling]
 
 
 class WorkflowOptions(TypedDict, total=False):
@@ -52,7 +46,7 @@ class WorkflowOptions(TypedDict, total=False):
 
 
 class Workflows:
-    def __init__(self, home: WorkflowApp, limits: Limits, make_queue: MakeQueue) -> None:
+    def __init__(self, home: App, limits: Limits, make_queue: Callable[[QueueSettings, Any], Queue[Any]]) -> None:
         self._home = home
         self._limits = limits
         self._make_queue = make_queue

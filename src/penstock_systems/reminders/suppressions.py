@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import penstock as ps
 from penstock_systems.reminders.app import db, now_ms
 from penstock_systems.reminders.keys import address_hash
 
-Reason = Literal["bounce", "complaint", "unsubscribed"]
 ADD = """
 insert into suppressions (address_hash, reason, at)
 values (:hash, :reason, :now)

@@ -15,6 +15,7 @@ from penstock.model.errors import BadParameter, PenstockError
 from penstock.model.run import ENDED
 from penstock.model.strict_json import BadJson, parse
 from penstock.pages import ActionResult
+from penstock.queues.admin import parallel_of, rate_of
 from penstock.queues.external import PushRequest
 from penstock.views import queues as queue_views
 from penstock.views import runs as run_views
@@ -91,29 +92,10 @@ def has_changed(planned: int, found: int) -> bool:
 async def tune_queue(doing: Doing) -> str:
     name, form = doing.form.needed("name"), doing.form
     row, _ = await doing.source.read(lambda reading: queue_views.queue_row(reading, name))
-    parallel = row.parallel_tuned if row and form.text("parallel") is None else _parallel(form.text("parallel"))
-    rate = row.rate_tuned if row and form.text("rate") is None else _per_second(form.text("rate"))
+    parallel = row.parallel_tuned if row and form.text("parallel") is None else parallel_of(form.text("parallel"))
+    rate = row.rate_tuned if row and form.text("rate") is None else rate_of(form.text("rate"))
     await (await doing.app.desk()).tune(name, parallel=parallel, rate=rate)
-    parts = [f"parallel {'as the app declares' if parallel is None else parallel}"]
-    parts.append(f"rate {'as the app declares' if rate is None else queue_views.rate_text(rate)}")
-    return f"Tuned queue {name}: {', '.join(parts)}."
-
-
-def _parallel(text: str | None) -> int | None:
-    if text in (None, "auto"):
-        return None
-    if not (text or "").isdecimal() or len(text or "") > 6:
-        raise BadParameter(f"{text!r} is not a number of handlers. Write a number, or auto.", field="parallel")
-    return int(text or 0)
-
-
-def _per_second(text: str | None) -> float | None:
-    if text in (None, "auto", "none"):
-        return 0.0 if text == "none" else None
-    try:
-        return float(text or "")
-    except ValueError:
-        raise BadParameter(f"{text!r} is not a rate. Write a number, none or auto.", field="rate") from None
+    return queue_views.tuned(name, parallel, rate)
 
 
 async def send_message(doing: Doing) -> str:
