@@ -33,7 +33,7 @@ from penstock.model.queue import QueueSettings, declared
 from penstock.model.retry import Retry
 from penstock.model.schedule import CatchUp, Overlap
 from penstock.model.times import Span, in_seconds
-from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClass, Told, namespace_of, settings_of
+from penstock.objects.namespace import Alarmed, AnyObject, Namespace, ObjectClass, TellCall, namespace_of, settings_of
 from penstock.outbound.paid import Gateway
 from penstock.outbound.standins import StandIn
 from penstock.outside import Outside
@@ -294,7 +294,7 @@ class App(Outside, Routed, Paged):
         Alarms and `tell` are retried up to `retries` times."""
         if cls.__name__ in self._objects:
             raise BadApp(f"App {self.name!r} has two classes of objects called {cls.__name__!r}.")
-        queue = self._internal_queue(settings_of(cls, self.limits, retries), Told | Alarmed)
+        queue = self._internal_queue(settings_of(cls, self.limits, retries), TellCall | Alarmed)
         self._objects[cls.__name__] = ObjectClass(cls, tag)
         return namespace_of(self, cls, queue, hint)
 

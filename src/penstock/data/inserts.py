@@ -44,7 +44,8 @@ def insert_many(
         bind(single, {name: row.get(name) for name in columns}, {}, row_bytes_max=limits.row_bytes_max) for row in rows
     ]
     made = []
-    for size in _sizes(_rows_a_statement(single, columns, limits)):
+    most = _rows_a_statement(single, columns, limits)
+    for size in [most, *(length for length in LENGTHS if length < most)]:
         alike, bound = bound[: len(bound) // size * size], bound[len(bound) // size * size :]
         if alike:
             values: list[dict[str, Any]] = [numbered(columns, chunk) for chunk in chunks(alike, size)]
@@ -52,10 +53,6 @@ def insert_many(
             unit.add_call(statement, len(statement.sql) + sum(map(size_of, alike)))
             made.append(statement)
     return Inserted(made)
-
-
-def _sizes(most: int) -> list[int]:
-    return [most, *(length for length in LENGTHS if length < most)]
 
 
 def _rows_a_statement(single: Statement, columns: Sequence[str], limits: Limits) -> int:

@@ -37,7 +37,7 @@ AnyObject = TypeVar("AnyObject", bound=Object)
 _TAG = re.compile(r"v([1-9][0-9]{0,5})")
 
 
-class Told(Event, type="object.told"):
+class TellCall(Event, type="object.told"):
     """A call that joined a unit."""
 
     name: str
@@ -92,11 +92,11 @@ class Namespace(Generic[AnyObject]):
         return await host.call(self.cls, name, method, arguments, named, hint=hint)
 
     def tell(self, name: str, method: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        self._queue.send(Told(name=name, method=method, arguments=list(arguments), named=named))
+        self._queue.send(TellCall(name=name, method=method, arguments=list(arguments), named=named))
 
     # -- the handlers of its queue ------------------------------------------------------------------------
 
-    async def told(self, event: Told) -> Later | None:
+    async def told(self, event: TellCall) -> Later | None:
         return await self._run(event.name, event.method, tuple(event.arguments), event.named)
 
     async def alarmed(self, event: Alarmed) -> Later | None:
@@ -209,7 +209,7 @@ def _number(each: ObjectClass) -> int:
 def namespace_of(home: App, cls: type[AnyObject], queue: Any, hint: str | None) -> Namespace[AnyObject]:
     """Return the objects of a class, with the handlers of their events on this queue."""
     namespace = Namespace(cls, home.host, queue, hint)
-    queue.handler(Told, name="told")(namespace.told)
+    queue.handler(TellCall, name="told")(namespace.told)
     queue.handler(Alarmed, name="alarm")(namespace.alarmed)
     queue.dead_letter_handler(partial(_failed, home))
     return namespace

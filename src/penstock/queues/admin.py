@@ -166,7 +166,7 @@ class QueueAdmin:
         """The next messages that wait. Nothing is claimed."""
         await self._queue(queue)
         found = await self.engine.in_writer(partial(self._operations.peek, queue, limit=min(limit, PULLED_MAX)))
-        return [_peeked(due, delivery) for due, delivery in found]
+        return [PeekedMessage(as_text(each.id), each.attempts, *_content(each), due) for due, each in found]
 
     # -- what an operator does ------------------------------------------------------------------------------
 
@@ -257,10 +257,6 @@ def _lease(text: str) -> Lease:
 def _pulled(delivery: Delivery) -> PulledMessage:
     lease_id = f"{delivery.seq}.{delivery.token}"
     return PulledMessage(as_text(delivery.id), lease_id, delivery.attempt, *_content(delivery))
-
-
-def _peeked(due: int, delivery: Delivery) -> PeekedMessage:
-    return PeekedMessage(as_text(delivery.id), delivery.attempts, *_content(delivery), due)
 
 
 def _content(delivery: Delivery) -> tuple[bytes, str, str, int]:

@@ -17,10 +17,6 @@ from penstock.runtime.lanes import Lane, ThreadLane
 TICK_SECONDS = 1.0  # how long a lost wake-up or a dead neighbour may go unnoticed
 
 
-def _ring_through_the_store(store: Store, worker: int) -> Bell:
-    return store.bell(worker)
-
-
 def _random() -> Random:
     """Chance that no other process shares. Asking the system for every id would cost a system call each."""
     return Random(urandom(32))
@@ -34,6 +30,6 @@ class Surroundings:
     random: Random = field(default_factory=_random)
     faults: Faults = field(default_factory=NoFaults)
     lane: Callable[[str], Lane] = ThreadLane
-    bell: Callable[[Store, int], Bell] = _ring_through_the_store
+    bell: Callable[[Store, int], Bell] = lambda store, worker: store.bell(worker)
     tick_seconds: float | None = TICK_SECONDS
     in_place: bool = False  # storage runs inside the event loop: virtual time

@@ -49,7 +49,8 @@ async def runs(look: PageLook) -> Facts:
     name = f"runs_{state}" if few else "runs_newest" if workflow is None else "runs_of_workflow"
     bound = {} if few or workflow is None else {"workflow": workflow}
     found = await look.reading.rows(SQL[name], before=before, most=most, skip=look.number("skip", 0), **bound)
-    kept = [each for each in enumerate(found[: most - 1]) if state is None or _may_be(each[1].state, state)]
+    stored = "active" if state in ACTIVE else state
+    kept = [each for each in enumerate(found[: most - 1]) if state is None or each[1].state == stored]
     made = [(index, await _row(look, each)) for index, each in kept]
     rows = [each for each in made if state in (None, each[1]["state"]) and workflow in (None, each[1]["workflow"])]
     index = rows[LISTED][0] if len(rows) > LISTED else most - 1 if len(found) == most else None
@@ -62,10 +63,6 @@ async def runs(look: PageLook) -> Facts:
         "next": None if index is None else continued(look, [each.created_at for each in found], index),
         "read": len(found),
     }
-
-
-def _may_be(stored: str, wanted: str) -> bool:
-    return stored == ("active" if wanted in ACTIVE else wanted)
 
 
 async def _row(look: PageLook, run: Any) -> Row:
