@@ -54,6 +54,7 @@ class Covering:
         statement, is_in_function = enclosing(tree, line)
         if is_in_function:
             found = self._executing(file, range(statement.lineno, header_end(statement) + 1))
+            found = found or near  # an import alone executes it, as a function that makes a constant
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found = self._executing(file, range(statement.lineno + 1, (statement.end_lineno or 0) + 1))
             found = found or self._mentioning([statement.name])
