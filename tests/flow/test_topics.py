@@ -10,7 +10,9 @@ from random import Random
 import pytest
 
 import penstock as ps
+from penstock.model.times import in_seconds
 from penstock.testing import TestApp, TestServices, virtual
+from penstock.topics.order import Before, Order
 
 KILLS = 10_000  # more than a test has: no kill makes a message a suspect for good
 
@@ -108,6 +110,22 @@ async def test_an_event_that_becomes_a_dead_letter_is_passed_over() -> None:
         assert press.numbers("a") == [0, 2, 3]
         assert len(await shop.dead(press.topic["search"])) == 1
         assert await press.app.db.column("select message_id from message_order") == []
+
+
+@virtual
+async def test_a_message_is_put_off_by_how_many_are_before_it_and_how_quickly_those_go() -> None:
+    order = Order(ps.App("press"), "ordered")
+
+    def seconds(first: str, ahead: int) -> float:
+        return in_seconds(order._later("id", Before(first, ahead)).seconds)
+
+    assert seconds("a", 600) == pytest.approx(30), "not every few seconds, while hundreds are before it"
+    await asyncio.sleep(30)
+    assert seconds("b", 500) == pytest.approx(60), "a hundred took 30 s, so 500 take longer than a minute"
+    await asyncio.sleep(60)
+    assert seconds("c", 100) == pytest.approx(0.7 * 100 * 60 / 400)
+    assert seconds("c", 100) == pytest.approx(5), "nothing moves"
+    assert seconds("d", 0) == pytest.approx(0.1)
 
 
 @virtual

@@ -30,17 +30,23 @@ IN_PLACE_SHARE = 0.1  # and no more than this of the handler's time limit, which
 LOOK_SECONDS = 1.0  # between two looks at one that runs
 COMMIT_SECONDS, COMMIT_LOOK_SECONDS = 0.25, 0.005  # that one has after it ran, and between two looks then
 # After which one is delivered again whose turn has not come: longer for each before it, and while the same one is first.
-AGAIN_SECONDS, AGAIN_SECONDS_LONGEST, AHEAD_SECONDS = 0.1, 5.0, 0.05
-HEADS_MAX = 1_000
+AGAIN_SECONDS, AGAIN_SECONDS_LONGEST, AHEAD_SECONDS, AHEAD_SECONDS_LONGEST = 0.1, 5.0, 0.05, 60.0
+SOON_SHARE = 0.7  # of the time that those before it are expected to take, by how quickly they went until now
+AHEAD_MAX = 1_200  # messages of a key that are counted
+HEADS = 10  # of them that are looked at in one read: usually the first is still there
 INSERT = (
     "insert into message_order (queue, message_id, key, position) values (:queue, :id, :key, :position) "
     "on conflict (queue, message_id) do nothing"
 )
 DELETE = "delete from message_order where queue = :queue and message_id = :id"
 OWN = "select key, position from message_order where queue = :queue and message_id = :id"
-HEADS = (
+FIRST = (
     "select message_id from message_order where queue = :queue and key = :key "
     "and (position < :position or (position = :position and message_id < :id)) order by position, message_id limit :limit"
+)
+AHEAD = (
+    "select count(*) from (select 1 from message_order where queue = :queue and key = :key "
+    "and (position < :position or (position = :position and message_id < :id)) limit :limit) as earlier"
 )
 WAITS = {
     "sqlite": "select 1 from penstock_messages where id = :id and queue = :queue limit 1",
@@ -59,6 +65,15 @@ class Before(NamedTuple):
 
     id: str
     ahead: int
+
+
+class PutOff(NamedTuple):
+    """For which message another one was put off, how often, and how many were before it at that time."""
+
+    first: str
+    times: int
+    ahead: int
+    at: float
 
 
 class LocalRun:
@@ -82,7 +97,7 @@ class Order:
         self._key_of = key_of
         self._last = 0
         self._here: dict[str, LocalRun] = {}  # messages that run, or wait for one, in this process
-        self._put_off: dict[str, tuple[str, int]] = {}  # for whom each message was put off here, and how often
+        self._put_off: dict[str, PutOff] = {}  # of this process
 
     def key(self, payload: object) -> str:
         """Return the key of a payload. Raises BadMessage where it is none."""
@@ -135,11 +150,16 @@ class Order:
         return None if row is None else Place(row.key, row.position, id)
 
     def _later(self, id: str, first: Before) -> Later:
-        head, times = self._put_off.get(id, ("", 0))
-        times = times + 1 if head == first.id else 0
-        self._put_off[id] = first.id, times
-        seconds = max(AGAIN_SECONDS * 1.5 ** min(times, 20), AHEAD_SECONDS * first.ahead)
-        return Later(min(AGAIN_SECONDS_LONGEST, seconds))
+        now, last = asyncio.get_running_loop().time(), self._put_off.get(id)
+        times, each = 0, AHEAD_SECONDS
+        if last is not None:
+            times = last.times + 1 if last.first == first.id else 0
+            if last.ahead > first.ahead:
+                each = SOON_SHARE * (now - last.at) / (last.ahead - first.ahead)
+        self._put_off[id] = PutOff(first.id, times, first.ahead, now)
+        again = min(AGAIN_SECONDS_LONGEST, AGAIN_SECONDS * 1.5 ** min(times, 20))
+        # Or a long backlog would be delivered every few seconds, and take the time of the messages whose turn it is.
+        return Later(max(again, min(AHEAD_SECONDS_LONGEST, each * first.ahead)))
 
     def _left(self, id: str, run: LocalRun) -> None:
         if self._here.get(id) is run:  # it may have been delivered again meanwhile
@@ -147,15 +167,18 @@ class Order:
 
     async def before(self, place: Place, *, beside: Collection[str] = ()) -> Before | None:
         """Return the first earlier message of the key that is left, other than those `beside`."""
-        bound = {"queue": self._queue, "key": place.key, "position": place.position, "id": place.id, "limit": HEADS_MAX}
-        rows = await self._home.db.rows(HEADS, bound)
-        for row in rows:
-            if row.message_id in beside:
-                continue
-            if await self._waits(row.message_id):
-                return Before(str(row.message_id), len(rows))
-            async with self._home.unit():  # it died or was purged
-                self.forget(row.message_id)
+        limit = len(beside) + HEADS
+        bound = {"queue": self._queue, "key": place.key, "position": place.position, "id": place.id}
+        while rows := await self._home.db.rows(FIRST, bound | {"limit": limit}):
+            for row in rows:
+                if row.message_id in beside:
+                    continue
+                if await self._waits(row.message_id):
+                    return Before(str(row.message_id), await self._home.db.value(AHEAD, bound | {"limit": AHEAD_MAX}))
+                async with self._home.unit():  # it died or was purged
+                    self.forget(row.message_id)
+            if len(rows) < limit:
+                break
         return None
 
     async def _first(self, place: Place) -> Before | None:
