@@ -17,8 +17,9 @@ def declare_sources(app: App) -> None:
     if not app.sources.sources or "/sources" in app.pages:
         return
     sources = app.sources
+    group = next((page.group for page in app.pages.values()), None)  # beside the app's own pages
 
-    @app.page("/sources", "Sources", COLUMNS, every=5)
+    @app.page("/sources", "Sources", COLUMNS, every=5, group=group)
     async def show_sources() -> list[dict[str, Any]]:
         now = text_of_micros(app._clock.now())
         return [view.source_row(row, now) for row in await sources.list()]
