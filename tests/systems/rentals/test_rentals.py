@@ -40,6 +40,20 @@ async def test_a_first_run_is_summarised_and_what_comes_later_is_notified(portal
 
 @pytest.mark.slow("postgres")
 @virtual
+async def test_an_offer_that_may_be_a_sublet_passes_with_a_mark_and_a_known_one_does_not(portals: Portals) -> None:
+    portals.items["one"] = [item("first")]
+    async with portals.running:
+        await portals.search("rents")
+        await portals.collect(2)
+        portals.items["one"] += [item("perhaps", deal="unknown"), item("sublet", deal="sublet"), item("plain")]
+        await portals.collect()
+        texts = {notice.title: notice.text for _, notice in portals.inbox.messages[1:]}
+        [digest] = texts.values()
+        assert [line.count("perhaps a sublet or swap") for line in digest.split("- New: ")[1:]] == [1, 0]
+        assert "flat sublet" not in digest
+
+
+@virtual
 async def test_a_cheaper_home_is_notified_at_each_new_low_and_not_for_a_trifle(portals: Portals) -> None:
     portals.items["one"] = [item("a"), item("bb"), item("ccc")]
     async with portals.running:
