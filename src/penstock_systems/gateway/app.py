@@ -31,7 +31,7 @@ paces = {
 }
 
 
-class Offline(ps.Permanent):
+class Offline(ps.Refused):
     """The provider's key is not in the environment, and no call was made."""
 
 

@@ -201,3 +201,17 @@ async def test_an_image_reserves_the_most_that_it_can_count_however_short_its_ad
         assert (await shop.ask(rich, **asked)).status_code == 200
         [reserved] = await app.db.column("select usd_reserved from gateway_spend where status = 'settled'")
         assert reserved > 2 * most_of_an_image
+
+
+async def test_a_call_that_is_not_made_because_a_key_is_missing_costs_nothing(
+    gateway: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway() as shop:
+        for name in ("PENSTOCK_STANDINS", "BRAVE_API_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        key = await shop.key(day=0.01)
+        statuses = [await search(shop, key, f"query {number}") for number in range(5)]
+
+        assert statuses == [503] * 5
+        [row] = await spend(app.db, "key", since="")
+        assert (row["calls"], row["usd"], row["usd_at_most"]) == (5, 0.0, 0.0)
