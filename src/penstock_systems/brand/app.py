@@ -35,6 +35,12 @@ hands = app.service(HANDS, tables="sg_", uses=[BRAIN], migrations=MIGRATIONS / "
 
 web = app.http(user_agent=settings.page_user_agent, rules=ps.Rules(allow=settings.allow))
 
+# Each service has a folder of its own, which no other reads.
+fetched_pages = eyes.blobs(
+    Path(settings.blobs, "gatherfeed-data"), expiries=[ps.Expiry("pages/", days=settings.pages_days)], durable=False
+)
+written_articles = brain.blobs(Path(settings.blobs, "scalable-media-data"))
+
 researches = eyes.queue("gatherfeed-commands", ResearchRequested, batch=5, batch_wait=10, retries=3)
 publications = mouth.queue("publish-commands", ContentPublish, batch=10, batch_wait=5, retries=3)
 postings = hands.queue("social-commands", SocialCreate, batch=10, batch_wait=5, retries=3)

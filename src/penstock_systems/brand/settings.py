@@ -60,6 +60,8 @@ class Brand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     brands: dict[str, Brand] = {}
     sites: str = "sites"  # the folder of the published pages
+    blobs: str = "."  # the folder of the pages that were researched, and of the articles as they were written
+    pages_days: Annotated[int, msgspec.Meta(ge=1, le=3_650)] = 90  # for which such a page is kept
     gateway: str = "https://apimom-router.example"  # the gateway, which holds the keys of paid services
     gateway_key_env: str = "BRAND_GATEWAY_KEY"
     allow: tuple[str, ...] = ()  # private addresses that may be called, such as that of the gateway

@@ -53,6 +53,30 @@ async def test_services_call_only_what_they_declare(brands: Opened, apart: bool)
             await at_work.mouth.bindings[EYES].get("/api/v1/research", id="1")
 
 
+@pytest.mark.spec("A9-06", "D-04")
+async def test_each_service_has_a_bucket_with_what_was_read_and_what_was_written(brands: Opened, apart: bool) -> None:
+    async with brands(false_citations=(1,)) as at_work:
+        assert at_work.fetched_pages.expiries == (ps.Expiry("pages/", days=90),)
+        await at_work.research("garden", "garden tools")
+        await at_work.advance(minutes=10)
+        [row] = await at_work.contents()
+        edit = {"by": "Ada", "title": "A title by Ada"}
+        assert (await at_work.http.post(f"/v1/content/{row.id}/edit", json=edit)).status_code == 200
+        await at_work.advance(hours=1)
+
+        pages = [await at_work.fetched_pages.read(key) for key in await at_work.fetched_pages.list()]
+        content = json.loads(await at_work.eyes.db.value("select content from gf_research"))
+        assert {page.metadata["url"] for page in pages} == {source["url"] for source in content["sources"]}
+        assert all(b"track()" in page.content for page in pages)
+        [key] = await at_work.written_articles.list()
+        written = json.loads(await at_work.written_articles.get(key))
+        assert (key, written["article"]["title"]) == (f"articles/{row.id}.json", "Garden tools: what to know")
+        assert {each.name for each in Path.cwd().glob("*-data")} == {"gatherfeed-data", "scalable-media-data"}
+        at_work.town[EYES].jump(91 * 86_400)
+        await at_work.fetched_pages.expire()
+        assert (await at_work.fetched_pages.list(), await at_work.written_articles.list()) == ([], [key])
+
+
 CHECKED = ("topology", "services", "command-queues", "undeclared-queues", "hot-queries", "concurrency", "rationale")
 
 

@@ -11,7 +11,7 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser
 
 import penstock as ps
-from penstock_systems.brand.app import events, eyes, researches, settings, web
+from penstock_systems.brand.app import events, eyes, fetched_pages, researches, settings, web
 from penstock_systems.brand.gateway import chat, search
 from penstock_systems.brand.messages import ResearchCompleted, ResearchFailed, ResearchRequested
 from penstock_systems.brand.rules.articles import is_web
@@ -118,11 +118,19 @@ async def _read_pages(keyword: str, project: str) -> list[Source]:
             continue
         title, text = await ps.in_thread(readable, page.text())
         if text:
+            await _keep(project, url, page.body)
             title = title or visible(str(result.get("title", "")))[:TITLE_CHARACTERS_MAX]
             sources.append(Source(url=url, title=title, text=text, fetched_at=await eyes.db.now()))
     if not sources:
         raise ps.Gone(f"The search for {keyword!r} found {len(found)} pages, and none of them could be read.")
     return sources
+
+
+async def _keep(project: str, url: str, body: bytes) -> None:
+    """Keep the page as it was fetched: what was quoted can be looked up after the page has changed."""
+    key = f"pages/{project}/{hashlib.sha256(url.encode()).hexdigest()[:32]}.html"
+    about = {"url": url, "fetched_at": await eyes.db.now()}
+    await fetched_pages.put(key, body, content_type="text/html", metadata=about)
 
 
 async def _summarise(keyword: str, project: str, sources: Sequence[Source]) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 import penstock as ps
-from penstock_systems.brand.app import brain, events
+from penstock_systems.brand.app import brain, events, written_articles
 from penstock_systems.brand.bindings import read_research
 from penstock_systems.brand.messages import ContentFailed, ContentGenerated
 from penstock_systems.brand.rules.articles import Article, Citation
@@ -77,6 +77,10 @@ async def generate_article(slug: str, keyword: str, research_id: str) -> Draft:
 
 
 async def store_content(content_id: str, draft: Draft) -> None:
+    """Save the article. As it was written it stays in the bucket, also after a person has edited it."""
+    await written_articles.put(
+        f"articles/{content_id}.json", msgspec.json.encode(draft), content_type="application/json"
+    )
     await _store(content_id, draft.article)
     brain.db.write(STORE_MODEL, id=content_id, model=draft.model, prompt_hash=draft.prompt_hash)
 
