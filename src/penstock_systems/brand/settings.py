@@ -37,6 +37,9 @@ class Ghost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 class Brand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fqdn: str  # its site is https://{fqdn}/blog/
+    name: str = ""  # of the site, where it is not its host
+    about: str = ""  # a sentence about the site
+    language: Annotated[str, msgspec.Meta(pattern="^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = "en"  # of all articles
     voice: str = "plain and helpful"
     review: Literal["always", "when_flagged", "never"] = "when_flagged"
     articles_per_day: Count = 3  # a ceiling, not a goal
@@ -46,6 +49,11 @@ class Brand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     unknown: Literal["hold", "resend"] = "hold"  # what becomes of a post that cannot be looked up
     banned: tuple[str, ...] = ()  # words that make a person look at an article
     ghost: Ghost | None = None
+
+    @property
+    def title(self) -> str:
+        """The name of the site."""
+        return self.name or self.fqdn
 
     def delay_seconds(self, platform: Platform) -> float | None:
         """Return how long after the article a post is due, or None if the brand does not post there."""

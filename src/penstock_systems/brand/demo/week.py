@@ -27,6 +27,7 @@ from penstock_systems.gateway.stages import app as gateway_app
 from penstock_systems.standins.brave import Search
 from penstock_systems.standins.chat import Chat, Manners
 from penstock_systems.standins.publishing import Pages, Social, SocialFaults, write_reply
+from penstock_systems.standins.publishing.writer import FALSE as FALSE_QUOTATION
 
 MONDAY = datetime(2026, 1, 5, 8, tzinfo=UTC)
 DAYS = 7
@@ -108,7 +109,7 @@ class Week:
         return "Social-Good is stopped for a day" if stops else "Social-Good runs again"
 
     async def _review(self) -> list[str]:
-        """The reviewer takes a false quotation out of the first article, and rejects the others."""
+        """The reviewer takes the false quotation out of the first article, and rejects the others."""
         notes = []
         for waiting in await list_waiting():
             article = await stored_article(waiting["id"])
@@ -116,7 +117,7 @@ class Week:
             action, note = (
                 ("edit", "a quotation that no page has") if is_first else ("reject", "the quotation is made up")
             )
-            body = f"{article.body}\n\nA person has read this article." if is_first else None
+            body = article.body.replace(f"> {FALSE_QUOTATION}\n\n", "") if is_first else None
             async with brain.unit():
                 await decide(waiting["id"], action, Review(by="Ada", note=note, body=body))  # type: ignore[arg-type]
             notes.append(f"Ada {'edits' if is_first else 'rejects'} {article.title!r}")

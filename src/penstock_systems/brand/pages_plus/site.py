@@ -17,7 +17,7 @@ import penstock as ps
 from penstock_systems.brand.bindings import Content
 from penstock_systems.brand.scalable_media.writing import OFFLINE
 
-FEED_MAX, INDEX_MAX = 50, 500
+FEED_MAX, INDEX_MAX, MORE_MAX = 50, 500, 3
 
 _TEMPLATES = Environment(
     loader=PackageLoader("penstock_systems.brand.pages_plus", "templates"),
@@ -41,24 +41,32 @@ def article_url(content: Content) -> str:
     return f"https://{content.brand.fqdn}/blog/{content.slug}"
 
 
-def page_of(content: Content, published_at: str) -> str:
-    """Return the page of an article. It names its writer, its reviewer and its sources."""
+def page_of(content: Content, published_at: str, others: Sequence[Page] = ()) -> str:
+    """Return the page of an article. It names its writer, its reviewer and its sources, and links to other articles."""
+    brand, moment = content.brand, f"{published_at.replace(' ', 'T')}Z"
     facts = {
         "@context": "https://schema.org",
         "@type": "Article",
         "headline": content.title,
         "description": content.description,
-        "datePublished": f"{published_at.replace(' ', 'T')}Z",
-        "mainEntityOfPage": article_url(content),
-        "author": {"@type": "Organization", "name": content.brand.fqdn},
+        "url": article_url(content),
+        "mainEntityOfPage": {"@type": "WebPage", "@id": article_url(content)},
+        "datePublished": moment,
+        "dateModified": moment,
+        "inLanguage": brand.language,
+        "author": {"@type": "Organization", "name": brand.title, "url": f"https://{brand.fqdn}/"},
+        "publisher": {"@type": "Organization", "name": brand.title, "url": f"https://{brand.fqdn}/"},
         "creditText": byline(content),
         "citation": content.sources,
     }
     return _TEMPLATES.get_template("article.html").render(
+        brand=brand,
+        others=others,
         content=content,
         url=article_url(content),
         byline=byline(content),
         published_at=published_at,
+        moment=moment,
         html=Markup(content.html),
         facts=Markup(_json_in_html(facts)),
     )
@@ -81,7 +89,7 @@ def write_site(folder: Path, content: Content, published_at: str, pages: Sequenc
     fqdn = content.brand.fqdn
     blog = folder / fqdn / "blog"
     blog.mkdir(parents=True, exist_ok=True)
-    _write(blog / f"{content.slug}.html", page_of(content, published_at))
+    _write(blog / f"{content.slug}.html", page_of(content, published_at, pages[1 : 1 + MORE_MAX]))
     shown = [
         {
             "title": page.title,
@@ -93,13 +101,16 @@ def write_site(folder: Path, content: Content, published_at: str, pages: Sequenc
         }
         for page in pages
     ]
-    site = f"https://{fqdn}/blog/"
+    site, now = f"https://{fqdn}/blog/", shown[0]["rfc"]
+    if not (folder / fqdn / "index.html").exists():  # a home page of one's own stays
+        _write(folder / fqdn / "index.html", _TEMPLATES.get_template("home.html").render(brand=content.brand))
     for name, template, most in (
         ("blog/index.html", "index.html", INDEX_MAX),
         ("feed.xml", "feed.xml", FEED_MAX),
         ("sitemap.xml", "sitemap.xml", len(shown)),
     ):
-        _write(folder / fqdn / name, _TEMPLATES.get_template(template).render(fqdn=fqdn, site=site, pages=shown[:most]))
+        facts = {"brand": content.brand, "site": site, "pages": shown[:most], "now": now}
+        _write(folder / fqdn / name, _TEMPLATES.get_template(template).render(facts))
 
 
 def _write(path: Path, text: str) -> None:
