@@ -88,8 +88,8 @@ def _market_note(report: Report) -> str:
 
 def _moved(report: Report) -> Iterator[tuple[str, str, list[Row]]]:
     found = report.trends
-    if rows := found["rising_clusters"]:
-        told = [(each, f"{number(each['was'], 0)} → {number(each['opportunity_score'], 0)}") for each in rows]
+    shown = [(each, number(each["was"], 0), number(each["opportunity_score"], 0)) for each in found["rising_clusters"]]
+    if told := [(each, f"{was} → {score}") for each, was, score in shown if was != score]:
         yield (
             "Markets that rise",
             "score",
