@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ import pytest
 import penstock
 from penstock.model.errors import BadConfig
 from penstock.model.limits import CLOUDFLARE, DAY, Limits, check_dedup, profile
+from penstock.model.retry import Retry
 from tests.stated_numbers import DOCS, in_code, number, stated
 
 # Every row of the platform's table, field by field.
@@ -233,6 +235,15 @@ def flat(limits: Limits) -> dict[str, object]:
         else:
             numbers[name] = value
     return numbers
+
+
+def test_a_retry_waits_as_a_queue_does_unless_it_says_otherwise() -> None:
+    usual, drawn = Retry(), Retry(jitter=True)
+
+    assert [usual.delay_seconds(attempt) for attempt in range(1, 8)] == [30, 60, 120, 240, 480, 600, 600]
+    assert [usual.exhausted(attempt) for attempt in range(1, 6)] == [False, False, False, True, True]
+    assert [each.delay_seconds(2, share=0.5) for each in (usual, drawn)] == [60, 30]
+    assert Retry(99, first=timedelta(minutes=1), longest=timedelta(days=1)).delay_seconds(99) == 86_400
 
 
 @pytest.mark.parametrize("name, column", [("local", 1), ("cloudflare", 2)])
