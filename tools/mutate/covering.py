@@ -57,7 +57,8 @@ class Covering:
             found = found or near  # an import alone executes it, as a function that makes a constant
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found = self._executing(file, range(statement.lineno + 1, (statement.end_lineno or 0) + 1))
-            found = found or self._mentioning([statement.name])
+            if not found or isinstance(statement, ast.ClassDef):  # a class without methods runs no line of its own
+                found |= self._mentioning([statement.name])
         else:
             found = self._mentioning(assigned(statement)) or self._executing(file, range(1, len(lines) + 1))
             found |= near  # which look at a constant without executing a line that names it
