@@ -15,7 +15,7 @@ from bench.pace_strangers import STRANGERS
 from penstock.control.limiter import Limiter
 from penstock.control.outcome import Outcome
 from tests.extent import sampled
-from tests.unit.limited_services import Service, at_once, banning, bucket, down, window
+from tests.unit.limited_services import DOWN, Answer, Service, at_once, banning, bucket, down, window
 
 SOON = 300.0
 ENOUGH = 0.8
@@ -98,6 +98,24 @@ def test_a_limit_of_requests_at_once_is_kept_full_and_not_overrun() -> None:
 
     assert found.rate(600.0, 3_600.0) > 0.95 * 8
     assert found.refused < 30
+
+
+def test_a_slow_service_that_fails_with_a_long_queue_is_asked_for_what_it_works_on_at_once() -> None:
+    ends: list[float] = []
+    failed: list[float] = []
+
+    def ask(now: float, number: int) -> Answer:
+        ends[:] = [end for end in ends if end > now]
+        if len(ends) >= 4:
+            failed.append(now)
+            return DOWN
+        ends.append((max(now, ends[-2]) if len(ends) >= 2 else now) + 3.0)
+        return Answer(Outcome.OK, ends[-1] - now)
+
+    found = run(ask, 3_600.0)
+
+    assert found.rate(600.0, 3_600.0) > 0.9 * 2 / 3.0
+    assert len(failed) <= 8
 
 
 DRAWS = {draw.__name__: draw for draw in [*KINDS, *STRANGERS, *BANS]}

@@ -20,7 +20,8 @@ BACK = 0.75  # of the rate of the cruise at which it begins after a refusal
 BACK_SECONDS, BACK_REQUESTS = 20.0, 15.0  # from there to the rate of the cruise
 PROBE_SECONDS, PROBE_REQUESTS = 300.0, 40.0  # between two refusals; doubled with each that was expected
 PROBE_SECONDS_MOST, PROBE_REQUESTS_MOST = 1_200.0, 600.0
-ISOLATED_REQUESTS, ISOLATED_MOST = 20, 3  # so many accepted before each of so many surprises: they are noise
+ISOLATED_REQUESTS, ISOLATED_MOST = 20, 3  # so many accepted before each of so many surprises: they may be noise
+NOISE_BELOW = 0.7  # if the last one came at so small a share of the rate that was accepted before them
 BACK_SPENT = 0.5  # the same while another refusal would be one too many
 QUICK_REQUESTS = 10  # accepted before a refusal, or fewer: it is about the rate
 BELOW_LOW = 1.02  # times the estimate, and less: a refusal there may be noise
@@ -136,12 +137,12 @@ class Limit(msgspec.Struct):
         count = self.count(number)
         seconds = at - (self.full_at if self.full_at is not None else at)
         rate, before = self.rate, self.known
-        self.undo = [self.low, self.high, rate]
+        self.undo = [self.low, self.high, rate, self.bucket]
         self.passed_at = 0.0
         accepted = max(count, 0.5) / seconds if seconds > 0 else rate
         if not self.high and number <= UNKNOWN_REQUESTS:  # too early to say anything about the rate
             self.full(number, at)
-            self.rate = max(0.5 * rate, 0.5 * FIRST_RATE)
+            self.rate = 0.25 * rate
             return
         if self.phase in {"search", "probe"}:
             self._measure_bucket(rate)
@@ -183,7 +184,7 @@ class Limit(msgspec.Struct):
     def test(self, number: int, now: float) -> bool:
         """After several isolated refusals: go back to the rate before them, to see whether they are about the rate at all."""
         gap = (number - self.isolated_from) // max(1, self.isolated)
-        if self.isolated < self.isolated_most or gap < ISOLATED_REQUESTS:
+        if self.isolated < self.isolated_most or gap < ISOLATED_REQUESTS or self.high > NOISE_BELOW * self.settled:
             return False
         self.phase, self.rate, self.test_from, self.test_for = "test", 0.97 * self.settled, number, min(400, 2 * gap)
         self.test_gap, self.isolated_most = gap, min(48, 2 * self.isolated_most)
@@ -198,15 +199,15 @@ class Limit(msgspec.Struct):
             return 0.0
         if not refused and count < self.test_for:
             return 0.0
-        self.low, self.high = 0.98 * self.settled, self.settled
         self.isolated = self.surprises = 0
-        self.go_back(now, 1.0)
+        self.bucket = BUCKET_FIRST
+        self.low, self.high, self.rate, self.phase = 0.98 * self.settled, self.settled, self.settled, "search"
         return 1 / self.test_gap
 
     def restore(self, now: float) -> None:
         """The last refusal was not about the rate."""
         if self.undo:
-            self.low, self.high, self.rate = self.undo
+            self.low, self.high, self.rate, self.bucket = self.undo
             self.surprises, self.undo, self.climbed_at = 0, [], now
             self.phase = "cruise" if self.high else "search"
 

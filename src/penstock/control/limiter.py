@@ -73,7 +73,7 @@ class Limiter:
         flight = state.flights.under_way.pop(ticket, None)
         if flight is None:  # started by a worker whose state was lost
             return False
-        state.flights.answered(now, latency, good=outcome in ANSWERED)
+        state.flights.answered(now, latency, flight, good=outcome in ANSWERED)
         if outcome in ANSWERED:
             own = self._passed(now, flight, item)
         elif outcome is Outcome.THROTTLED:
@@ -113,12 +113,15 @@ class Limiter:
             state.budget.survive(now)
             limit.careful = limit.careful and state.budget.remembers(now)
             state.free_at, state.checked_at = state.budget.free_at(now), now
+            state.held_back = state.budget.bans > 1 and limit.careful and state.budget.is_spent(now)
         if limit.phase == "test" and (share := limit.noise(flight.number, now, refused=False)):
             state.throttling.refused_anyway(share)
         if flights.held <= HELD:
-            limit.climb(now, state.free_at, flights.latency)
+            if not (state.held_back and limit.phase == "return"):
+                limit.climb(now, state.free_at, flights.latency)
+            limit.climbed_at = now
         else:
-            most = max((1.25 if flights.limit is None else 2.0) * flights.throughput, 1.0)
+            most = max((1.25 if flights.limit is None and flights.places is None else 3.0) * flights.throughput, 1.0)
             limit.rate = min(limit.rate, most)
             limit.climbed_at = now
         return False
@@ -134,10 +137,15 @@ class Limiter:
             if seconds and limit.known:
                 limit.go_back(now, 0.5 if seconds < 60 else 0.25)
             return
-        if seconds >= CLOSURE_SECONDS and limit.known:
-            long = seconds >= BAN_SECONDS
-            if long:
-                state.budget.learn(closure.counts, now)
+        long = seconds >= BAN_SECONDS
+        if long:
+            state.budget.learn(closure.counts, now)
+            state.throttling.forget()
+            state.refuses = False  # during a ban
+        if long and state.flights.places is not None:  # it was asked for too much at once
+            state.flights.banned()
+            limit.forget(limit.rate)
+        elif seconds >= CLOSURE_SECONDS and limit.known:
             again = state.closures > 0
             window = not state.answered and (long or again)
             limit.reopened(
@@ -175,6 +183,7 @@ class Limiter:
             self._refused(now, flight, retry_after, down=False)
             return False
         state.limit.missed += 1
+        state.budget.spend(now)
         if retry_after is not None:
             closure.obey(now, retry_after)
         return alone or throttling.suspects.hopeless(item)
@@ -212,6 +221,8 @@ class Limiter:
                 limit.forget(max(limit.rate, flights.throughput))
             return
         state.refuses = state.refuses or not down
+        if down and not closure.row and not state.refuses and flight.beside > 1 and flights.base:
+            flights.narrow(flight.beside, max(flights.latency, flights.base))
         about_the_rate = not down or (queued and not state.refuses and flights.bad_row < FAILURES_MOST)
         few = limit.known is None and flight.number < FIRST_FEW
         if not closure.row and about_the_rate and not counted:

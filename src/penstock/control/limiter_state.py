@@ -32,5 +32,6 @@ class LimiterState(msgspec.Struct):
     unavailable: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.02, 0.25, 6.5, 0.002, 0.001))
     free_at: float = 0.0  # when the budget allows a probe, and when that was last computed
     checked_at: float = -1e9
+    held_back: bool = False  # one more refusal may lead to another ban
     words: str = "no answer from the service yet"
     spoken: float = 0.0

@@ -44,6 +44,10 @@ def _limit(state: LimiterState, rate: float) -> str:
     limit, at_once = state.limit, state.flights.limit
     if at_once is not None:
         return f"The service takes {at_once} requests at once: it refused each time that more were in flight."
+    if state.flights.places is not None:
+        return (
+            f"The service works on {state.flights.places} requests at once and answers later when more are in flight."
+        )
     if limit.known is None:
         return (
             f"The limit is not known yet: the service has refused no request for its rate, and takes {rate_text(rate)}."

@@ -88,6 +88,10 @@ class Throttling(msgspec.Struct):
         self.test.usual = min(USUAL_MOST, max(self.test.usual, share))
         self.suspects.share = max(self.suspects.share, self.test.usual)
 
+    def forget(self) -> None:
+        """Refusals led to a ban: believe each of them."""
+        self.test.usual, self.suspects.share = self.test.least, 0.0
+
     def believed(self, item: str | None, *, closed: bool) -> bool:
         """`closed`: the door is closed anyway, so that nothing can be learnt of an item that knocks."""
         times = self.suspects.note(item)
