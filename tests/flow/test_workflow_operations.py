@@ -98,7 +98,11 @@ async def test_a_run_that_waits_can_be_paused_and_hears_its_signal_when_it_goes_
             sleeping, queued = listen.start(), listen.start()
         await queued.pause()  # before it ever began
         await test.advance(seconds=1)
+        waits_until = (await sleeping.status()).due_at
+        assert waits_until is not None
+        assert 3_590 < (waits_until - test.now).total_seconds() < 3_600
         await sleeping.pause()
+        assert [(await each.status()).due_at for each in (sleeping, queued)] == [None, None]
         async with test.unit():
             sleeping.signal("word", "hello")
             queued.signal("word", "there")
