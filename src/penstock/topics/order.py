@@ -31,7 +31,6 @@ LOOK_SECONDS = 1.0  # between two looks at one that runs
 COMMIT_SECONDS, COMMIT_LOOK_SECONDS = 0.25, 0.005  # that one has after it ran, and between two looks then
 # After which one is delivered again whose turn has not come: longer for each before it, and while the same one is first.
 AGAIN_SECONDS, AGAIN_SECONDS_LONGEST, AHEAD_SECONDS, AHEAD_SECONDS_LONGEST = 0.1, 5.0, 0.05, 60.0
-SOON_SHARE = 0.7  # of the time that those before it are expected to take, by how quickly they went until now
 AHEAD_MAX = 1_200  # messages of a key that are counted
 HEADS = 10  # of them that are looked at in one read: usually the first is still there
 INSERT = (
@@ -67,15 +66,6 @@ class Before(NamedTuple):
     ahead: int
 
 
-class PutOff(NamedTuple):
-    """For which message another one was put off, how often, and how many were before it at that time."""
-
-    first: str
-    times: int
-    ahead: int
-    at: float
-
-
 class LocalRun:
     """A message that runs, or waits for one that runs. Its commit follows within `COMMIT_SECONDS` of its end."""
 
@@ -97,7 +87,7 @@ class Order:
         self._key_of = key_of
         self._last = 0
         self._here: dict[str, LocalRun] = {}  # messages that run, or wait for one, in this process
-        self._put_off: dict[str, PutOff] = {}  # of this process
+        self._put_off: dict[str, tuple[str, int]] = {}  # which message each was put off for here, and how often
 
     def key(self, payload: object) -> str:
         """Return the key of a payload. Raises BadMessage where it is none."""
@@ -150,16 +140,12 @@ class Order:
         return None if row is None else Place(row.key, row.position, id)
 
     def _later(self, id: str, first: Before) -> Later:
-        now, last = asyncio.get_running_loop().time(), self._put_off.get(id)
-        times, each = 0, AHEAD_SECONDS
-        if last is not None:
-            times = last.times + 1 if last.first == first.id else 0
-            if last.ahead > first.ahead:
-                each = SOON_SHARE * (now - last.at) / (last.ahead - first.ahead)
-        self._put_off[id] = PutOff(first.id, times, first.ahead, now)
+        head, times = self._put_off.get(id, ("", 0))
+        times = times + 1 if head == first.id else 0
+        self._put_off[id] = first.id, times
         again = min(AGAIN_SECONDS_LONGEST, AGAIN_SECONDS * 1.5 ** min(times, 20))
         # Or a long backlog would be delivered every few seconds, and take the time of the messages whose turn it is.
-        return Later(max(again, min(AHEAD_SECONDS_LONGEST, each * first.ahead)))
+        return Later(max(again, min(AHEAD_SECONDS_LONGEST, AHEAD_SECONDS * first.ahead)))
 
     def _left(self, id: str, run: LocalRun) -> None:
         if self._here.get(id) is run:  # it may have been delivered again meanwhile
