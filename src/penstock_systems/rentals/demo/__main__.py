@@ -69,7 +69,7 @@ async def demonstrate(console: Console, *, seed: int, flats: int, days: float) -
 
 def judge_seeds(seeds: range) -> int:
     """Run the demo for each seed, and print what each city came to; 1 if one of them missed a limit."""
-    shown, failed = Table(*["seed", *(name.replace("_", " ") for name in COMPARED), "limits"]), 0
+    columns, failed = dict[str, list[str]](), 0
     for seed in seeds:
         folder = BUILD / str(seed)
         environment = {**os.environ, "SEED": str(seed), "OUT": str(folder)}
@@ -79,7 +79,10 @@ def judge_seeds(seeds: range) -> int:
         figures = json.loads((folder / "report.json").read_text())["figures"]
         missed = [name for name, bound, at_least in LIMITS if is_missed(figures[name], bound, at_least=at_least)]
         failed |= bool(missed) or bool(done.returncode)
-        shown.add_row(str(seed), *(str(figures[name]) for name in COMPARED), ", ".join(missed) or "met")
+        columns[str(seed)] = [*(str(figures[name]) for name in COMPARED), ", ".join(missed) or "met"]
+    shown = Table("seed", *columns)  # a figure a line, so that it fits a terminal
+    for name, values in zip([*COMPARED, "limits"], zip(*columns.values(), strict=True), strict=True):
+        shown.add_row(name.replace("_", " "), *values)
     Console().print(shown)
     return failed
 
