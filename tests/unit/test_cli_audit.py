@@ -34,6 +34,16 @@ async def sweep() -> None:
 @app.workflow
 async def patient(run: ps.Run) -> None:
     await run.wait_for("anything")
+
+
+class Shelf(ps.Connector):
+    name = "shelf"
+
+    async def fetch(self, cursor, http):
+        yield ps.connect.Page([], "1")
+
+
+app.connector(Shelf())
 """
 
 
@@ -63,6 +73,10 @@ queues purge sales shop.db --yes
 cron pause sweep shop.db
 cron resume sweep shop.db
 cron trigger sweep shop.db
+sources run shelf shop.py
+sources disable shelf shop.db
+sources enable shelf shop.db
+sources reset shelf shop.db
 controllers stop pages shop.py
 controllers start pages shop.py
 controllers tune pages shop.py --rate 2.5
@@ -108,7 +122,7 @@ UNAUDITED = {
     **dict.fromkeys("status why trace paces cost metrics graph audit doctor check smoke simulate".split(), "looks"),
     **dict.fromkeys(["queues list", "queues show", "dead list", "dead groups", "dead show", "cron list"], "looks"),
     **dict.fromkeys(["objects list", "objects show", "controllers list", "controllers status"], "looks"),
-    **dict.fromkeys(["workflows list", "workflows show"], "looks"),
+    **dict.fromkeys(["workflows list", "workflows show", "sources list", "sources show"], "looks"),
 }
 TRIAL = """
 

@@ -76,7 +76,7 @@ def test_an_operator_disables_enables_runs_and_resets_a_source(shelf: Path, term
     terminal("sources", "reset", "offers", "shop.db")
     assert state()[1] is None
     verbs = [row["verb"] for row in terminal("audit", "shop.db", "--json").told["audit"]]
-    assert {"disable source", "enable source", "run source", "reset source"} <= set(verbs)
+    assert sorted(verbs) == ["sources disable", "sources enable", "sources reset", "sources run"]
 
 
 @pytest.mark.parametrize("verb", ["show", "run", "enable", "disable", "reset"])

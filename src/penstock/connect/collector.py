@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -266,8 +267,8 @@ class Collector:
     # -- what an operator does --------------------------------------------------------------------------
 
     async def list(self) -> Sequence[Any]:
-        """Return every source with its state. An app that declares none has no tables for them."""
-        if not self.sources:
+        """Return every source with its state; none from a database that never had one, whose tables are missing."""
+        if not self.sources and await self._home.db.first(SQL["has_sources"]) is None:
             return []
         await self._declare()
         return await self._home.db.rows(SQL["sources"])
@@ -277,17 +278,19 @@ class Collector:
         return await self._home.db.column(SQL["stale"], before=await self._home.db.ago(after or self.stale_after))
 
     async def switch(self, name: str, *, enabled: bool) -> None:
-        verb, flag = ("enable source", 1) if enabled else ("disable source", 0)
+        verb, flag = ("sources enable", 1) if enabled else ("sources disable", 0)
         await self._change(name, SQL["enable"], verb, {"enabled": enabled}, enabled=flag)
         if enabled:
             await self._change(name, SQL["run_now"])
 
     async def reset(self, name: str) -> None:
-        await self._change(name, SQL["reset"], "reset source", {"cursor": None})
+        await self._change(name, SQL["reset"], "sources reset", {"cursor": None})
 
     async def run_soon(self, name: str) -> None:
-        await self._change(name, SQL["run_now"], "run source", {"due": True})
-        await self._home.crons.trigger(TASK)
+        await self._change(name, SQL["run_now"], "sources run", {"due": True})
+        engine = await self._home._opened()
+        trigger = partial(engine.writer.timers.trigger, TASK, now=engine.clock.now())
+        await engine.operate(trigger, None, {f"cron.{TASK}"})
 
     async def runs(self, name: str, most: int) -> Sequence[Any]:
         await self._find(name)

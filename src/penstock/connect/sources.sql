@@ -8,6 +8,11 @@ from sources s
 left join source_state t on t.source_id = s.id
 order by coalesce(t.last_run_at, ''), s.id;
 
+-- name: has_sources
+select 1
+from penstock_migrations
+where name = 'penstock-sources-1';
+
 -- name: any_due
 select 1
 from sources s

@@ -28,11 +28,6 @@ where class = 'AlertCondition'
 order by name
 limit :most;
 
--- name: has_sources
-select 1
-from penstock_migrations
-where name = 'penstock-sources-1';
-
 -- name: crons_listed
 select timers.name, timers.due, timers.number as fired, timers.rule, timers.paused, ticks.status as last_status,
   ticks.fired_at as last_at, ticks.error as last_error

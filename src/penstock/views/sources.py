@@ -9,12 +9,10 @@ import msgspec
 from penstock.connect.running import SQL as SOURCES_SQL
 from penstock.model.errors import NoSuchSource
 from penstock.model.limits import near
-from penstock.model.sql_files import load
 from penstock.model.times import text_of_micros
 from penstock.views.observer import Observer
 from penstock.views.view import Column, Row, View, shaped, short
 
-SQL = load("penstock.views", "nouns.sql")
 FIELDS = (
     "name kind state reason verdict last_run_at last_success_at next_at usual cursor consecutive_failures alerts "
     "last_error"
@@ -25,7 +23,7 @@ ERROR_SHOWN = 80  # characters
 
 async def rows(observer: Observer) -> list[Row]:
     """Return all sources; none in a database that never had one, whose tables are missing."""
-    if not await observer.rows(SQL["has_sources"]):
+    if not await observer.rows(SOURCES_SQL["has_sources"]):
         return []
     now = text_of_micros(observer.now())
     return [source_row(row, now) for row in await observer.rows(SOURCES_SQL["sources"])]

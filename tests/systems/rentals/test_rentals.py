@@ -264,7 +264,7 @@ async def test_sources_are_operated_over_http_and_audited(portals: Portals) -> N
         async with portals.running.client("app:read") as http:
             assert (await http.post("/v1/sources/one/disable")).status_code == 403
         verbs = await db.rows("select verb, name, actor from penstock_audit where kind = 'source' order by at")
-        assert [tuple(row) for row in verbs] == [("disable source", "one", "test"), ("enable source", "one", "test")]
+        assert [tuple(row) for row in verbs] == [("sources disable", "one", "test"), ("sources enable", "one", "test")]
 
 
 @virtual
