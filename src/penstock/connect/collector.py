@@ -297,11 +297,10 @@ class Collector:
         return await self._home.db.rows(SQL["runs"], name=name, most=most)
 
     async def _find(self, name: str) -> int:
-        known = [row.name for row in await self.list()]
-        found = await self._home.db.value(SQL["find"], name=name) if known else None
-        if found is None:
+        known = {row.name: int(row.id) for row in await self.list()}
+        if name not in known:
             raise NoSuchSource(f"There is no source {name!r}. {near(name, known)}", name=name)
-        return int(found)
+        return known[name]
 
     async def _change(
         self, name: str, statement: str, verb: str = "", facts: Mapping[str, Any] | None = None, **bound: int
@@ -316,17 +315,8 @@ class Collector:
 
 
 _COUNTS = ("candidates", "inserted", "changed", "gone", "back", "pages", "requests", "refused")
-_POINTS = {
-    "source": "blob1",
-    "verdict": "blob2",
-    "candidates": "double1",
-    "new": "double2",
-    "changed": "double3",
-    "gone": "double4",
-    "requests": "double5",
-    "refused": "double6",
-    "seconds": "double7",
-}
+_MEASURES = ("candidates", "new", "changed", "gone", "requests", "refused", "seconds")
+_POINTS = {"source": "blob1", "verdict": "blob2"} | {name: f"double{at}" for at, name in enumerate(_MEASURES, 1)}
 
 
 def _is_due(row: Any, now: str) -> bool:
