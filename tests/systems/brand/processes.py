@@ -185,7 +185,12 @@ class Town:
         requests = self.rows(BRAIN, "select count(*) from sm_requests")[0][0]
         ended = self.rows(BRAIN, f"select count(*) from sm_content where status in {ENDED}")[0][0]
         failed = self.rows(BRAIN, "select count(*) from sm_failures where kind = 'research'")[0][0]
-        return int(requests - ended - failed)
+        return int(requests - ended - failed - len(self.errored()))
+
+    def errored(self) -> list[tuple[str, str]]:
+        """The articles whose run ended with an error, each with the error. The next audit of the brand ends their drafts."""
+        found = self.rows(BRAIN, "select id, error from penstock_runs where state = 'errored'")
+        return [(str(id), str(error)) for id, error in found]
 
     def backlog(self) -> list[tuple[str, str, str]]:
         """The messages that are not settled: service, queue and id."""

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import penstock as ps
 from penstock_systems.standins.publishing.writer import FALSE
 from tests.systems.brand.conftest import Brands, Opened
 
@@ -124,6 +125,30 @@ async def test_a_review_of_an_article_whose_run_was_terminated_is_refused_and_it
         await at_work.advance(minutes=5)
         [row] = await at_work.contents()
         assert (row.status, row.reason) == ("failed", "its run is terminated")
+
+
+async def test_the_draft_of_a_run_that_failed_ends_with_its_error(
+    brands: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> bool:
+        raise ps.Permanent("no such column")
+
+    async with brands(false_citations=(1,)) as at_work:
+        content = await waiting(at_work)
+        monkeypatch.setattr(at_work.module("scalable_media.content"), "apply_decision", broken)
+        assert (await at_work.http.post(f"/v1/content/{content}/approve", json={"by": "Ada"})).status_code == 200
+        await at_work.advance(minutes=5)
+        assert [row.status for row in await at_work.contents()] == ["draft"]
+
+        async with at_work.brain.unit():
+            at_work.wishes.send(at_work.module("messages").BrandAudit(brand_slug="garden"))
+        await at_work.advance(minutes=5)
+        [row] = await at_work.contents()
+        assert (row.status, "its run is errored" in row.reason, "no such column" in row.reason) == (
+            "failed",
+            True,
+            True,
+        )
 
 
 async def test_an_article_that_is_archived_while_it_waits_is_never_published(brands: Opened) -> None:

@@ -79,6 +79,7 @@ FAILED = """
 update sm_content set status = 'failed', stage = 'failed', reason = :reason, updated_at = :now
 where id = :id and status = 'draft'
 """
+ENDED = ("terminated", "errored", "gone")  # states of a run that sends nothing more
 ADD_FAILURE = """
 insert into sm_failures (id, brand_id, kind, keyword, reason, failed_at)
 values (:id, :brand_id, :kind, :keyword, :reason, :now)
@@ -167,8 +168,8 @@ class BrandAgent(ps.Object):
         await save_review(content_id, decision)
 
     async def audit(self, slug: str, name: str) -> None:
-        """Count what stayed unfinished, end the drafts whose run was terminated, begin what may begin, and ask again for
-        research that failed once if the brand has room for it."""
+        """Count what stayed unfinished, end the drafts whose run ended without an event, begin what may begin, and ask
+        again for research that failed once if the brand has room for it."""
         known = await self._known(slug)
         await note_unfinished(known, name, pending=len(self.pending_research), waiting=len(self.waiting))
         await self._begin_what_may(known, *await self._end_orphans(known))
@@ -294,12 +295,13 @@ class BrandAgent(ps.Object):
         return left > 0
 
     async def _end_orphans(self, known: Known) -> list[str]:
-        """Fail the drafts whose run was terminated, which would count as drafts for ever. Return their ids."""
+        """Fail the drafts whose run ended without an event, and return their ids. A run that is restarted publishes all the
+        same."""
         ended = []
         for id in await brain.db.column(DRAFTS, brand_id=known.id, most=BUSY + 1):
-            state = await run_state(id)
-            if state in ("terminated", "gone") and (row := await brain.db.first(CONTENT, id=id)) is not None:
-                reason = f"its run is {state}"
+            state, error = await run_state(id)
+            if state in ENDED and (row := await brain.db.first(CONTENT, id=id)) is not None:
+                reason = f"its run is {state}{': ' if error else ''}{error or ''}"
                 brain.db.write(FAILED, id=id, reason=reason, now=await brain.db.now())
                 await self._note_failure(f"orphan {id}", known, "content", row.keyword, reason)
                 ended.append(id)

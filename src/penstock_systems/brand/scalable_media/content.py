@@ -160,12 +160,13 @@ async def content(run: ps.Run, content_id: str, slug: str, keyword: str, researc
     return "generated"
 
 
-async def run_state(content_id: str) -> str:
-    """Return the state of an article's run, or `gone` if there is none."""
+async def run_state(content_id: str) -> tuple[str, str | None]:
+    """Return the state of an article's run, or `gone` if there is none, and its error."""
     try:
-        return (await content[content_id].status()).state
+        found = await content[content_id].status()
     except ps.errors.NoSuchRun:
-        return "gone"
+        return "gone", None
+    return found.state, found.error
 
 
 async def stored_article(content_id: str) -> Article:

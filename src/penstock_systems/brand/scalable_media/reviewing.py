@@ -24,7 +24,7 @@ async def save_review(id: str, decision: Decision) -> None:
     stage = await brain.db.value(STAGE, id=id)
     if stage != "review":
         raise ps.HttpError(409, f"{id} does not wait for a review; its stage is {stage}.")
-    if (state := await run_state(id)) in ("errored", "terminated", "complete", "gone"):
+    if (state := (await run_state(id))[0]) in ("errored", "terminated", "complete", "gone"):
         raise ps.HttpError(409, f"{id} cannot go on: its run is {state}. Archive it, and ask for the keyword again.")
     now = await brain.db.now()
     brain.db.write(REVIEW, id=id, decision=decision.action, reviewer=decision.by, note=decision.note, now=now)
