@@ -500,6 +500,8 @@ def _largest(start: str) -> Callable[[Found], Row | None]:
 
 
 JUDGED = str(Point("sqlite", JUDGED_STEPS, JUDGED_AT_ONCE))
+KNOWING = "a client that knows the limits"
+LOSING = "a power cut loses messages"  # what its durability says of a peer that syncs less
 IDLE_SEND = "latency from send to a handler in another idle process, p50"
 HEADLINES = (
     Headline("messages processed, one worker, no-op handler", "queues", _of(DRAIN)),
@@ -507,7 +509,12 @@ HEADLINES = (
     Headline(IDLE_SEND, "queues", _of(P50, PENSTOCK + TWO_PROCESSES)),
     Headline("messages claimed, executed and settled", "store", _of(NOOP), "a raw loop on SQLite"),
     Headline("durable workflows of five steps, a hundred at a time", "workflows", _of(JUDGED)),
-    Headline("throughput under undocumented rate limits, mean", "pace", _of(MEAN), "a client that knows the limits"),
+    *(
+        Headline(
+            f"throughput under undocumented limits, mean of {sort}", "pace", _of(MEAN, f"penstock, {sort}"), KNOWING
+        )
+        for sort in ("services that ban", "other services")
+    ),
     Headline("apps fully enriched over HTTP", "appstore", _of("enrich: apps fully enriched"), "a plain loop"),
     Headline("memory of the largest number of sleeping runs", "sleeping", _largest("peak memory, "), "a tenth of them"),
     Headline("CPU time of an idle app", "store", _of("idle processor time"), "at most"),
@@ -539,7 +546,8 @@ def headline(line: Headline, reports: Reports) -> Sequence[str]:
         peers = [row for row in report.rows if report.is_peer(row) and _is_same(row, ours) and row.store in stores]
         best = max if more_is_better(ours.unit) else min
         if peers and (theirs := best(peers, key=lambda row: row.value)).value:
-            reference, against = f"{number(theirs.value)}, {theirs.subject}", ours.value / theirs.value
+            marked = f", where {LOSING}" if LOSING in theirs.durability else ""
+            reference, against = f"{number(theirs.value)}, {theirs.subject}{marked}", ours.value / theirs.value
     return line.words, f"{number(ours.value)} {ours.unit}", reference, _ratio_or_empty(against)
 
 
