@@ -326,3 +326,27 @@ async def test_waiting_for_an_earlier_message_is_no_part_of_a_handlers_time() ->
         await shop.advance(minutes=2)
         assert await shop.dead(queue) == []
         assert handled == [0, 1, 2, 3, 4]
+
+
+@virtual
+async def test_the_end_of_a_message_wakes_the_next_of_its_key_in_a_long_backlog() -> None:
+    app = ps.App("shop")
+    queue = app.queue("ordered", Published, order_by=lambda event: event.brand, parallel=8)
+    handled: list[int] = []
+
+    @queue.handler
+    async def on_event(event: Published, message: ps.Message[Published]) -> ps.Later | None:
+        if event.number == 0 and message.sent_at > shop.now - timedelta(seconds=60):
+            return ps.Later(60)
+        handled.append(event.number)
+        return None
+
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            for number in range(400):
+                queue.send(Published(brand="a", number=number))
+        await shop.advance(seconds=59)
+        assert handled == []
+        await shop.advance(seconds=6)
+
+        assert handled == list(range(400)), "each would sleep until it looks whether its turn has come"

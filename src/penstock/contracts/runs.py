@@ -70,7 +70,14 @@ class TakeSignal(NamedTuple):
     seq: int
 
 
-RunChange = NewRun | StepRecord | EndRun | Suspend | ParkRun | Progress | NewSignal | TakeSignal
+class WakeMessage(NamedTuple):
+    """What a message waits for, run or not, has come: it is due now, unless a worker has it."""
+
+    id: bytes
+    queue: str
+
+
+RunChange = NewRun | StepRecord | EndRun | Suspend | ParkRun | Progress | NewSignal | TakeSignal | WakeMessage
 
 
 class Signal(NamedTuple):

@@ -19,6 +19,7 @@ from penstock.contracts.runs import (
     Signal,
     Suspend,
     TakeSignal,
+    WakeMessage,
 )
 from penstock.model.errors import BadSignal, NoSuchRun
 from penstock.model.expectation import Expectation, misfit
@@ -128,6 +129,8 @@ def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None
                 raise NoSuchRun(f"No run {change.key.hex()} exists for signal {change.name!r}; nothing was saved.")
         case TakeSignal():
             session.change("workflow_runs.take_signal", change._asdict())
+        case WakeMessage():
+            _wake(session, change.id, change.queue, tally, now)
 
 
 def _end(session: Session, ending: EndRun, tally: Tally, now: int) -> bool:

@@ -13,11 +13,13 @@ from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.contracts.runs import WakeMessage
 from penstock.model.errors import BadMessage
 from penstock.model.ids import as_text, from_text
 from penstock.model.message import NewMessage
 from penstock.model.outcome import Later
 from penstock.queues.message import ACK
+from penstock.runtime.unit import current_unit
 
 if TYPE_CHECKING:
     from penstock.app import App
@@ -42,6 +44,10 @@ OWN = "select key, position from message_order where queue = :queue and message_
 FIRST = (
     "select message_id from message_order where queue = :queue and key = :key "
     "and (position < :position or (position = :position and message_id < :id)) order by position, message_id limit :limit"
+)
+NEXT = (
+    "select message_id from message_order where queue = :queue and key = :key "
+    "and (position > :position or (position = :position and message_id > :id)) order by position, message_id limit 1"
 )
 AHEAD = (
     "select count(*) from (select 1 from message_order where queue = :queue and key = :key "
@@ -119,7 +125,7 @@ class Order:
                 self._put_off.pop(message.id, None)
                 result = await (function(payload, message) if takes_message else function(payload))
                 if place is not None and result is None and message.outcome in (None, ACK):
-                    self.forget(message.id)
+                    await self._end(place)
                 return result
             finally:
                 run.end()
@@ -133,6 +139,15 @@ class Order:
     def forget(self, id: str) -> None:
         """Delete the place of a message in the current unit, which settles it."""
         self._home.db.write(DELETE, queue=self._queue, id=id)
+
+    async def _end(self, place: Place) -> None:
+        """Delete the place of a message in the current unit, which settles it and wakes the next message of the key."""
+        unit = current_unit.get()
+        assert unit is not None
+        self.forget(place.id)
+        bound = {"queue": self._queue, "key": place.key, "position": place.position, "id": place.id}
+        if (following := await self._home.db.value(NEXT, bound)) is not None:
+            unit.effects.append(WakeMessage(from_text(following), self._queue))
 
     async def place(self, id: str) -> Place | None:
         """Return the place of a message; None if it has none, such as a dead letter that was sent back."""
