@@ -350,3 +350,23 @@ async def test_the_end_of_a_message_wakes_the_next_of_its_key_in_a_long_backlog(
         await shop.advance(seconds=6)
 
         assert handled == list(range(400)), "each would sleep until it looks whether its turn has come"
+
+
+@virtual
+async def test_a_delayed_message_is_not_handled_early_because_the_one_before_it_ended() -> None:
+    app = ps.App("shop")
+    queue = app.queue("ordered", Published, order_by=lambda event: event.brand)
+    handled: list[int] = []
+
+    @queue.handler
+    async def on_event(event: Published) -> None:
+        handled.append(event.number)
+
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            queue.send(Published(brand="a", number=0))
+            queue.send(Published(brand="a", number=1), delay=60)
+        await shop.advance(seconds=59)
+        assert handled == [0]
+        await shop.advance(seconds=2)
+        assert handled == [0, 1]

@@ -71,7 +71,7 @@ class TakeSignal(NamedTuple):
 
 
 class WakeMessage(NamedTuple):
-    """What a message waits for, run or not, has come: it is due now, unless a worker has it."""
+    """A message was put off for what has come now: it is due. One that was never claimed keeps the delay it was sent with."""
 
     id: bytes
     queue: str

@@ -130,7 +130,7 @@ def _change(session: Session, change: RunChange, tally: Tally, now: int) -> None
         case TakeSignal():
             session.change("workflow_runs.take_signal", change._asdict())
         case WakeMessage():
-            _wake(session, change.id, change.queue, tally, now)
+            _wake(session, change.id, change.queue, tally, now, claimed=1)
 
 
 def _end(session: Session, ending: EndRun, tally: Tally, now: int) -> bool:
@@ -181,8 +181,8 @@ def _check(session: Session, signal: NewSignal) -> None:
         )
 
 
-def _wake(session: Session, key: bytes, queue: str, tally: Tally, now: int) -> None:
-    if session.change("workflow_runs.wake", {"key": key, "queue": queue, "now": now}):
+def _wake(session: Session, key: bytes, queue: str, tally: Tally, now: int, *, claimed: int = 0) -> None:
+    if session.change("workflow_runs.wake", {"key": key, "queue": queue, "now": now, "claimed": claimed}):
         tally.waits(queue, now)
 
 

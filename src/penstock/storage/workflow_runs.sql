@@ -94,6 +94,7 @@ where seq in (
   and handler = ''
   and worker is null
   and due > :now
+  and token >= :claimed
   --postgres for update skip locked
 );
 
