@@ -172,6 +172,10 @@ bench-dashboard: $(READY) ## Rows and milliseconds of every page over 5 million 
 screenshots: $(READY) ## Every page of the dashboard in both themes, on a desktop and a phone, into build/screenshots; needs Chromium
 	@$(RUN) -m tools.screenshots
 
+.PHONY: soak
+soak: $(READY) ## Constant work for HOURS=8 with a kill an hour: does processor time, memory or latency drift?
+	@$(RUN) bench/soak.py $(if $(HOURS),--hours $(HOURS))
+
 .PHONY: bench-pace
 bench-pace: $(READY) ## The adaptive limiter against SERVICES=50 drawn services that ban, and as many others
 	@$(RUN) bench/pace.py --services $(if $(filter command% environment%,$(origin SERVICES)),$(SERVICES),50)

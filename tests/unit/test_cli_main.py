@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 import subprocess
 import time
@@ -127,6 +128,13 @@ def test_a_word_that_is_misspelt_is_answered_with_the_nearest(
 
     assert said.code == 2
     assert told in said.err
+
+
+def test_an_unknown_word_is_answered_with_the_commands_each_once(terminal: Terminal) -> None:
+    said = terminal("frobnicate")
+
+    (listed,) = re.findall(r"There are: (.*) and \d+ more", said.err)
+    assert len(set(listed.split(", "))) == len(listed.split(", "))
 
 
 @pytest.mark.parametrize("place", [["--json", "status"], ["status", "--json"]])

@@ -78,7 +78,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         command = _own(cmd_name) if cmd_name in COMMANDS else load_command(cmd_name)
         if command is None:
-            known = near(cmd_name, [*COMMANDS, *system_commands()])
+            known = near(cmd_name, {**COMMANDS, **system_commands()})
             raise click.UsageError(f"There is no command {cmd_name!r}. {known}", ctx)
         _take_json(command)
         return command

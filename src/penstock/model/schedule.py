@@ -219,7 +219,7 @@ def refuse_frequent(schedule: Schedule) -> str | None:
         return None
     return (
         f"`{schedule.expression}` runs more often than every 5 minutes. "
-        "Give it `when=`, a query of at most one row that returns whether there is work, or run it less often."
+        "Give it `when=`, an async function that returns whether there is work, or run it less often."
     )
 
 
