@@ -164,3 +164,14 @@ def test_a_file_gets_its_numbers_comparisons_and_branches_changed(tmp_path: Path
 
     assert {"return rows >= 1000", "return rows >= 0", "return rows < 500"} <= changed
     assert set(found) == {2}
+
+
+def test_identity_of_a_type_becomes_no_equality_which_is_the_same(tmp_path: Path) -> None:
+    operators = pytest.importorskip("tools.mutate.operators", reason="Cosmic Ray is installed by `make mutate`")
+    source = "def f(x):\n    yield x is tuple\n    yield x is Lack.GONE\n    yield x is True\n    yield x is other\n"
+    (tmp_path / "f.py").write_text(source, encoding="utf-8")
+
+    found = operators.candidates(tmp_path, tmp_path / "f.py")
+
+    equal = [line for line, at in found.items() if "ReplaceComparisonOperator_Is_Eq" in [each.operator for each in at]]
+    assert equal == [4, 5]

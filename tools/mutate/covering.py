@@ -30,6 +30,7 @@ FAULTS = (
 )  # faults within the process of the test
 RECORDED = (HISTORIES, *(f"tests/{name}" for name in (*FOLDERS, *FAULTS)))
 FAST = 30  # tests before the histories
+STATING = "tests.stated_numbers"  # the module of the tests that compare the numbers of pages with those of the code
 LEFT_OUT = ("tests/unit/test_bench_", "tests/web/test_fuzz.py", "tests/systems/appstore/test_demo")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.mutate.recording")
 
@@ -47,10 +48,13 @@ class Covering:
         self._data.read()
 
     def tests(self, file: str, line: int) -> list[str]:
-        """Return the tests that execute the line: those of files that import the module before others, one case of each
-        test before the second case of any, and fast ones first."""
+        """Return the tests that execute the line: those of files that import the module before others, then those that
+        execute some line of it, one case of each test before the second case of any, and fast ones first."""
         tree, lines = _parsed(self._root / file)
-        near = self._importing(file)
+        near = self._importing(
+            file.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        )
+        beside = self._executing(file, range(1, len(lines) + 1))
         statement, is_in_function = enclosing(tree, line)
         if is_in_function:
             found = self._executing(file, range(statement.lineno, header_end(statement) + 1))
@@ -60,14 +64,15 @@ class Covering:
             if not found or isinstance(statement, ast.ClassDef):  # a class without methods runs no line of its own
                 found |= self._mentioning([statement.name])
         else:
-            found = self._mentioning(assigned(statement)) or self._executing(file, range(1, len(lines) + 1))
+            near |= self._importing(STATING)
+            found = self._mentioning(assigned(statement)) or beside
             found |= near  # which look at a constant without executing a line that names it
         histories = {test for test in found if test.startswith(HISTORIES)}
-        tests = [test for part in (found & near, found - near) for test in varied(part - histories, self.seconds)]
+        parts = (found & near, found & beside - near, found - beside - near)
+        tests = [test for part in parts for test in varied(part - histories, self.seconds)]
         return [*tests[:FAST], *varied(histories, self.seconds), *tests[FAST:]]
 
-    def _importing(self, file: str) -> set[str]:
-        module = file.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    def _importing(self, module: str) -> set[str]:
         importing = re.compile(rf"^\s*(from|import) {re.escape(module)} ", re.MULTILINE)
         files = {test.split("::")[0] for test in self.seconds}
         near = {each for each in files if importing.search((self._root / each).read_text("utf-8"))}
@@ -109,7 +114,7 @@ class Covering:
                 state["seconds"] = kept | self._run(stale)
                 state["files"] |= files
                 (self._folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
-        return {test: took for test, took in state["seconds"].items() if took < math.inf}
+        return {test: took for test, took in state["seconds"].items() if took < math.inf and test.split("::")[0] in now}
 
     def _run(self, files: list[str]) -> dict[str, float]:
         for path in [*self._folder.glob("part*"), *self._folder.glob("seconds-*")]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -24,6 +25,10 @@ NEEDS_ARGUMENTS = {"VariableReplacer", "VariableInserter"}
 # that has to be named): the changed program does the same.
 FOR_THE_TYPE_CHECKER = ("@overload", "@override", "@final", "@runtime_checkable")
 SAME_KEYWORDS = ("slots=", "frozen=", "strict=", "covariant=", "kw_only=")
+# Types and members of enums, which `is` compares: they are equal to themselves alone.
+ONE_OBJECT = re.compile(
+    r"is (not )?((?!True|False)[A-Z]\w*[a-z]\w*(\.[A-Z_]+)?|bool|bytes|dict|float|int|list|set|str|tuple)\b"
+)
 LEFT_ALONE = {"name", "string", "fstring_string", "newline"}  # no operator changes these nodes of the syntax tree
 
 Place = tuple[int, int]  # line and column
@@ -43,7 +48,7 @@ def candidates(root: Path, path: Path) -> dict[int, list[Mutant]]:
             for start, _ in operator.mutation_positions(node):
                 line, column = start
                 mutant = Mutant(str(path.relative_to(root)), line, text[line - 1].strip(), name, occurrence)
-                changes = not _does_the_same(mutant, text[line - 1][:column])
+                changes = not _does_the_same(mutant, text[line - 1][:column], text[line - 1][column:])
                 if changes and not any(first <= start < last for first, last in never_run):
                     found.setdefault(line, []).append(mutant)
                 occurrence += 1
@@ -103,10 +108,10 @@ def _operators() -> dict[str, Any]:
     return others | {NumberReplacer.__name__: _Numbers()}
 
 
-def _does_the_same(mutant: Mutant, before: str) -> bool:
+def _does_the_same(mutant: Mutant, before: str, after: str) -> bool:
     match mutant.operator.split("_"):
         case ("ReplaceComparisonOperator", "Is", "Eq") | ("ReplaceComparisonOperator", "IsNot", "NotEq"):
-            return "None" in mutant.text
+            return "None" in mutant.text or ONE_OBJECT.match(after) is not None
         case "ReplaceComparisonOperator", old, "Is" | "IsNot":
             # The mutant with `==` once more, where Python keeps one object for a number, and chance where it does not.
             return old not in ("Is", "IsNot")

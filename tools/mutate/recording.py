@@ -1,15 +1,19 @@
 """A pytest plugin that records which test executes which line and how long it takes, or that runs the listed tests only.
 
 Coverage keeps one context a test. The context is switched for all threads, because the stores write in threads of their own.
+Results that functions of the source keep are dropped before each test: a later one would not execute what it depends on.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
+import sys
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     if _running is not None:
         _running.switch_context(item.nodeid)
+        for kept in _keeping(len(sys.modules)):
+            kept.cache_clear()
     before = _processor()
     try:
         return (yield)
@@ -62,6 +68,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     passed = not report.failed and not report.skipped
     _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + (report.duration if passed else math.inf)
+
+
+@cache
+def _keeping(modules: int) -> list[Any]:
+    """Return the cached functions of the source, searched for again when more modules are imported."""
+    gc.unfreeze()  # what is frozen is not listed
+    return [each for each in gc.get_objects() if _is_keeping(each)]
+
+
+def _is_keeping(candidate: Any) -> bool:
+    return type(candidate) is type(_keeping) and str(candidate.__module__).startswith("penstock")
 
 
 def _processor() -> float:
