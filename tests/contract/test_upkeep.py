@@ -246,6 +246,25 @@ def test_pruning_leaves_alone_what_is_young(desk: Desk, inspect: Inspect) -> Non
     assert inspect.once_keys() == ["young"]
 
 
+def test_usage_sizes_and_once_keys_are_kept_for_as_long_as_they_are_needed(desk: Desk, inspect: Inspect) -> None:
+    for days in (16, 14):
+        desk.now = T0 - days * DAY
+        desk.commit(sheet(once=f"{days} days old"))
+    for days in (401, 399):
+        desk.upkeep.sample_size(now=T0 - days * DAY)
+    for days in (432, 370):
+        used = Measure("select 1", 1, 0, 0, 0, 0, 0.0)
+        desk.upkeep.add_usage(month_of(T0 - days * DAY), [("task", used)], now=T0)
+
+    assert desk.upkeep.prune(now=T0, limit=100, dedup_seconds=20 * 86_400.0) == 2
+    assert inspect.once_keys() == ["14 days old", "16 days old"]
+    assert desk.upkeep.prune(now=T0, limit=100) == 1
+
+    assert inspect.once_keys() == ["14 days old"]
+    assert [sample.at for sample in desk.upkeep.sample_size(now=T0)] == [T0 - 399 * DAY, T0]
+    assert list(inspect.usage()) == [(month_of(T0 - 370 * DAY), "task")]
+
+
 def test_a_migration_is_a_value(desk: Desk) -> None:
     assert desk.upkeep.migrate([Migration("0001_nothing", "checksum", ())], now=T0) == ["0001_nothing"]
     assert desk.upkeep.applied() == [("0001_nothing", "checksum")]

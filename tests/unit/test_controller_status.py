@@ -8,7 +8,7 @@ import pytest
 
 from penstock.control.outcome import Outcome
 from penstock.control.pace import AdaptivePace
-from penstock.control.status import MINUTE, Minute, confidence, human, noted, pruned, status
+from penstock.control.status import MINUTE, Minute, confidence, human, noted, prune, status
 
 NOON = 1_772_366_400_000_000 // MINUTE * MINUTE
 
@@ -79,7 +79,32 @@ def test_an_outcome_of_four_minutes_and_59_seconds_ago_counts_and_old_minutes_go
         noted(minutes, at, Outcome.OK)
 
     assert shown(minutes=minutes)["rolling"]["sample_size"] == 1
-    assert pruned(minutes, NOON) == 1
+    prune(minutes, NOON)
+    assert [each.at for each in minutes] == [NOON - 5 * MINUTE]
+
+
+@pytest.mark.spec("A6-10")
+def test_refusals_outages_and_failures_lower_the_success_rate_and_items_that_are_gone_do_not() -> None:
+    minutes: list[Minute] = []
+    for at, outcome in enumerate([Outcome.OK] * 5 + list(Outcome)):
+        noted(minutes, NOON - 2 * MINUTE + at, outcome)
+
+    told = shown(minutes=minutes)
+
+    assert minutes == [Minute(NOON - 2 * MINUTE, 6, 3)]
+    assert (told["success_rate"], told["success_rate_pct"], told["rolling"]["sample_size"]) == (66.7, 66.7, 9)
+
+
+def test_a_cooldown_and_the_next_tick_are_shown_until_they_are_over() -> None:
+    closed, now = AdaptivePace({}, rate=(0.01, 10.0), parallel=4), NOON / 1_000_000
+    closed.finished(now, closed.started(now), Outcome.THROTTLED, latency=0.1, retry_after=90, item="a")
+
+    told = status("enrichment", "pilot", {"last_work_at": NOON}, closed, alarm=NOON + MINUTE, now=NOON)
+    later = status("enrichment", "pilot", {}, closed, alarm=None, now=NOON + 2 * MINUTE)
+
+    assert (told["in_cooldown"], told["cooldown_remaining_s"]) == (True, 90)
+    assert (told["last_work_at"], told["next_tick_at"]) == ("2026-03-01T12:00:00.000Z", "2026-03-01T12:01:00.000Z")
+    assert (later["in_cooldown"], later["cooldown_remaining_s"], later["next_tick_at"]) == (False, 0, None)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.control.budget import Budget
 from penstock.control.limiter import Limiter
 from penstock.control.limiter_state import LimiterState
+from penstock.control.limiter_words import put_into_words
 from penstock.control.outcome import Outcome
 
 LATENCY = 0.2
@@ -212,6 +213,35 @@ def test_a_change_of_pace_is_put_into_words() -> None:
     assert limiter.words == "refused by the service, with Retry-After 60 s: paused for 60 s"
 
 
+def test_only_a_change_of_a_fifth_and_a_pause_of_seconds_are_put_into_words() -> None:
+    state, told = LimiterState(), list[str]()
+    for rate, outcome in [
+        (1.0, Outcome.OK),
+        (1.1, Outcome.OK),
+        (1.5, Outcome.OK),
+        (1.4, Outcome.OK),
+        (1.0, Outcome.GONE),
+        (0.5, Outcome.THROTTLED),
+        (0.3, Outcome.UNAVAILABLE),
+    ]:
+        state.closure.hold_until = 104.0
+        put_into_words(state, rate, outcome, 100.0, None)
+        told += [] if told[-1:] == [state.words] else [state.words]
+    state.closure.hold_until = 190.0
+    put_into_words(state, 0.4, Outcome.FAILED, 100.0, None)
+
+    assert told == [
+        "begins at 1.0 a second",
+        "no resistance: 1.0 a second to 1.5 a second",
+        "latency rises: 1.5 a second to 1.0 a second",
+        "refused by the service: 1.0 a second to 30.0 a minute",
+        "the service is unavailable: 30.0 a minute to 18.0 a minute",
+    ]
+    assert state.words == "it fails: paused for 90 s"
+    put_into_words(state, 0.4, Outcome.OK, 200.0, None)
+    assert state.words == "begins at 24.0 a minute"
+
+
 def test_an_answer_to_an_unknown_request_is_no_error() -> None:
     assert Limiter().finished(1.0, 77, Outcome.OK, latency=0.1) is False
 
@@ -353,3 +383,16 @@ def test_it_explains_the_limit_its_next_step_and_what_a_refusal_costs() -> None:
     assert "within 60 min" in told
     now, _ = banned(limiter, now)
     assert "A ban taught it" in limiter.explain(now)
+
+
+def test_it_explains_a_limit_of_requests_at_once_and_how_long_a_pause_lasts() -> None:
+    limiter = Limiter()
+    limiter.state.flights.places = 2
+    assert "works on 2 requests at once" in limiter.explain(0.0)
+    limiter.state.flights.limit = 3
+    assert "takes 3 requests at once" in limiter.explain(0.0)
+    limiter.state.closure.hold_until = 30.0
+    assert "It refuses, so the next request starts in 30 s." in limiter.explain(0.0)
+    limiter.state.closure.down = True
+    assert "It fails, so the next request starts in 30 s." in limiter.explain(0.0)
+    assert "grows until the service refuses" in limiter.explain(30.0)

@@ -13,7 +13,7 @@ from penstock.control.controller import Definition
 from penstock.control.flight import Flight, Tally
 from penstock.control.outcome import Outcome
 from penstock.control.pace import AdaptivePace, Pace
-from penstock.control.status import Minute, noted, pruned
+from penstock.control.status import Minute, noted, prune
 from penstock.control.zoning import ZonesPace
 from penstock.model.errors import BadApp
 from penstock.objects.object import Object
@@ -181,7 +181,7 @@ class ControllerObject(Object):
     def _note_pace(self, engine: Engine, pace: Pace) -> None:
         self.pace = pace.saved()
         now = engine.clock.now()
-        pruned(self.minutes, now)
+        prune(self.minutes, now)
         words = pace.words
         if words and words != self._last_words:
             self._last_words = words

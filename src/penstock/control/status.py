@@ -33,12 +33,9 @@ def noted(minutes: list[Minute], now: int, outcome: Outcome) -> None:
     minutes[-1] = Minute(at, last.completed + good, last.failed + bad)
 
 
-def pruned(minutes: list[Minute], now: int) -> int:
-    """Drops what the window has left behind; how many."""
-    kept = [each for each in minutes if each.at > now - (WINDOW_MINUTES + 1) * MINUTE]
-    removed = len(minutes) - len(kept)
-    minutes[:] = kept
-    return removed
+def prune(minutes: list[Minute], now: int) -> None:
+    """Drop what the window has left behind."""
+    minutes[:] = [each for each in minutes if each.at > now - (WINDOW_MINUTES + 1) * MINUTE]
 
 
 def confidence(samples: int) -> str:
