@@ -16,7 +16,7 @@ from penstock.views import runs as run_views
 from penstock.views.conditions import conditions
 from penstock.views.view import Row, bytes_text, counted, rate_text, small_usd_text, span_text, usd_text
 from penstock.web.ui.page import SQL, PageLook
-from penstock.web.ui.pages_dead import CAUSE, causes_of, placed
+from penstock.web.ui.pages_dead import CAUSE, causes_of, located_error, placed
 from penstock.web.ui.pages_operation import disk_free
 
 UNSERVED_SECONDS = 10.0  # a worker that starts takes a moment
@@ -25,6 +25,7 @@ CEILING_WARNED = 0.8
 SPENT = 0.995  # a share: the next call has no room
 DISK_FREE_LEAST = 1_000_000_000
 FAILING_MICROS, FAILING_QUEUES = 300_000_000, 3
+WAITING_ERRORS = 5  # messages of each priority among which one with an error is looked for
 NEWEST = 200  # dead letters from which causes are counted
 PARKED = 5
 WAITING_RUNS = 25  # of each priority and workflow
@@ -48,7 +49,7 @@ async def attention(
     """Return what needs an operator, the worst first."""
     found = [
         *_queues(rows, serving),
-        *_failing(counts, look.now),
+        *await _failing(look, counts),
         *await _dead(look),
         *await _runs(look, rows),
         *await _paces(look),
@@ -89,18 +90,33 @@ def _queues(rows: Sequence[Row], serving: dict[str, list[WorkerRow]]) -> Iterato
         yield _unserved(unserved)
 
 
-def _failing(counts: Sequence[SettledCount], now: int) -> Iterator[Row]:
-    """Return queues whose handlers fail now: their messages are retried, and are no dead letters yet."""
+async def _failing(look: PageLook, counts: Sequence[SettledCount]) -> list[Row]:
+    """Return queues whose handlers fail now, with the error of one message: they are retried, and are no dead letters yet."""
     retried: dict[str, int] = {}
     ended: dict[str, int] = {}
     for each in counts:
-        if each.minute > now - FAILING_MICROS:
+        if each.minute > look.now - FAILING_MICROS:
             ended[each.queue] = ended.get(each.queue, 0) + each.messages
             retried[each.queue] = retried.get(each.queue, 0) + (each.messages if each.status == "retried" else 0)
+    found = []
     for name, failed in sorted(retried.items(), key=lambda each: -each[1])[:FAILING_QUEUES]:
         if failed:
             text = f"{failed:,} of {counted(ended[name], 'delivery', 'deliveries')} failed in the last 5 min and are retried."
-            yield item("failing", "warn", f"Handlers of queue {name} fail", text, ["queues", name], "See the errors")
+            if error := await _waiting_error(look, name):
+                text += f" {error}"
+            found.append(
+                item("failing", "warn", f"Handlers of queue {name} fail", text, ["queues", name], "See the errors")
+            )
+    return found
+
+
+async def _waiting_error(look: PageLook, queue: str) -> str | None:
+    """Return the error of the first message of a queue that waits for its next attempt."""
+    for priority in range(3):
+        for row in await look.reading.rows(SQL["waiting"], queue=queue, priority=priority, most=WAITING_ERRORS):
+            if row.error_class:
+                return located_error(row)
+    return None
 
 
 def _unserved(rows: Sequence[Row]) -> Row:

@@ -96,7 +96,7 @@ select
   ) as failed;
 
 -- name: waiting
-select id, type, priority, due, attempts, sent_at, error_class, error_message
+select id, type, priority, due, attempts, sent_at, error_class, error_message, traceback
 from penstock_messages
 where queue = :queue
 and priority = :priority

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.model.errors import NoSuchLetter
 from penstock.model.ids import as_text
 from penstock.model.redaction import redacted
-from penstock.model.stack import normalised, place_of
+from penstock.model.stack import located, normalised, place_of
 from penstock.model.times import iso_z
 from penstock.views import dead as view
 from penstock.views.dead import indented
@@ -79,6 +79,12 @@ def _cause(cause: tuple[Any, ...], letters: Sequence[Any], now: int) -> Row:
 def error_of(row: Any, most: int = ERROR_SHOWN) -> str | None:
     """Return the error of a message or letter in one line, without secrets."""
     return None if row.error_class is None else short(redacted(f"{row.error_class}: {row.error_message}"), most)
+
+
+def located_error(row: Any, most: int = ERROR_SHOWN) -> str | None:
+    """Return the error of a message with the line of code that raised it."""
+    error = error_of(row, most)
+    return None if error is None else located(error, row.traceback)
 
 
 async def placed(look: PageLook, cause: Row) -> Row:

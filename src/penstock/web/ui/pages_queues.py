@@ -15,7 +15,7 @@ from penstock.views.runs import PRIORITY_NAMES
 from penstock.views.view import Row
 from penstock.web.ui import backlog, forecast
 from penstock.web.ui.page import SQL, Facts, NoSuchThing, Page, PageLook, per_minute, settled
-from penstock.web.ui.pages_dead import error_of
+from penstock.web.ui.pages_dead import located_error
 from penstock.web.ui.reasons import reasons
 
 SPLIT_MAX = 1_001
@@ -120,7 +120,7 @@ async def _waiting(look: PageLook, queue: str) -> list[Row]:
             "due": iso_z(row.due),
             "attempt": row.attempts + 1,
             "sent_at": iso_z(row.sent_at),
-            "error": error_of(row, 160),
+            "error": located_error(row, 160),
         }
         for row in ordered[:MESSAGES]
     ]
