@@ -119,7 +119,7 @@ def _does_the_same(mutant: Mutant, before: str, after: str) -> bool:
             return mutant.text in FOR_THE_TYPE_CHECKER
         case "ReplaceBinaryOperator", "Mul", *_:
             return mutant.text == "*," or before.rstrip()[-1:] in ("(", ",")  # no product: what follows is named
-    return before.endswith(SAME_KEYWORDS)
+    return before.endswith(SAME_KEYWORDS) or mutant.text.startswith(("@cache", "@lru_cache"))
 
 
 def _never_run(tree: ast.AST) -> Iterator[tuple[Place, Place]]:
