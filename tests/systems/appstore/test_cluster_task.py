@@ -14,7 +14,7 @@ import pytest
 import penstock as ps
 from penstock_systems.appstore import app as shared
 from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
-from penstock_systems.appstore.cluster import crawled, libraries, saving, task
+from penstock_systems.appstore.cluster import crawled, libraries, saving, standing, task
 from penstock_systems.appstore.crawl.rankings import CHANGED_AT
 from penstock_systems.appstore.scores import competitiveness
 from tests.systems.appstore.conftest import Opened, Pipeline
@@ -484,6 +484,33 @@ async def test_rows_are_saved_in_units_of_bounded_size(pipeline: Opened, monkeyp
         await run_task(it, "cluster")
         assert {len(words) for words in (await keywords_of(it)).values()} == {6}
         assert len(units) > 3
+
+
+async def test_what_is_read_a_page_at_a_time_is_read_whole(pipeline: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with clustering(pipeline) as it:
+        await fill(it)
+        await run_task(it, "cluster")
+        await write(it, "update market_clusters set ended_at = '2026-01-01 00:00:00' where id = 3")
+        near = {(1, 2): 0.5, (2, 1): 0.5, (2, 3): 0.25}
+        rows = ({"a": a, "b": b, "kind": "neighbour", "weight": weight} for (a, b), weight in near.items())
+        await insert(it, "cluster_relations", *rows, {"a": 3, "b": 1, "kind": "split", "weight": 1.0})
+        whole = await crawled.crawled()
+
+        for module in (crawled, standing):
+            monkeypatch.setattr(module, "PAGE_ROWS", 5)
+        paged, markets = await crawled.crawled(), await standing.standing()
+
+        assert repr(paged) == repr(whole)  # a figure that is not known equals nothing, not even itself
+        assert len(whole.places.rank) == 3 * 6 * 8
+        assert markets.lineages == {1: 1, 2: 2}
+        assert markets.first_free == 4
+        assert {id: set(words) for id, words in markets.keywords.items()} == await keywords_of(it)
+        stored = await it.sql("select cluster_id, track_id, weight from cluster_apps limit 1000")
+        assert {tuple(row) for row in stored} == {
+            (id, app, weight) for id in (1, 2, 3) for app, weight in markets.apps.of(id).items()
+        }
+        assert markets.apps.of(4) == {}
+        assert markets.neighbours == near
 
 
 async def test_an_app_without_genre_or_developer_is_read_as_one_whose_genre_and_developer_are_unknown(
