@@ -6,9 +6,14 @@ import base64
 import json
 from datetime import UTC, datetime
 
+import apsw
 import pytest
 
+import penstock as ps
 from penstock.model import tagged
+from penstock.model.errors import BadMessage
+from penstock.queues.external import PushRequest
+from penstock.storage.sqlite.session import SqliteSession
 from penstock.testing import TestApp
 from tests.web.outside import jobs, outside, shop_app, stored, unpacked
 
@@ -76,6 +81,40 @@ async def test_a_typed_queue_takes_its_payload_and_names_what_does_not_fit(shop:
     assert "order.placed" in other.words
     assert [unpacked(message)["item"] for message in pulled] == ["lamp", "bed"]
     assert {message["metadata"]["type"] for message in pulled} == {"order.placed"}
+
+
+class Sold(ps.Event, type="sold"):
+    item: str
+
+
+class Refunded(ps.Event, type="refunded"):
+    item: str
+
+
+@pytest.mark.parametrize(
+    "queue, body, content_type, why",
+    [
+        ("either", {"item": "a"}, "json", "needs an envelope with `type` and `payload`; it accepts sold, refunded."),
+        ("either", {"type": "lamp", "payload": {}}, "json", "does not accept 'lamp'; it accepts sold, refunded."),
+        ("either", "a", "text", "takes no text; it accepts sold, refunded."),
+        ("either", {"type": 5, "payload": {}}, "json", "needs `type`, `event_id` and `correlation_id` to be text"),
+        ("jobs", {"type": "a", "payload": 1, "event_id": 5}, "json", "`event_id` and `correlation_id` to be text"),
+        ("jobs", {"type": "text", "payload": "a"}, "json", "takes no envelope around text: give it as content_type"),
+        ("jobs", {"item": "a"}, "text", "needs text where that is declared; it accepts anything."),
+        ("jobs", "a", "xml", "is 'xml'; it can be bytes, json, text, v8."),
+    ],
+)
+async def test_a_body_that_its_queue_does_not_take_is_refused_with_what_it_takes(
+    shop: TestApp, queue: str, body: object, content_type: str, why: str
+) -> None:
+    shop.app.queue("either", Sold | Refunded)
+    desk = await shop.app.desk()
+    with pytest.raises(BadMessage) as refused:
+        await desk.push(queue, [PushRequest(body=body, content_type=content_type)])
+
+    assert "messages[0]" in str(refused.value)
+    assert why in str(refused.value)
+    assert await stored(shop) == 0
 
 
 @pytest.mark.spec("A1-02", "A14-02")
@@ -285,6 +324,23 @@ async def test_a_client_that_died_with_a_lease_delays_its_message_and_loses_noth
         (again,) = await client.pull(request_id="r-2")
 
     assert (again["id"], again["attempts"]) == (lost["id"], 2)
+
+
+async def test_a_pull_while_the_database_fails_is_refused_for_now_and_leases_nothing(
+    shop: TestApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(session: SqliteSession) -> None:
+        raise apsw.IOError("disk I/O error")
+
+    async with outside(shop) as client:
+        await client.push("job")
+        with monkeypatch.context() as broken:
+            broken.setattr(SqliteSession, "commit", failing)
+            refused = await client.send("/queues/jobs/messages/pull", {"batch_size": 1})
+        (pulled,) = await client.pull()
+
+    assert (refused.status, refused.error["name"]) == (503, "store_unavailable")
+    assert pulled["attempts"] == 1
 
 
 async def test_peek_shows_what_waits_and_takes_nothing(shop: TestApp) -> None:
