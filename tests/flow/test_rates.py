@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
+from penstock.config import Config
 from penstock.contracts.faults import NoFaults
+from penstock.model.errors import BadMessage
 from penstock.model.message import PRIORITIES, PRIORITY_LOW
 from penstock.queues.queue import Queue
 from penstock.runtime.unit import open_unit
 from penstock.testing import TestApp, virtual
 from penstock.testing.surroundings import VirtualHost
+from penstock.views import queues
 from tests.flow.shop import Busy, Listing, shop_app
 
 MICROS = 1_000_000
@@ -168,6 +171,24 @@ async def test_a_rate_is_changed_while_it_runs_and_a_rate_of_nothing_is_no_limit
         await desk.tune("listings", parallel=None, rate=None)
         await shop.advance(seconds=99)
         assert len(shop.delivered(listings)) == 1_001
+
+
+@pytest.mark.parametrize("parallel, rate", [(0, None), (-1, None), (51, None), (None, -0.1), (None, 1e9)])
+@virtual
+async def test_a_tuning_beyond_its_bounds_is_refused_and_changes_nothing(
+    parallel: int | None, rate: float | None
+) -> None:
+    app = ps.App("shop", config=Config(overrides={"concurrency_max": 50}))
+    app.queue("listings", Listing)
+    async with TestApp(app):
+        desk = await app.desk()
+        await desk.tune("listings", parallel=50, rate=0)
+        with pytest.raises(BadMessage, match="it can be"):
+            await desk.tune("listings", parallel=parallel, rate=rate)
+
+        kept = await queues.queue_row(app.db, "listings")
+        assert kept is not None
+        assert (kept.parallel_tuned, kept.rate_tuned) == (50, 0.0)
 
 
 @virtual

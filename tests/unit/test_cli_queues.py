@@ -15,6 +15,8 @@ import pytest
 from penstock.cli.dead import dead
 from penstock.cli.queues import queues
 from penstock.cli.reference import load
+from penstock.model.errors import BadParameter
+from penstock.queues.admin import no_such_queue, parallel_of, rate_of
 from tests.unit.cli import SHOP, Terminal, shop_in
 
 BOTH_STORES = True
@@ -398,3 +400,22 @@ def test_a_send_to_a_queue_without_types_says_so_and_not_that_no_app_was_named(t
     assert said.code == 0
     assert "no app was named" not in said.words
     assert "declares no types" in said.words
+
+
+def test_a_number_of_handlers_and_a_rate_are_read_from_what_an_operator_writes() -> None:
+    assert [parallel_of(text) for text in (None, "auto", "3", "999999")] == [None, None, 3, 999_999]
+    assert [rate_of(text) for text in (None, "auto", "none", "2.5")] == [None, None, 0.0, 2.5]
+    for text in ("", "-1", "many", "1000000"):
+        with pytest.raises(BadParameter, match="Write a number, or auto"):
+            parallel_of(text)
+    for text in ("", "fast"):
+        with pytest.raises(BadParameter, match="Write a number, none or auto"):
+            rate_of(text)
+
+
+def test_the_dead_letters_of_a_queue_are_in_no_queue_and_the_error_says_where() -> None:
+    where = "`penstock dead list --queue orders` shows them"
+
+    assert where in no_such_queue("orders-dlq", ["orders"])
+    assert where not in no_such_queue("order", ["orders"])
+    assert "penstock dead" not in no_such_queue("photos-dlq", ["orders"])
