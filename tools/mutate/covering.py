@@ -73,7 +73,10 @@ class Covering:
         return [*tests[:FAST], *varied(histories, self.seconds), *tests[FAST:]]
 
     def _importing(self, module: str) -> set[str]:
-        importing = re.compile(rf"^\s*(from|import) {re.escape(module)} ", re.MULTILINE)
+        package, name = (re.escape(part) for part in module.rsplit(".", 1))
+        importing = re.compile(
+            rf"^\s*((from|import) {package}\.{name} |from {package} import (\([^)]*|.*)\b{name}\b)", re.MULTILINE
+        )
         files = {test.split("::")[0] for test in self.seconds}
         near = {each for each in files if importing.search((self._root / each).read_text("utf-8"))}
         return {test for test in self.seconds if test.split("::")[0] in near}
