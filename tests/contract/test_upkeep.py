@@ -12,9 +12,11 @@ from penstock.model.errors import BadMigration, StatementFailed
 from penstock.model.migration import Migration, plan
 from penstock.model.times import day_of, month_of
 from penstock.model.usage import Measure
+from penstock.storage.postgres.store import PostgresStore
 from tests.contract.conftest import Made, at_a_desk
 from tests.contract.inspection import Inspect
-from tests.contract.material import ITEMS, NEW_ITEM, SECOND, SHOP, T0, Desk, migration, read_rows, sheet
+from tests.contract.material import ITEMS, NEW_ITEM, SECOND, SHOP, T0, Desk, message, migration, read_rows, sheet
+from tests.postgres import empty_database, look
 
 DAY = 86_400 * SECOND
 PRICES = migration("alter table shop add column price integer; update shop set price = 5", "0002_prices.sql")
@@ -263,6 +265,37 @@ def test_usage_sizes_and_once_keys_are_kept_for_as_long_as_they_are_needed(desk:
     assert inspect.once_keys() == ["14 days old"]
     assert [sample.at for sample in desk.upkeep.sample_size(now=T0)] == [T0 - 399 * DAY, T0]
     assert list(inspect.usage()) == [(month_of(T0 - 370 * DAY), "task")]
+
+
+def test_a_process_notices_that_another_one_has_committed(desk: Desk, neighbour: Desk) -> None:
+    desk.send(message())
+    desk.upkeep.look_around()
+    assert not desk.upkeep.look_around()
+
+    neighbour.send(message())
+
+    assert desk.upkeep.look_around()
+    assert not desk.upkeep.look_around()
+
+
+def test_postgres_keeps_the_last_number_of_a_process_for_a_day_after_its_end() -> None:
+    url = empty_database()
+    with at_a_desk(PostgresStore(url)) as ended:
+        ended.send(message())
+
+    with at_a_desk(PostgresStore(url)) as desk:
+        desk.send(message())
+        desk.workers.retire(ended.me, now=T0)
+        noted = numbers(url)
+        desk.upkeep.prune(now=noted[ended.me] + DAY, limit=100)
+        assert numbers(url).keys() == {ended.me, desk.me}
+
+        desk.upkeep.prune(now=noted[ended.me] + DAY + SECOND, limit=100)
+        assert numbers(url).keys() == {desk.me}
+
+
+def numbers(url: str) -> dict[int, int]:
+    return dict(look(url, "select worker, noted_at from penstock_numbers"))
 
 
 def test_a_migration_is_a_value(desk: Desk) -> None:
