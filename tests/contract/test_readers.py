@@ -11,7 +11,10 @@ from penstock.contracts.effects import Transaction
 from penstock.contracts.store import Reader, Store
 from penstock.model.allowance import Allowance
 from penstock.model.errors import BadStatement, StatementFailed
+from penstock.storage.postgres.store import PostgresStore
+from tests.contract.conftest import at_a_desk
 from tests.contract.material import ITEMS, NEW_ITEM, Desk, read_rows, sheet
+from tests.postgres import empty_database
 
 
 @pytest.fixture
@@ -183,3 +186,26 @@ def test_a_client_changes_no_setting_of_a_reader(reader: Reader) -> None:
         reader.ask([("pragma cache_size = 5", {})], Allowance(10, 1_000, 1.0))
 
     assert reader.read("select cache_size from pragma_cache_size", {}, rows_max=1).values == before
+
+
+def test_postgres_measures_a_query_five_times_then_every_sixteenth_and_takes_the_mean_between() -> None:
+    store = PostgresStore(empty_database())
+    with at_a_desk(store) as desk:
+        desk.open_shop()
+        unit = sheet()
+        unit.write_many(NEW_ITEM, [{"id": number, "name": "lamp"} for number in range(10)])
+        desk.commit(unit)
+        reader = store.open_reader()
+
+        def read() -> int:
+            return reader.read("select name from shop", {}, rows_max=100).measure.rows_read
+
+        first = [read() for _ in range(5)]
+        unit = sheet()
+        unit.write("delete from shop where id > 1")
+        desk.commit(unit)
+        then = [read() for _ in range(12)]
+        reader.close()
+
+    assert first == [10] * 5
+    assert then == [10] * 10 + [2, 9]  # of six executions with 52 rows
