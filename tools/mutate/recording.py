@@ -6,7 +6,6 @@ Results that functions of the source keep are dropped before each test: a later 
 
 from __future__ import annotations
 
-import gc
 import json
 import math
 import os
@@ -20,6 +19,8 @@ from typing import Any
 import pytest
 
 FOLDER = "PENSTOCK_MUTATE_RECORD"  # where each process leaves what it recorded
+KEEPING = type(cache(print))  # what `cache` and `lru_cache` make of a function
+KEEPERS = ("penstock.", "penstock_systems.appstore.")
 LISTED = "PENSTOCK_MUTATE_TESTS"  # the file with the ids of the tests to run, in this order
 
 _running: Any = None
@@ -56,8 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     if _running is not None:
         _running.switch_context(item.nodeid)
-        for kept in _keeping(len(sys.modules)):
-            kept.cache_clear()
+        for function in _keeping(len(sys.modules)):
+            function.cache_clear()
     before = _processor()
     try:
         return (yield)
@@ -71,14 +72,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 @cache
-def _keeping(modules: int) -> list[Any]:
-    """Return the cached functions of the source, searched for again when more modules are imported."""
-    gc.unfreeze()  # what is frozen is not listed
-    return [each for each in gc.get_objects() if _is_keeping(each)]
-
-
-def _is_keeping(candidate: Any) -> bool:
-    return type(candidate) is type(_keeping) and str(candidate.__module__).startswith("penstock")
+def _keeping(modules: int) -> set[Any]:
+    """Return the functions and methods of the source that keep results, searched for again when more modules are imported."""
+    owners: list[Any] = [module for name, module in sys.modules.items() if name.startswith(KEEPERS)]
+    owners += [each for owner in owners for each in vars(owner).values() if isinstance(each, type)]
+    found = (getattr(each, "__func__", each) for owner in owners for each in vars(owner).values())
+    return {each for each in found if isinstance(each, KEEPING)}
 
 
 def _processor() -> float:
