@@ -1,0 +1,51 @@
+"""A process is alive while it holds the lock of its list; what a dead one was running is read from what it left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.contracts import running_handlers
+from penstock.contracts.presence import Departed
+from tests.contract.conftest import Made, at_a_desk, make_sqlite
+from tests.contract.material import Desk
+
+
+def test_a_process_that_died_is_found_with_what_it_was_running_until_it_is_forgotten(
+    made: Made, desk: Desk, neighbour: Desk
+) -> None:
+    here, there = made.store.presence(desk.me), made.another.presence(neighbour.me)
+    slot = running_handlers.HEADER_CELLS
+    there.cells[running_handlers.USED] = 1
+    there.cells[slot], there.cells[slot + 1] = running_handlers.KIND_MESSAGE, 77
+    assert here.departed() == []
+
+    there.vanish()
+    assert here.departed() == here.departed() == [Departed(neighbour.me, [77], [])]
+
+    desk.workers.retire(neighbour.me, now=desk.now)
+    here.forget(neighbour.me)
+    assert here.departed() == []
+    assert not there.path.exists()
+    here.leave()
+
+
+def test_a_process_that_has_released_everything_leaves_nothing(made: Made, desk: Desk, neighbour: Desk) -> None:
+    here, there = made.store.presence(desk.me), made.another.presence(neighbour.me)
+
+    there.leave()
+
+    assert not there.path.exists()
+    assert here.departed() == []
+    here.leave()
+
+
+def test_a_file_beside_the_database_that_is_no_list_is_no_dead_process(tmp_path: Path) -> None:
+    with at_a_desk(make_sqlite(tmp_path).store) as desk:
+        here = desk.store.presence(desk.me)
+        beside = here.path.name.removesuffix(str(desk.me))
+        (tmp_path / f"{beside}notes").write_bytes(b"x")
+        (tmp_path / f"{beside}77").touch()  # of a process that has not written its list yet
+        (tmp_path / f"{beside}78").symlink_to(here.path)
+
+        assert here.departed() == []
+        here.leave()
