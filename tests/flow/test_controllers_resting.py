@@ -27,6 +27,15 @@ async def test_with_nothing_to_do_the_rest_doubles_up_to_the_longest() -> None:
         assert shelf.picks == pytest.approx(4 + HOUR / 80, abs=1)
 
 
+@virtual
+async def test_ticks_that_fail_come_as_rarely_as_ones_that_find_nothing() -> None:
+    shelf = Shelf(mode="pilot", idle_backoff=(10.0, 80.0))
+    shelf.pick_fails = OSError("no such table")
+    async with TestApp(shelf.app, start=START) as shop:
+        await shop.advance(seconds=10 + 20 + 40 + 5)
+        assert shelf.picks == 4
+
+
 @pytest.mark.spec("A6-28")
 @virtual
 async def test_when_all_is_done_it_rests_and_does_not_look_again_at_once() -> None:
