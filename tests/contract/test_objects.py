@@ -128,5 +128,8 @@ def test_items_are_noted_dropped_and_forgotten_by_state(desk: Desk) -> None:
 
     desk.commit(sheet(DropItems("enrichment", ("0",))))
     assert desk.writer.items.held("enrichment", limit=10) == [notes[1]]
-    assert desk.writer.items.forget("enrichment", states=(PARKED,)) == 1
+    desk.writer.items.forget("enrichment", states=(DONE,))
+    assert desk.writer.items.held("enrichment", limit=10) == [notes[1]]
+    desk.writer.items.forget("enrichment", states=(DONE, PARKED))
+    assert desk.writer.items.held("enrichment", limit=10) == []
     assert len(desk.writer.items.held("pages", limit=10)) == 1

@@ -30,5 +30,5 @@ class Items(Protocol):
     """Lives in the writer's thread."""
 
     def held(self, controller: str, *, limit: int) -> list[NoteItem]: ...
-    def forget(self, controller: str, *, states: tuple[str, ...]) -> int:
-        """Items in these states may be picked again; how many."""
+    def forget(self, controller: str, *, states: tuple[str, ...]) -> None:
+        """Let items in these states be picked again."""

@@ -29,8 +29,6 @@ class StoredItems:
         return [NoteItem(*row) for row in rows]
 
     @in_transaction
-    def forget(self, controller: str, *, states: tuple[str, ...]) -> int:
-        forgotten = 0
+    def forget(self, controller: str, *, states: tuple[str, ...]) -> None:
         for state in states:
-            forgotten += self._session.change("items.forget", {"controller": controller, "state": state})
-        return forgotten
+            self._session.change("items.forget", {"controller": controller, "state": state})
