@@ -57,8 +57,6 @@ class PostgresLedger:
             for point in ("commit.begun", "commit.settled", "commit.written", "commit.sent", "commit.before"):
                 self._at(point)
             number = self._session.send_alone(row, now)
-        except NotCommitted:
-            raise
         except psycopg.Error:
             return None
         except BaseException as error:
