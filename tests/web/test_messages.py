@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from datetime import UTC, datetime
@@ -289,6 +290,28 @@ async def test_a_retried_message_waits_and_at_last_becomes_a_dead_letter(shop: T
     assert (early, left) == ([], [])
     assert second["attempts"] == 2
     assert len(await shop.dead(jobs(shop))) == 1
+
+
+@pytest.mark.spec("A14-04")
+async def test_of_two_acknowledgements_of_one_lease_at_the_same_time_one_counts(shop: TestApp) -> None:
+    async with outside(shop) as client:
+        await client.push("job")
+        (message,) = await client.pull()
+        one, two = await asyncio.gather(*[client.ack(message["lease_id"]) for _ in range(2)])
+
+    assert sorted([one["ackCount"], two["ackCount"]]) == [0, 1]
+    assert [*one["warnings"], *two["warnings"]] == [message["lease_id"]]
+
+
+@pytest.mark.spec("A14-04")
+async def test_an_acknowledged_lease_is_not_retried_too(shop: TestApp) -> None:
+    async with outside(shop) as client:
+        await client.push("job")
+        (message,) = await client.pull()
+        told = await client.ack(message["lease_id"], retries=[{"lease_id": message["lease_id"]}])
+
+        assert (told["ackCount"], told["retryCount"]) == (1, 0)
+        assert await client.pull() == []
 
 
 @pytest.mark.spec("A14-04")
