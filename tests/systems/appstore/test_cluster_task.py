@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -523,6 +525,27 @@ async def test_an_app_without_genre_or_developer_is_read_as_one_whose_genre_and_
 
         assert list(registry.track_id) == [1, 2]
         assert (list(registry.genre), list(registry.developer)) == ([-1, 0], [-1, 7])
+
+
+async def test_what_is_not_known_of_an_app_or_a_keyword_is_no_figure_of_it(pipeline: Opened) -> None:
+    known = {"average_rating": 4.5, "rating_velocity_7d": 2.0, "competitiveness_score": 40.0, "enrich_priority": 7}
+    dates = {"release_date": "2026-01-02T08:00:00Z", "version_released_at": "soon"}
+    async with clustering(pipeline) as it:
+        await insert_apps(it, {"track_id": 1})
+        await insert_apps(it, {"track_id": 2, "reviews_read": 9, "reviews_unhappy": 3, **known, **dates})
+        await insert_keywords(it, {"keyword": "a", "status": "pending", "titles": 3})
+        await insert_keywords(it, {"keyword": "b", "status": "searched", "demand": 50.0, "typed": 2, "priority": 5})
+
+        found = await crawled.crawled()
+
+        registry, words = found.registry, found.keywords
+        assert [list(figures)[1] for figures in (registry.stars, registry.velocity, registry.score)] == [4.5, 2.0, 40.0]
+        assert all(math.isnan(figures[0]) for figures in (registry.stars, registry.velocity, registry.score))
+        assert (list(registry.released), list(registry.updated)) == ([0, date(2026, 1, 2).toordinal()], [0, 0])
+        assert (list(registry.reviews), list(registry.unhappy)) == ([0, 9], [0, 3])
+        assert (registry.priority_of(2), registry.priority_of(3)) == (7, None)
+        assert (words.demand, words.typed, words.waiting) == ({"b": 50.0}, {"b": 2}, {"a": 3})
+        assert words.priority == {"a": 0, "b": 5}
 
 
 @pytest.mark.only_on("sqlite")  # PostgreSQL estimates the rows that were read
