@@ -25,6 +25,7 @@ class Completing:
         self.seconds = 0.0
         self.refusal: Exception | None = None
         self.instead: dict[str, list[str]] = {}  # of the terms, by prefix
+        self.unreadable: set[str] = set()  # prefixes
         monkeypatch.setattr(outside.store, "hints", self.hints)
 
     async def hints(self, prefix: str) -> list[str]:
@@ -37,6 +38,8 @@ class Completing:
             self.at_once -= 1
         if self.refusal is not None:
             raise self.refusal
+        if prefix in self.unreadable:
+            raise ps.Unparsable("The hints cannot be read.", reason="bad_xml")
         return self.instead.get(prefix) or [term for term in self.terms if term.casefold().startswith(prefix)]
 
 
@@ -126,6 +129,31 @@ async def test_a_refusal_ends_the_completions_of_a_cycle_and_keeps_their_keyword
 
         assert again["keywords_completed"] == 5
         assert set((await letters(it)).values()) == {2}
+
+
+async def test_a_keyword_whose_answer_cannot_be_read_is_put_off_for_a_day_and_holds_up_no_other(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keywords = ["aa", "bb", "cc", "dd", "ee"]
+    async with crawling(pipeline) as it:
+        store = Completing(monkeypatch, *keywords)
+        store.unreadable = {"bb"}
+        await due(it, *keywords)
+
+        stats = await cycle(it)
+
+        assert (stats["keywords_completed"], stats["error"]) == (4, None)
+        assert await letters(it) == {"aa": 2, "bb": None, "cc": 2, "dd": 2, "ee": 2}
+        await leap(it, hours=23)
+        await cycle(it)
+        assert store.asked == keywords, "it was asked for again within the day"
+
+        store.unreadable = set()
+        await leap(it, hours=2)
+        await cycle(it)
+
+        assert store.asked == [*keywords, "bb"]
+        assert (await letters(it))["bb"] == 2
 
 
 async def test_completions_that_take_too_long_end_with_their_cycle(

@@ -24,12 +24,15 @@ class LookUps:
         self.asked: list[list[int]] = []
         self.refuse_after = 99
         self.refusal: Exception = ps.Throttled("slow down")
+        self.unreadable: set[int] = set()
         monkeypatch.setattr(outside.store, "lookup_many", self.lookup_many)
 
     async def lookup_many(self, ids: Sequence[int]) -> dict[int, Found]:
         self.asked.append(list(ids))
         if len(self.asked) > self.refuse_after:
             raise self.refusal
+        if self.unreadable & set(ids):
+            raise ps.Unparsable("The answer to a look-up cannot be read.", reason="bad_json")
         return {id: found(id, ratings=1_000 + id) for id in ids}
 
     @property
@@ -114,3 +117,19 @@ async def test_of_more_apps_than_a_day_allows_those_of_the_best_markets_are_coun
             assert store.ids == asked
             store.asked.clear()
             await leap(it, days=1)
+
+
+async def test_an_answer_that_cannot_be_read_leaves_its_apps_for_tomorrow_and_the_others_are_counted(
+    pipeline: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recounting, "IDS_A_CALL", 2)
+    async with crawling(pipeline) as it:
+        store = LookUps(monkeypatch)
+        store.unreadable = {12}
+        await market(it, 1, 40.0, [11, 12, 13])
+
+        assert (await day(it))["ratings"] == {"apps": 3, "found": 1, "unread": 2, "status": "done"}
+        store.unreadable = set()
+        await leap(it, days=1)
+
+        assert (await day(it))["ratings"] == {"apps": 3, "found": 3, "status": "done"}

@@ -20,11 +20,12 @@ KEYWORDS_A_CYCLE = 60
 PARALLEL = 4
 LETTERS = (2, 3, 4, 5, 6, 7, 8)  # after which the store is asked, and at last with the whole keyword
 CACHED_DAYS = 7.0
+UNREADABLE_DAYS = 1.0  # before a keyword is asked for again whose answer could not be read
 
 DUE = """
 select keyword
 from crawl_keywords
-where typed_due is not null
+where typed_due <= :now
 order by typed_due, keyword
 limit :most
 """
@@ -36,9 +37,12 @@ where keyword = :keyword
 """
 
 
+PUT_OFF = "update crawl_keywords set typed_due = :due where keyword = :keyword"
+
+
 async def ask_for_completions(budget: Budget) -> int:
     """Ask the store to complete the keywords that are due, and return how many were answered."""
-    keywords = await db.column(DUE, most=KEYWORDS_A_CYCLE)
+    keywords = await db.column(DUE, most=KEYWORDS_A_CYCLE, now=await db.now())
     answered = 0
     for at in range(0, len(keywords), PARALLEL):
         if not budget.is_open:
@@ -46,21 +50,26 @@ async def ask_for_completions(budget: Budget) -> int:
         group = keywords[at : at + PARALLEL]
         try:
             async with budget.cut():
-                found = await asyncio.gather(*(letters_needed(keyword) for keyword in group))
+                found = await asyncio.gather(*(_letters_or_none(keyword) for keyword in group))
         except (TimeoutError, ps.Throttled, ps.Unavailable):
             break
         now = await db.now()
+        told = {keyword: letters for keyword, letters in zip(group, found, strict=True) if letters is not None}
+        due = after(now, days=UNREADABLE_DAYS)
         async with app.unit():
-            db.write_many(
-                TYPED,
-                [
-                    {"keyword": keyword, "letters": letters, "now": now}
-                    for keyword, letters in zip(group, found, strict=True)
-                ],
-            )
+            db.write_many(TYPED, [{"keyword": keyword, "letters": told[keyword], "now": now} for keyword in told])
+            db.write_many(PUT_OFF, [{"keyword": keyword, "due": due} for keyword in group if keyword not in told])
             note_new_figures(now)
-        answered += len(group)
+        answered += len(told)
     return answered
+
+
+async def _letters_or_none(keyword: str) -> int | None:
+    """None where the store's answer about this keyword cannot be used: the others are asked for all the same."""
+    try:
+        return await letters_needed(keyword)
+    except ps.Permanent:
+        return None
 
 
 async def letters_needed(keyword: str) -> int:

@@ -44,7 +44,7 @@ from app_registry
 where enrichment_source = 'scraper'
 and iap_scraped_at is null
 """
-KEYWORD_UNTYPED = "select 1 from crawl_keywords where typed_due is not null limit 1"
+KEYWORD_UNTYPED = "select 1 from crawl_keywords where typed_due <= :now limit 1"
 APP_UNENRICHED = """
 select 1
 from app_registry
@@ -77,7 +77,7 @@ async def assess() -> Gaps:
         db.exists(APP_UNRANKED),
         _keyword_due(now),
         db.exists(APP_WITHOUT_PURCHASES),
-        db.exists(KEYWORD_UNTYPED),
+        db.exists(KEYWORD_UNTYPED, now=now),
         db.exists(APP_UNENRICHED),
     )
     return Gaps(

@@ -37,18 +37,22 @@ limit :most
 
 
 async def count_ratings(now: str) -> dict[str, object]:
-    """How many apps were asked for, and how many are still sold."""
+    """How many apps were asked for, and how many are still sold. Apps of an answer that cannot be read wait for tomorrow."""
     wanted = await _wanted(after(now, hours=-FRESH_HOURS))
-    found = 0
+    found = unread = 0
     for chunk in chunks(wanted, IDS_A_CALL):
         try:
             apps = await store.lookup_many(chunk)
         except (ps.Throttled, ps.Unavailable):
             return {"apps": len(wanted), "found": found, "refused": True}
+        except ps.Permanent:
+            unread += len(chunk)
+            continue
         async with app.unit():
             registry.write_found(list(apps.values()), source="lookup", now=await db.now())
         found += len(apps)
-    return {"apps": len(wanted), "found": found}
+    counts: dict[str, object] = {"apps": len(wanted), "found": found}
+    return counts | {"unread": unread} if unread else counts
 
 
 async def _wanted(before: str) -> Sequence[int]:
