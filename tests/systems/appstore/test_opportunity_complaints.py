@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from penstock_systems.appstore.opportunity.complaints import Said, complaints
@@ -144,3 +145,25 @@ def test_a_sentence_with_a_typographic_apostrophe_is_quoted_as_it_was_written() 
     [found] = [each for each in complaints([*said, *happy()]) if each.term.startswith("screen's")]
 
     assert found.quote == "My screen\u2019s the."
+
+
+def test_an_old_review_is_quoted_only_where_there_is_no_newer_one() -> None:
+    said = [review(number, f"Crashes {number}.", title=f"{number}") for number in range(3)]
+    old = [
+        msgspec.structs.replace(each, at=f"2019{each.at[4:]}", body="It crashes whenever I open a list of sounds.")
+        for each in said
+    ]
+
+    (recent,) = complaints([said[0], *old[1:], *happy()])
+    (only,) = complaints([*old, *happy()])
+
+    assert recent.reviews == only.reviews == 3
+    assert (recent.at[:4], only.at[:4]) == ("2026", "2019")
+
+
+@pytest.mark.parametrize("which", ["any", "every", "no", "some"])
+@pytest.mark.parametrize("person", ["body", "one"])
+def test_a_word_for_a_person_is_no_complaint(which: str, person: str) -> None:
+    said = [review(number, f"Sync fails and {which}{person} complains.") for number in range(3)]
+
+    assert not any(f"{which}{person}" in term.split() for term in terms(*said))

@@ -181,7 +181,7 @@ def test_a_market_of_which_nothing_is_known_has_an_objection_and_no_praise() -> 
 def test_the_reason_is_the_strongest_fact_on_each_side() -> None:
     facts = market()
     assert reason(case_of(facts)) == (
-        "Build. Its apps beside the leader gain 31 ratings a day, 80 % of the average over their lives. "
+        "Build. Interest holds: its apps beside the leader gain 31 ratings a day, 80 % of the average over their lives. "
         "Against it: Its strongest app, App 1, has 950 ratings to catch up with."
     )
     assert reason(case_of(UNKNOWN)).startswith("Avoid. No figure speaks for it.")

@@ -143,14 +143,14 @@ def test_the_pace_is_that_of_the_time_in_which_work_waited_and_the_outage_is_sho
     idle = [msgspec.structs.replace(point, pace=0.0, busy=False) for point in steady[60:]]
 
     assert in_words([*steady[:60], *idle]) == (
-        "While work waited, it read 4.0 pages a minute, 80% of what the store would have borne; 0.0 % of the requests were "
+        "While work waited, it read 4.0 pages a minute, 80 % of what the store would have borne; 0.0 % of the requests were "
         "refused. Then all was read, for 60 hours."
     )
     (wide, narrow) = pace_plots([*steady[:60], *idle])
     assert (wide["class"], narrow["class"], wide["unit"]) == ("wide", "narrow", "a minute")
     assert wide["line"].count(",") == 60  # the axis ends with the work
     out = [*steady[:50], *(msgspec.structs.replace(point, pace=0.0, out=True) for point in steady[50:60]), *steady[60:]]
-    assert "80% of what" in in_words(out)  # nothing can be read while the store is out of order
+    assert "80 % of what" in in_words(out)  # nothing can be read while the store is out of order
     assert "stopped for the outage" in in_words(out)
     assert len(pace_plots(out)[0]["outages"]) == 1
     slow = [msgspec.structs.replace(point, pace=0.5, limit=None) for point in steady]

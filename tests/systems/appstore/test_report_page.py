@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from base64 import b64encode
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.only_on("sqlite")
 
 TAGS = {
     *"html head meta title style body header main section article nav h1 h2 h3 h4 p a b i bdi br span div".split(),
-    *"ul li dl dt dd figure figcaption blockquote table thead tbody tr th td details summary".split(),
+    *"ol ul li dl dt dd figure figcaption blockquote table thead tbody tr th td details summary".split(),
     *"svg g circle line rect polyline polygon text".split(),
 }
 ATTRIBUTES = {
@@ -176,21 +177,25 @@ def test_a_section_without_facts_is_left_out() -> None:
 # -- the plane ------------------------------------------------------------------------------------------------------
 
 
-def test_no_name_covers_another_or_a_point_and_the_best_have_one(seed: int) -> None:
+def test_every_number_on_the_plane_can_be_read_and_stays_near_its_place(seed: int) -> None:
     chance = random.Random(seed)
-    markets = [market(number, 90.0 - number, chance.uniform(20, 95), chance.uniform(5, 95)) for number in range(1, 41)]
+    markets = [market(number, 90.0 - number, chance.uniform(60, 70), chance.uniform(30, 40)) for number in range(1, 41)]
+    markets[1] = market(2, 88.0, markets[0].demand or 0.0, markets[0].competitiveness or 0.0)  # at the same place
 
     ranks = {market.id: market.number for market in markets[:10]}
-    for plot in plots.plane(markets, [market(0, 60.0, 70.0, 40.0, franchise="blokoria")], ranks):
-        boxes = [label["box"] for label in plot["labels"]]
-        assert len(boxes) >= 8
+    for plot in plots.plane(markets, [market(0, 60.0, 65.0, 35.0, franchise="blokoria")], ranks):
         assert len(plot["points"]) == 41
-        for place, box in enumerate(boxes):
-            assert box.left > 0 and box.right < plot["width"] and box.top > 0  # noqa: PT018
-            assert not any(box.meets(other) for other in boxes[place + 1 :])
-        for point in plot["points"]:
-            middle = plots.Box(point["x"] - 1, point["y"] - 1, point["x"] + 1, point["y"] + 1)
-            assert not any(box.meets(middle) for box in boxes)
+        numbered = plot["points"][-10:]
+        assert [point["rank"] for point in numbered] == [*range(10, 0, -1)], "what has a number lies on top"
+        for place, point in enumerate(numbered):
+            for other in numbered[place + 1 :]:
+                apart = math.dist((point["x"], point["y"]), (other["x"], other["y"]))
+                assert apart > point["r"] + other["r"] - 1
+            assert plot["left"] <= point["x"] <= plot["right"]
+        middle_x, middle_y = (sum(point[axis] for point in numbered) / 10 for axis in ("x", "y"))
+        good = plot["good"]
+        assert abs(middle_x - (good["x"] + good["w"] * 15 / 50)) < 30
+        assert abs(middle_y - (good["y"] + good["h"] * 35 / 50)) < 30
 
 
 def test_demand_goes_to_the_right_and_ease_upwards_and_a_franchise_is_set_apart() -> None:
@@ -205,7 +210,6 @@ def test_demand_goes_to_the_right_and_ease_upwards_and_a_franchise_is_set_apart(
     assert (wide["class"], narrow["class"]) == ("wide", "narrow")
     # Its number is that of its card, whatever its place in the table is.
     assert {point["market"].number: point["rank"] for point in wide["points"]} == {0: 0, 1: 0, 2: 1}
-    assert len(wide["labels"]) == 1
 
 
 # -- the cards ------------------------------------------------------------------------------------------------------
@@ -249,13 +253,20 @@ def test_a_card_says_the_need_the_gap_the_price_and_whom_to_beat() -> None:
         "Users look for “sleep” and “white noise”. Those who are unhappy with what they find complain most about “ads”."
     )
     assert told.gap == (
-        "The ten most rated apps have 3.4 stars; 2 of the 5 strongest had no update for a year; 2 of 3 speak one language."
+        "The ten most rated apps have 3.4 stars on average; 2 of the 5 most rated had no update for a year; "
+        "2 of the 3 most visible are in one language only."
     )
-    assert told.price == "2 of 3 visible apps are free to get, and none sells anything inside: few users pay here."
-    assert [(part.title, part.score) for part in told.parts] == [("demand", 72.0), ("ease", 62.0), ("unhappy", 61.0)]
+    assert told.price == (
+        "2 of the 3 most visible apps are free to download, and none sells in-app purchases: few users pay here."
+    )
+    assert [(part.title, part.score) for part in told.parts] == [
+        ("demand", 72.0),
+        ("ease", 62.0),
+        ("unhappy users", 61.0),
+    ]
     assert [(rival.name, rival.share, rival.why) for rival in told.rivals] == [
-        ("Calm Rain", 1.0, "no update for 2.0 years"),
-        ("Noisy", 0.505, None),
+        ("Calm Rain", 1.0, "rated low; no update for 2.0 years"),
+        ("Noisy", 0.033, None),
     ]
     assert [app.url for app in told.favour[0].apps] == ["https://apps.example/1"]
     assert told.rivals[1].url is None
@@ -267,15 +278,16 @@ def test_a_card_says_the_need_the_gap_the_price_and_whom_to_beat() -> None:
         ([], ""),
         (
             [(1.99, []), (2.99, []), (4.99, []), (0.0, [9.99])],
-            "3 of 4 visible apps cost 2.99 at the median: charge as much.",
+            "3 of the 4 most visible apps cost something, 2.99 at the median: charge as much.",
         ),
         (
             [(0.0, [9.99]), (0.0, [0.99, 4.99]), (0.0, [4.99]), (1.99, [])],
-            "3 of 4 visible apps are free to get; 3 sell inside, from 4.99 on at the median: begin there.",
+            "3 of the 4 most visible apps are free to download. 3 sell in-app purchases, the cheapest for 4.99 at the "
+            "median: start at this price.",
         ),
         (
             [(0.0, [9.99]), (0.0, [])],
-            "2 of 2 visible apps are free to get, and only one sells anything inside: few users pay here.",
+            "2 of the 2 most visible apps are free to download, and only one sells in-app purchases: few users pay here.",
         ),
     ],
 )
@@ -285,6 +297,14 @@ def test_the_price_is_that_of_the_apps_or_of_what_they_sell_inside(
     told = cards.told({"apps": [{"name": "App", "price": each, "purchases": sold} for each, sold in apps]}, links=True)
 
     assert told.price == price
+
+
+def test_a_price_has_the_currency_in_which_the_store_shows_it() -> None:
+    sold = {"name": "App", "price": 0.0, "purchases": [9.99, 2.99], "shown_purchases": ["9,99 €", "2,99 €"]}
+    paid = {"name": "App", "price": 4.99, "shown_price": "4,99 €"}
+
+    assert "the cheapest for 2,99 € at the median" in cards.told({"apps": [sold] * 3}, links=True).price
+    assert "cost something, 4,99 € at the median" in cards.told({"apps": [paid] * 3}, links=True).price
 
 
 def test_apps_that_are_made_up_have_no_link() -> None:

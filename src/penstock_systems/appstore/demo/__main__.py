@@ -48,7 +48,8 @@ MANNERS = Manners(
     ),
 )
 STOOD_IN = (
-    "The store was a fake server: its apps, markets and limits are generated from a seed, and no app here is real."
+    "The store was a fake server: its apps, markets and limits are generated from a seed, and no app here is real. "
+    "Its limits are set low, so that the work lasts for the whole run; the pace says nothing about the real store."
 )
 UNENRICHED = "select 1 from app_registry where enriched_at is null limit 1"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock_systems.appstore.opportunity.case import Verdict
-from penstock_systems.appstore.opportunity.facts import KeywordFacts, MarketFacts, middle
+from penstock_systems.appstore.opportunity.facts import KeywordFacts, MarketFacts, priced
 from penstock_systems.appstore.opportunity.methods import MethodScore
 
 METHODS_PLANNED = 3
@@ -61,16 +61,17 @@ def _of_complaints(facts: MarketFacts) -> str | None:
     if not facts.complaints or not facts.unhappy:
         return None
     listed = ", ".join(f'"{each.term}"' for each in facts.complaints)
-    return f"Solve first what users miss: of {facts.unhappy} unhappy reviews many speak of {listed}."
+    return f"Solve first what users miss: many of {facts.unhappy} unhappy reviews speak of {listed}."
 
 
 def _of_price(facts: MarketFacts) -> str | None:
     known = [app.price for app in facts.visible if app.price is not None]
     paid = [price for price in known if price > 0]
     if len(paid) >= PRICED_MANY:
-        return f"A price is usual: {len(paid)} of {len(known)} visible apps cost {middle(paid):.2f} at the median."
+        usual = priced([(app.price or 0.0, app.shown_price) for app in facts.visible if app.price])
+        return f"A price is usual: {len(paid)} of {len(known)} visible apps cost something, {usual} at the median."
     if len(known) >= PRICED_MANY and not paid:
-        return f"All {len(known)} visible apps are free to get, so earn inside the app."
+        return f"All {len(known)} visible apps are free to download, so earn inside the app."
     return None
 
 

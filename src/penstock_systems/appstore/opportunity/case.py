@@ -4,7 +4,8 @@ holds its figures, and names the rows that they come from."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Literal
 
 import msgspec
@@ -15,13 +16,14 @@ from penstock_systems.appstore.opportunity.facts import AppFacts, MarketFacts, s
 Verdict = Literal["build", "watch", "avoid"]
 Part = Literal["demand", "rivals", "users", "room"]
 
-OFFLINE = "offline analyst 4"  # who decides without a model
+OFFLINE = "offline analyst 5"  # who decides without a model
 FAVOUR, BEATEN = 3, 3  # facts for it, and apps to beat, that are told
 BUILD_SCORE, WATCH_SCORE = 70.0, 50.0
 EARLY = 0.5  # below this coverage a market is judged early
 TYPED_EARLY = 4  # letters: a keyword that is completed after so few is often typed
 GIANT, WEAK_LEADER = 50_000, 10_000  # ratings
-LEAVING, STEADY = 0.2, founder.MOMENTUM_FULL  # of the usual pace at which ratings come
+# Of the usual pace at which ratings come. Between the last two, interest is no argument on either side.
+LEAVING, STEADY, HOLDING = 0.2, founder.MOMENTUM_FULL, 0.75
 CROWD_SHARE, CROWD_LEAST = 0.3, 20  # apps of the last two years, of all
 TYPED_FEW, TYPED_KNOWN = 1 / 3, 3  # of the typical keywords that are known
 KEPT_DAYS, KEPT_STARS = 60, 4.0  # a leader that is kept up
@@ -93,17 +95,17 @@ def _favour(facts: MarketFacts) -> Iterator[Fact]:
     figures, market = facts.figures, facts.row
     typed = sorted((each for each in figures.typed if 0 < each[1] <= TYPED_EARLY), key=lambda each: (each[1], each[0]))
     if typed:
-        told = " and ".join(f"“{word}” after {letters} letters" for word, letters in typed[:2])
+        told = _after_letters(typed[:2])
         rows = tuple(f"keyword:{word}" for word, _ in typed[:2])
         yield Fact("demand", 60 + 10 * min(3, len(typed)), f"Users type it: the store completes {told}.", rows)
-    if figures.gain is not None and figures.momentum is not None and figures.gain >= 1 and figures.momentum >= STEADY:
+    if figures.gain is not None and figures.momentum is not None and figures.gain >= 1 and figures.momentum >= HOLDING:
         pace = f"{100 * figures.momentum:.0f} % of the average over their lives"
-        text = f"Its apps beside the leader gain {figures.gain:,.0f} ratings a day, {pace}."
+        text = f"Interest holds: its apps beside the leader gain {figures.gain:,.0f} ratings a day, {pace}."
         yield Fact("demand", 50 + min(40.0, 20 * math.log10(1 + figures.gain)), text, (market,))
     if facts.room is not None and facts.room >= YOUNG_FARE and figures.young_gain is not None:
         beside = "" if figures.old_gain is None else f", older ones {figures.old_gain:.1f}"
         young = f"{figures.young} apps of the last two years gain {figures.young_gain:.1f} ratings a day each"
-        text = f"Newcomers are found: {young}{beside}."
+        text = f"Newcomers find users: {young}{beside}."
         yield Fact("room", facts.room * 0.8, text, (market,))
     if facts.reviews >= founder.REVIEWS_LEAST and facts.unhappy_share >= UNHAPPY_MANY:
         about = f", most about “{facts.complaints[0].term}”" if facts.complaints else ""
@@ -130,6 +132,13 @@ def _favour(facts: MarketFacts) -> Iterator[Fact]:
         yield Fact("rivals", 70 - facts.competitiveness / 2, text, (f"app:{leader.track_id}",))
 
 
+def _after_letters(typed: Sequence[tuple[str, int]]) -> str:
+    """“a” and “b” after 2 letters; “a” after 2 letters and “c” after 3."""
+    grouped = [(letters, [word for word, _ in group]) for letters, group in groupby(typed, key=lambda each: each[1])]
+    told = [f"{' and '.join(f'“{word}”' for word in words)} after {letters}" for letters, words in grouped]
+    return " and ".join([f"{told[0]} letters", *told[1:]])
+
+
 def _against(facts: MarketFacts) -> Iterator[Fact]:
     figures, market, leader = facts.figures, facts.row, facts.leader
     if facts.franchise:
@@ -151,7 +160,7 @@ def _against(facts: MarketFacts) -> Iterator[Fact]:
         text = f"Newcomers hardly gain ratings: {figures.young_gain or 0:.1f} a day each."
         yield Fact("room", 65, text, (market,))
     elif figures.young >= max(CROWD_LEAST, CROWD_SHARE * figures.apps_dated):
-        text = f"Many start here: {figures.young} of its {figures.apps_dated} apps came in the last two years."
+        text = f"Many enter: {figures.young} of its {figures.apps_dated} apps came in the last two years."
         yield Fact("room", 58, text, (market,))
     if figures.momentum is not None and LEAVING <= figures.momentum < STEADY:
         pace = f"{figures.gain or 0:,.0f} ratings a day beside the leader"
@@ -206,7 +215,7 @@ def _beaten(facts: MarketFacts) -> Iterator[Beaten]:
     """The most rated apps that have a weakness; without one, the three strongest."""
     weak = [(app, why) for app in facts.strongest if (why := weaknesses(app))]
     if not weak:
-        weak = [(app, [f"{app.ratings:,} ratings are all it has"]) for app in facts.strongest[:BEATEN]]
+        weak = [(app, ["no weakness is known"]) for app in facts.strongest[:BEATEN]]
     for app, why in weak:
         yield Beaten(app.track_id, app.name, app.ratings, app.stars, "; ".join(why), app.url)
 

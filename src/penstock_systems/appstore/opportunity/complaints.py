@@ -16,6 +16,7 @@ COMPLAINTS = 4  # that are named
 UNHAPPY_STARS = 2  # where no tone is known
 HEARD_LEAST = 3  # unhappy reviews that share a term
 ODDS_LEAST = 1.0  # the z-score of a term's log-odds
+RECENT_YEARS = 2  # before the newest review of the market: an older one is quoted only where there is no other
 SAME_SHARE = 0.5  # of the reviews of one: two terms that share more are one complaint
 PRIOR = 0.5  # added to each count: a term that happy reviews never use is no certainty
 LETTERS_LEAST = 3
@@ -25,22 +26,26 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 # Words that say nothing about what is wrong: those of any text, and those of any unhappy one.
+_PEOPLE = [f"{which}{who}" for which in ("any", "every", "no", "some") for who in ("body", "one")]
 STOP_WORDS = frozenset(
-    """
-    a about after again all almost also always am an and another answers any anything app application apps are around as
-    ask at away back be because been before being best better but by came can can't cannot come could couldn't day did
-    didn't do does doesn't doing don't done down each easy else even ever every everything fact far few find
-    first for from full get gets getting give go goes going good got great had half has hasn't have haven't having he
-    help her here him his how i i'd i'll i'm i've if in into is isn't it it's its just keep know last least less let
-    like little long look lot love made make many matter may maybe me might more most much must my need needs never new
-    no not nothing now of off often ok old on once one only open opens or other our out over own people phone
-    please pretty problem problems put quite really same say says see seem seems sends several she should show shows
-    since so some someone something soon star stars still stop such take takes tap than thank thanks that that's the
-    their them then there these they thing things think this those thought three through time times to today too took
-    tried try trying two under until up us use used user users uses using usually very want wanted was wasn't way we
-    week weeks well went were what when where which while who whole why will wish with won't work worked working works
-    would year years yes yet you you're your
-    """.split()
+    [
+        *_PEOPLE,
+        *"""
+        a about after again all almost also always am an and another answers any anything app application apps are around
+        as ask at away back be because been before being best better but by came can can't cannot come could couldn't day
+        did didn't do does doesn't doing don't done down each easy else even ever every everything fact far few find first
+        for from full get gets getting give go goes going good got great had half has hasn't have haven't having he help
+        her here him his how i i'd i'll i'm i've if in into is isn't it it's its just keep know last least less let like
+        little long look lot love made make many matter may maybe me might more most much must my need needs never new no
+        none not nothing now of off often ok old on once one only open opens or other our out over own people phone please
+        pretty problem problems put quite really same say says see seem seems sends several she should show shows since so
+        some something soon star stars still stop such take takes tap than thank thanks that that's the their them then
+        there these they thing things think this those thought three through time times to today too took tried try trying
+        two under until up us use used user users uses using usually very want wanted was wasn't way we week weeks well
+        went were what when where which while who whole why will wish with won't work worked working works would year
+        years yes yet you you're your
+        """.split(),
+    ]
 )
 
 
@@ -92,14 +97,17 @@ def complaints(reviews: Sequence[Said], *, without: Iterable[str] = ()) -> list[
     found: list[Complaint] = []
     told: list[set[str]] = []  # the reviews that each of them is in
     quoted: set[int] = set()  # apps: one complaint each, as long as there are others
+    newest = max((each.at for each in reviews), default="0000")
+    recent = f"{int(newest[:4]) - RECENT_YEARS:04}{newest[4:]}"
     for term in sorted(odds, key=lambda term: (-odds[term] * math.log1p(heard[term]), -len(term), term)):
         if len(found) == COMPLAINTS:
             break
         saying = [each for each, terms in unhappy if term in terms]
         ids = {each.review_id for each in saying}
         if not any(len(ids & other) > SAME_SHARE * min(len(ids), len(other)) for other in told):
-            others = [each for each in saying if each.track_id not in quoted]
-            found.append(_quoted(term, heard[term], others or saying))
+            fresh = [each for each in saying if each.at >= recent] or saying
+            others = [each for each in fresh if each.track_id not in quoted]
+            found.append(_quoted(term, heard[term], others or fresh))
             quoted.add(found[-1].track_id)
             told.append(ids)
     return found

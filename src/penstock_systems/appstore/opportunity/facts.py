@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -27,7 +27,9 @@ class AppFacts(msgspec.Struct, frozen=True, kw_only=True):
     strength: float | None = None  # how hard it is to compete with
     velocity: float | None = None  # new ratings a day
     price: float | None = None
+    shown_price: str | None = None  # as the store shows it, with the currency
     purchases: list[float] = []  # what it sells inside costs
+    shown_purchases: list[str] = []  # the same as the store shows it
     languages: int | None = None
     genre: str | None = None
     age_days: int | None = None
@@ -118,6 +120,13 @@ class MarketFacts(msgspec.Struct, frozen=True, kw_only=True):
 def share(part: float, whole: float) -> float:
     """In per cent; nothing of nothing is nothing."""
     return PER_CENT * part / whole if whole > 0 else 0.0
+
+
+def priced(prices: Iterable[tuple[float, str | None]]) -> str:
+    """The median price as the store shows it, with its currency; the bare number where it shows none."""
+    ordered = sorted(prices, key=lambda each: each[0])
+    amount, shown = ordered[len(ordered) // 2]
+    return shown or f"{amount:.2f}"
 
 
 def middle(values: Sequence[float]) -> float:

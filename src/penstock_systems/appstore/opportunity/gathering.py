@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,7 +29,8 @@ and ended_at is null
 """
 MEMBERS = """
 select app_registry.track_id, track_name, seller_name, weight, rating_count, average_rating, competitiveness_score,
-  rating_velocity_7d, price, in_app_purchases, languages, primary_genre, release_date, version_released_at, track_view_url
+  rating_velocity_7d, price, formatted_price, in_app_purchases, languages, primary_genre, release_date,
+  version_released_at, track_view_url
 from cluster_apps
 join app_registry on app_registry.track_id = cluster_apps.track_id
 where cluster_id = :id
@@ -122,6 +123,7 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
     ratings = [rival.ratings for rival in rivals]
     earlier = await db.value(EARLIER, id=cluster_id, since=after(now, days=-MONTH_DAYS))
     own = {word for row in keywords[:KEYWORDS] for word in row.keyword.split()}
+    named = of_several(keywords, members)[:KEYWORDS]
     return MarketFacts(
         cluster_id=market.id,
         lineage_id=market.lineage_id,
@@ -134,14 +136,12 @@ async def gathered(cluster_id: int, now: str) -> MarketFacts | None:
         room=market.room,
         coverage=market.coverage,
         franchise=market.franchise,
-        figures=founder.figured(
-            rivals, [(row.keyword, row.typed) for row in keywords[:KEYWORDS] if row.typed is not None]
-        ),
+        figures=founder.figured(rivals, [(row.keyword, row.typed) for row in named if row.typed is not None]),
         apps_count=market.apps,
         keywords_count=market.keywords,
         apps=[_app(row, said.get(row.track_id, ()), now) for row in members],
         strongest=[_app(row, said[row.track_id], now) for row in strongest],
-        keywords=[KeywordFacts(row.keyword, row.demand, row.typed) for row in of_several(keywords, members)[:KEYWORDS]],
+        keywords=[KeywordFacts(row.keyword, row.demand, row.typed) for row in named],
         ratings_total=sum(ratings),
         ratings_first=sum(ratings[:1]),
         complaints=complaints([each for reviews in said.values() for each in reviews], without=own),
@@ -175,6 +175,7 @@ def _rival(row: Any, now: str) -> founder.Rival:
 
 
 def _app(row: Any, reviews: Sequence[Said], now: str) -> AppFacts:
+    bought = _bought(row.in_app_purchases)
     return AppFacts(
         track_id=row.track_id,
         name=row.track_name,
@@ -185,7 +186,9 @@ def _app(row: Any, reviews: Sequence[Said], now: str) -> AppFacts:
         strength=row.competitiveness_score,
         velocity=row.rating_velocity_7d,
         price=row.price,
-        purchases=_amounts(row.in_app_purchases),
+        shown_price=row.formatted_price,
+        purchases=[each.amount for each in bought],
+        shown_purchases=[each.price for each in bought],
         languages=_counted(row.languages),
         genre=row.primary_genre,
         age_days=_days_since(row.release_date, now),
@@ -209,17 +212,23 @@ async def _neighbours(cluster_id: int) -> list[str]:
     return [name for name, _, _ in sorted(found, key=lambda row: (-row[1], row[2]))[:NEIGHBOURS]]
 
 
-def _amounts(listed: str | None) -> list[float]:
-    """What each purchase of a list costs that was stored as JSON."""
+class _Purchase(msgspec.Struct, frozen=True):
+    amount: float | None = None
+    price: str = ""
+
+
+class _Bought(NamedTuple):
+    amount: float
+    price: str
+
+
+def _bought(listed: str | None) -> list[_Bought]:
+    """What each purchase of a list costs that was stored as JSON, as a number and as the store shows it."""
     try:
         found = msgspec.json.decode(listed or "[]", type=list[_Purchase])
     except msgspec.MsgspecError:
         return []
-    return [each.amount for each in found if each.amount]
-
-
-class _Purchase(msgspec.Struct, frozen=True):
-    amount: float | None = None
+    return [_Bought(each.amount, each.price) for each in found if each.amount]
 
 
 def _counted(listed: str | None) -> int | None:

@@ -42,12 +42,13 @@ def _judged(facts: MarketFacts) -> dict[str, Scored]:
 
 
 def _store_search(facts: MarketFacts) -> Scored:
-    why = f"Demand is {facts.demand:.0f} and {facts.apps_count:,} apps share the market ({facts.fragmentation:.0f} of 100)."
+    shared = f"{facts.apps_count:,} apps share the market (spread {facts.fragmentation:.0f} of 100)"
+    why = f"Demand is {facts.demand:.0f} of 100, and {shared}."
     return 0.6 * facts.demand + 0.4 * facts.fragmentation, why
 
 
 def _search_ads(facts: MarketFacts) -> Scored:
-    why = f"Demand is {facts.demand:.0f}, and the strength of the apps next to yours is {facts.competitiveness:.0f} of 100."
+    why = f"Demand is {facts.demand:.0f} of 100, and the apps next to yours are {facts.competitiveness:.0f} of 100 strong."
     return 0.5 * facts.demand + 0.3 * (100 - facts.competitiveness) + 0.2 * _paid(facts), why
 
 
@@ -60,32 +61,36 @@ def _unhappy_users(facts: MarketFacts) -> Scored:
 
 
 def _forums(facts: MarketFacts) -> Scored:
-    why = f"{facts.unhappy} of {facts.reviews} reviews are unhappy, and the first app has {facts.first_share:.0f} % of it."
+    first = f"the first app has {facts.first_share:.0f} % of all ratings"
+    why = f"{facts.unhappy} of {facts.reviews} reviews are unhappy, and {first}."
     return 0.5 * facts.unhappy_share + 0.5 * facts.fragmentation, why
 
 
 def _clips(facts: MarketFacts) -> Scored:
     known = [app for app in facts.visible if app.genre is not None]
     shown = sum(app.genre in VISUAL for app in known)
-    return 0.8 * share(shown, len(known)), f"{shown} of {len(known)} visible apps are of a kind that can be shown."
+    return 0.8 * share(
+        shown, len(known)
+    ), f"{shown} of {len(known)} visible apps belong to a genre that a short film can show."
 
 
 def _articles(facts: MarketFacts) -> Scored:
     many = min(100.0, share(facts.keywords_count, KEYWORDS_MANY))
-    why = f"People search with {facts.keywords_count:,} different keywords; demand is {facts.demand:.0f}."
+    why = f"People search with {facts.keywords_count:,} different keywords; demand is {facts.demand:.0f} of 100."
     return 0.5 * many + 0.5 * facts.demand, why
 
 
 def _neighbours(facts: MarketFacts) -> Scored:
     near = len(facts.neighbours)
     named = f": {', '.join(facts.neighbours[:2])}" if near else ""
-    return 0.5 * share(near, NEIGHBOURS_MANY), f"{near} markets are adjacent to this one{named}."
+    many = "1 market is" if near == 1 else f"{near} markets are"
+    return 0.5 * share(near, NEIGHBOURS_MANY), f"{many} adjacent to this one{named}."
 
 
 def _languages(facts: MarketFacts) -> Scored:
     known = [app.languages for app in facts.visible if app.languages is not None]
     single = sum(count == 1 for count in known)
-    return share(single, len(known)), f"{single} of {len(known)} visible apps speak one language."
+    return share(single, len(known)), f"{single} of {len(known)} visible apps are in one language only."
 
 
 def _early_ratings(facts: MarketFacts) -> Scored:
@@ -99,7 +104,7 @@ def _price(facts: MarketFacts) -> Scored:
     known = [app for app in facts.visible if app.price is not None]
     paid = sum(bool(app.price) for app in known)
     alike = abs(2 * share(paid, len(known)) - 100) if known else 0.0
-    return 0.6 * alike, f"{paid} of {len(known)} visible apps cost something to get."
+    return 0.6 * alike, f"{paid} of {len(known)} visible apps are not free to download."
 
 
 def _paid(facts: MarketFacts) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from penstock_systems.appstore.opportunity.facts import priced
 from penstock_systems.appstore.reading.facts import Named, Point, Quote, Rival, Titled, Typed
 from penstock_systems.appstore.reading.shown import calm, number
 
@@ -15,7 +15,7 @@ NAME_MOST, LINE_MOST = 120, 600  # characters
 SAFE_URL = "https://"
 DAYS_A_YEAR = 365
 PRICED_MANY = 3  # of the visible apps cost something before a price is called usual
-PARTS = (("demand", "demand"), ("competitiveness", "ease"), ("dissatisfaction", "unhappy"), ("room", "room"))
+PARTS = (("demand", "demand"), ("competitiveness", "ease"), ("dissatisfaction", "unhappy users"), ("room", "room"))
 
 
 class Told(NamedTuple):
@@ -78,35 +78,41 @@ def _gap(facts: Mapping[str, Any]) -> str:
     assert isinstance(figures, dict)
     parts = []
     if figures.get("stars"):
-        parts.append(f"the ten most rated apps have {figures['stars']:.1f} stars")
+        parts.append(f"the ten most rated apps have {figures['stars']:.1f} stars on average")
     if figures.get("leaders_abandoned"):
         many, known = figures["leaders_abandoned"], figures["leaders_known"]
-        parts.append(f"{many} of the {known} strongest had no update for a year")
+        parts.append(f"{many} of the {known} most rated had no update for a year")
     visible = _listed(facts, "apps")[:10]
     single = sum(each.get("languages") == 1 for each in visible)
     if single * 2 >= len(visible) > 0:
-        parts.append(f"{single} of {len(visible)} speak one language")
+        parts.append(f"{single} of the {len(visible)} most visible are in one language only")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _price(apps: Sequence[Mapping[str, Any]]) -> str:
     """What the visible apps cost, and so what to charge."""
-    prices = sorted(each["price"] for each in apps[:10] if each.get("price") is not None)
-    paid = [price for price in prices if price > 0]
+    known = [each for each in apps[:10] if each.get("price") is not None]
+    paid = [(each["price"], each.get("shown_price")) for each in known if each["price"] > 0]
+    visible = f"of the {len(known)} most visible apps"
     if len(paid) >= PRICED_MANY:
-        return (
-            f"{len(paid)} of {len(prices)} visible apps cost {paid[len(paid) // 2]:.2f} at the median: charge as much."
-        )
-    if not prices:
+        return f"{len(paid)} {visible} cost something, {calm(priced(paid), NAME_MOST)} at the median: charge as much."
+    if not known:
         return ""
-    free = f"{len(prices) - len(paid)} of {len(prices)} visible apps are free to get"
-    selling = [each["purchases"] for each in apps[:10] if each.get("purchases")]
-    amounts = sorted(min(each) for each in selling)
+    free = f"{len(known) - len(paid)} {visible} are free to download"
+    selling = [_cheapest(each) for each in apps[:10] if each.get("purchases")]
     if len(selling) < PRICED_MANY:
         sell = {0: "none sells", 1: "only one sells", 2: "only two sell"}[len(selling)]
-        return f"{free}, and {sell} anything inside: few users pay here."
-    return f"{free}; {len(selling)} sell inside, from {amounts[len(amounts) // 2]:.2f} on at the median: begin there."
+        return f"{free}, and {sell} in-app purchases: few users pay here."
+    usual = calm(priced(selling), NAME_MOST)
+    return f"{free}. {len(selling)} sell in-app purchases, the cheapest for {usual} at the median: start at this price."
+
+
+def _cheapest(app: Mapping[str, Any]) -> tuple[float, str | None]:
+    """Its cheapest purchase, also as the store shows it."""
+    amounts, shown = app["purchases"], app.get("shown_purchases") or []
+    place = amounts.index(min(amounts))
+    return amounts[place], shown[place] if place < len(shown) else None
 
 
 def _parts(facts: Mapping[str, Any]) -> list[Titled]:
@@ -135,7 +141,7 @@ def _rivals(apps: Sequence[Mapping[str, Any]], beaten: Sequence[Mapping[str, Any
             ratings=app.get("ratings") or 0,
             stars=None if app.get("stars") is None else round(app["stars"], 1),
             updated_years=None if app.get("idle_days") is None else round(app["idle_days"] / DAYS_A_YEAR, 1),
-            share=round(math.log10(1 + (app.get("ratings") or 0)) / math.log10(1 + most), 3) if most else 0.0,
+            share=round((app.get("ratings") or 0) / most, 3) if most else 0.0,
             url=safe_url(app.get("url"), links),
             why=why.get(app.get("track_id")),
         )
@@ -144,8 +150,8 @@ def _rivals(apps: Sequence[Mapping[str, Any]], beaten: Sequence[Mapping[str, Any
 
 
 def _without_stars(why: str) -> str:
-    """They stand beside it."""
-    return "; ".join(part for part in why.split("; ") if not part.endswith(" stars"))
+    """Their number stands beside it."""
+    return "; ".join("rated low" if part.endswith(" stars") else part for part in why.split("; "))
 
 
 def _quote(each: Mapping[str, Any]) -> Quote:

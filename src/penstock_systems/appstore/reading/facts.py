@@ -67,7 +67,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rival(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the strongest apps of a market. `share` is its ratings beside those of the strongest, on a logarithmic scale."""
+    """One of the strongest apps of a market. `share` is its ratings divided by those of the strongest."""
 
     name: str
     ratings: int

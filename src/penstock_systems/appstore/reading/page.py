@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from penstock_systems.appstore.opportunity.case import WEAK_STARS
+from penstock_systems.appstore.opportunity.case import BUILD_SCORE, TYPED_EARLY, WATCH_SCORE
 from penstock_systems.appstore.reading import plots
 from penstock_systems.appstore.reading.facts import Report
 from penstock_systems.appstore.reading.shown import calm, chart_shown, harmless, moment_shown, number, signed
@@ -21,7 +21,6 @@ _HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 # Nothing may be loaded and nothing may run; only this very style may be applied.
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 SHADES = ((4, "80 and more"), (3, "70 to 80"), (2, "55 to 70"), (1, "40 to 55"), (0, "below 40"))
-GOOD = 70.0
 FIGURES = ("apps", "enriched", "developers", "keywords", "rankings", "reviews", "markets", "opportunities")
 USED = {
     "requests": "requests served",
@@ -75,10 +74,18 @@ def _headline(report: Report) -> str:
 
 def _list_note(report: Report) -> str:
     """Which they are: those from 70 up, or where fewer than ten are, the best ten."""
-    good = sum(each.score >= GOOD for each in report.opportunities)
+    good = sum(each.score >= BUILD_SCORE for each in report.opportunities)
     if good >= len(report.opportunities):
-        return f"The {good} best markets, each with a score of {GOOD:.0f} or more."
-    return f"The best markets that were looked into; {good} of them score {GOOD:.0f} or more."
+        return f"The {good} best markets, each with a score of {BUILD_SCORE:.0f} or more."
+    return f"The best markets that were evaluated; {good} of them score {BUILD_SCORE:.0f} or more."
+
+
+def _verdict_note() -> str:
+    """What the words on the cards mean."""
+    return (
+        f"“build” stands for a score of {BUILD_SCORE:.0f} or more, “watch” for {WATCH_SCORE:.0f} or more, and “avoid” for "
+        "less, or for a market that one fact rules out."
+    )
 
 
 def _market_note(report: Report) -> str:
@@ -130,10 +137,6 @@ def _verdict_class(verdict: str) -> str:
     return verdict if verdict in ("build", "watch", "avoid") else "other"
 
 
-def _part_class(score: float) -> str:
-    return "high" if score >= 66 else "low" if score < 33 else ""
-
-
 def _finalized(value: object) -> object:
     """No control character of a stranger comes through, wherever it stands."""
     return value if not isinstance(value, str) or isinstance(value, Markup) else harmless(value)
@@ -156,8 +159,7 @@ _ENVIRONMENT.filters |= {
     "list_note": _list_note,
     "market_note": _market_note,
     "verdict_class": _verdict_class,
-    "part_class": _part_class,
     "used": lambda name: USED.get(name, name.replace("_", " ")),
 }
-_ENVIRONMENT.globals["weak_stars"] = WEAK_STARS
+_ENVIRONMENT.globals |= {"verdict_note": _verdict_note(), "typed_early": TYPED_EARLY}
 _TEMPLATE = _ENVIRONMENT.get_template("page.html.j2")

@@ -3,6 +3,7 @@ template draws them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
@@ -11,13 +12,11 @@ from typing import Any
 import msgspec
 
 from penstock_systems.appstore.reading.facts import Market, PacePoint
-from penstock_systems.appstore.reading.shown import cut, day_shown, number
+from penstock_systems.appstore.reading.shown import day_shown, number
 
 WIDE, NARROW = (960, 460), (400, 400)
-LEFT, RIGHT, TOP, BOTTOM = 46, 16, 16, 40
-NAMED = 10  # points with a name
-LETTER_WIDTH, LINE_HEIGHT = 6.6, 15
-NAME_CHARACTERS = {WIDE: 30, NARROW: 20}
+LEFT, RIGHT, TOP, BOTTOM = 46, 16, 28, 40
+PARTINGS_MAX, PARTED = 60, 0.2  # rounds of moving points apart; units that two of them may overlap
 PACE_WIDE, PACE_NARROW = (960, 280), (400, 240)
 TICK_HOURS = (1, 2, 3, 6, 12, 24, 48, 96, 168)  # one of these lies between two marks on the time axis
 STEPS = (40.0, 55.0, 70.0, 80.0)  # where the colours change; from 70 on a market is evaluated
@@ -37,21 +36,12 @@ def shade(score: float | None) -> str:
 # -- the plane --------------------------------------------------------------------------------------------------------
 
 
-class Box(msgspec.Struct, frozen=True):
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def meets(self, other: Box) -> bool:
-        return (
-            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
-        )
-
-
 def plane(markets: Sequence[Market], franchises: Sequence[Market], ranks: Mapping[int, int]) -> list[Plot]:
-    """One for wide screens and paper, one for phones. `ranks` are those of the opportunities, by market: they have names."""
-    shown = [each for each in (*franchises, *reversed(markets)) if each.demand is not None]
+    """One for wide screens and paper, one for phones. `ranks` are those of the opportunities, by market."""
+    shown = sorted(
+        (each for each in (*franchises, *reversed(markets)) if each.demand is not None),
+        key=lambda each: -ranks.get(each.id, len(ranks) + 1),  # what has a number lies on top, the first on all
+    )
     return (
         [_plane(shown, ranks, size, class_) for size, class_ in ((WIDE, "wide"), (NARROW, "narrow"))] if shown else []
     )
@@ -77,18 +67,7 @@ def _plane(shown: Sequence[Market], ranks: Mapping[int, int], size: tuple[int, i
         }
         for each in shown
     ]
-    taken = [
-        Box(each["x"] - each["r"], each["y"] - each["r"], each["x"] + each["r"], each["y"] + each["r"])
-        for each in points
-    ]
-    labels: list[Plot] = []
-    for point in sorted(points, key=lambda each: each["rank"]):
-        if 0 < point["rank"] <= NAMED:
-            text = cut(point["market"].name, NAME_CHARACTERS[size])
-            found = _label(point, text, taken, width, height)
-            if found is not None:
-                labels.append(found)
-                taken.append(found["box"])
+    _part([each for each in points if each["rank"]], width, height)
     ticks: list[Plot] = [
         {"value": value, "x": round(x(value), 1), "y": round(y(value), 1)} for value in (0, 25, 50, 75, 100)
     ]
@@ -101,7 +80,6 @@ def _plane(shown: Sequence[Market], ranks: Mapping[int, int], size: tuple[int, i
         "top": TOP,
         "bottom": height - BOTTOM,
         "points": points,
-        "labels": labels,
         "ticks": ticks,
         "good": {
             "x": round(x(50), 1),
@@ -112,21 +90,24 @@ def _plane(shown: Sequence[Market], ranks: Mapping[int, int], size: tuple[int, i
     }
 
 
-def _label(point: Plot, text: str, taken: Sequence[Box], width: int, height: int) -> Plot | None:
-    """Beside its point, or above or below it, wherever nothing else is; further off if it must, then with a line."""
-    long = sum(2 if ord(letter) > 0x2E80 else 1 for letter in text) * LETTER_WIDTH
-    for far in (0, 16, 32, 48, 64, 84, 104):
-        for anchor, dx, dy in (("start", 13, 4), ("end", -13, 4), ("middle", 0, -14), ("middle", 0, 23), ("start", 13, -14),
-                               ("end", -13, -14), ("start", 13, 22), ("end", -13, 22)):  # fmt: skip
-            for sign in (-1, 1) if far else (1,):
-                at_x, at_y = point["x"] + dx, point["y"] + dy + sign * far
-                left = at_x - {"start": 0.0, "end": long, "middle": long / 2}[anchor]
-                box = Box(left - 2, at_y - LINE_HEIGHT + 3, left + long + 2, at_y + 4)
-                inside = box.left > LEFT and box.right < width - 2 and box.top > 2 and box.bottom < height - BOTTOM
-                if inside and not any(box.meets(other) for other in taken):
-                    return {"text": text, "x": round(at_x, 1), "y": round(at_y, 1), "anchor": anchor, "box": box,
-                            "line": bool(far), "from": point}  # fmt: skip
-    return None
+def _part(points: Sequence[Plot], width: int, height: int) -> None:
+    """Move points with a number so far apart that each number can be read; they stay near their places."""
+    for _ in range(PARTINGS_MAX):
+        moved = False
+        for place, one in enumerate(points):
+            for other in points[:place]:
+                across, down = one["x"] - other["x"], one["y"] - other["y"]
+                far = math.hypot(across, down)
+                missing = one["r"] + other["r"] + 1 - far
+                if missing > PARTED:
+                    moved = True
+                    if far < 1:
+                        across, down, far = 1.0, 0.0, 1.0
+                    for point, sign in ((one, missing / 2 / far), (other, -missing / 2 / far)):
+                        point["x"] = round(min(width - RIGHT, max(LEFT, point["x"] + sign * across)), 1)
+                        point["y"] = round(min(height - BOTTOM, max(TOP, point["y"] + sign * down)), 1)
+        if not moved:
+            return
 
 
 # -- the pace ---------------------------------------------------------------------------------------------------------
@@ -177,7 +158,7 @@ def in_words(points: Sequence[PacePoint]) -> str:
         return "No work waited."
     told = [_rate(found.pace)]
     if found.share is not None:
-        told.append(f"{found.share:.0%} of what the store would have borne")
+        told.append(f"{100 * found.share:.0f} % of what the store would have borne")
     often = f"{100 * found.refused / found.requests:.1f} % of the requests were refused" if found.requests else ""
     text = f"While work waited, it read {', '.join(told)}; {often}."
     if any(point.out for point in points):

@@ -163,7 +163,7 @@ async def _opportunity(reading: Reading, rank: int, row: dict[str, Any], links: 
         ],
         playbooks=[_lines(each["body"]) for each in found["playbooks"]],
         concepts=[
-            Titled(title=calm(each["title"], NAME_MOST), text=calm(each["body"], LINE_MOST))
+            Titled(title=calm(each["title"], NAME_MOST), text=calm(each["body"], BODY_MOST))
             for each in found["concepts"]
         ],
     )
