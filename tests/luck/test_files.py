@@ -169,6 +169,27 @@ def test_a_link_to_nowhere_makes_no_file_there(path: Path, tmp_path: Path) -> No
     assert not (tmp_path / "elsewhere.db").exists()
 
 
+@pytest.mark.parametrize("bytes_kept", [65_536, 100_001, 200_000])
+@pytest.mark.parametrize("can_allocate", [True, False])
+def test_the_reserve_is_as_large_as_it_says_also_where_the_system_cannot_allocate_a_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch, can_allocate: bool, bytes_kept: int
+) -> None:
+    if not can_allocate:
+        monkeypatch.delattr(os, "posix_fallocate")
+    reserve, file = Reserve(path, bytes_kept), Path(f"{path}-reserve")
+
+    assert reserve.refill()
+    made = file.stat()
+    assert made.st_size == bytes_kept
+    assert reserve.refill()
+    assert file.stat().st_ino == made.st_ino, "a reserve that is large enough was made again"
+
+    reserve.release()
+    assert (reserve.released, file.exists()) == (True, False)
+    assert reserve.refill()
+    assert not reserve.released
+
+
 def test_the_reserve_takes_the_place_of_a_link_and_leaves_its_target_alone(path: Path, precious: Path) -> None:
     Path(f"{path}-reserve").symlink_to(precious)
 

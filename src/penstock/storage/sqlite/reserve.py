@@ -64,7 +64,7 @@ class Reserve:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(descriptor, 0, wanted)
             else:
-                for _ in range(wanted // len(CHUNK)):
-                    os.write(descriptor, CHUNK)
+                for at in range(0, wanted, len(CHUNK)):
+                    os.write(descriptor, CHUNK[: wanted - at])
         finally:
             os.close(descriptor)
