@@ -6,6 +6,7 @@ from pathlib import Path
 
 from penstock.contracts import running_handlers
 from penstock.contracts.presence import Departed
+from penstock.storage.presence import is_locked
 from tests.contract.conftest import Made, at_a_desk, make_sqlite
 from tests.contract.material import Desk
 
@@ -49,3 +50,14 @@ def test_a_file_beside_the_database_that_is_no_list_is_no_dead_process(tmp_path:
 
         assert here.departed() == []
         here.leave()
+
+
+def test_a_list_that_is_not_there_is_held_by_no_process(tmp_path: Path) -> None:
+    with at_a_desk(make_sqlite(tmp_path).store) as desk:
+        here = desk.store.presence(desk.me)
+        (tmp_path / "link").symlink_to(here.path)
+
+        assert is_locked(here.path)
+        assert not is_locked(tmp_path / "link")
+        here.leave()
+        assert not is_locked(here.path)

@@ -101,6 +101,11 @@ async def test_a_failing_side_task_leaves_the_primary_and_the_others_alone(
         assert stats["errors"] == ["keyword_mapping: ZeroDivisionError: the search is broken"]
 
 
+def test_outside_the_platform_a_cycle_may_work_until_the_next_one_begins() -> None:
+    assert budget.WINDOW == budget.WHOLE
+    assert budget.PLATFORM.cut < budget.WHOLE.begin
+
+
 @pytest.mark.spec("B2-08")
 async def test_a_slow_store_ends_the_cycle_in_its_time_and_the_rest_is_there_for_the_next(
     pipeline: Opened, monkeypatch: pytest.MonkeyPatch

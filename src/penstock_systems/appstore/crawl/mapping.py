@@ -17,9 +17,7 @@ async def map_keywords(searches: Searches, results: Results, budget: Budget, *, 
     await keyword_list.make_ready()
     rows = await keyword_list.pending(most)
     for number, group in enumerate(chunks(rows, PARALLEL)):
-        if number and not await budget.pause(PAUSE_SECONDS):
-            break
-        if not searches.is_open:
+        if (number and not await budget.pause(PAUSE_SECONDS)) or not searches.is_open:
             break
         keywords = {row.keyword: Keyword(row.depth, row.attempts) for row in group}
         await results.save(await searches.group(list(keywords)), keywords)

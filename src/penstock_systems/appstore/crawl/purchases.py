@@ -52,9 +52,7 @@ async def backfill_purchases(stats: Stats, budget: Budget) -> None:
     most = APPS_MANY if await many_without_purchases() else APPS_FEW
     ids = await db.column(WITHOUT, most=most)
     for number, chunk in enumerate(chunks(ids, PARALLEL)):
-        if number and not await budget.pause(PAUSE_SECONDS):
-            break
-        if not budget.is_open:
+        if (number and not await budget.pause(PAUSE_SECONDS)) or not budget.is_open:
             break
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(_check(track_id, budget)) for track_id in chunk]
