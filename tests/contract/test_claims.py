@@ -7,6 +7,7 @@ import pytest
 from penstock.contracts.ledger import StaleUnits
 from penstock.model.message import PRIORITY_HIGH, PRIORITY_LOW, PRIORITY_NORMAL
 from penstock.model.outcome import Again
+from penstock.model.queue import QueueSettings
 from tests.contract.inspection import Inspect
 from tests.contract.material import (
     LEASE_SECONDS,
@@ -140,6 +141,19 @@ def test_a_queue_that_gave_all_that_was_wanted_has_no_next_due(desk: Desk) -> No
     desk.send(message(), message())
 
     assert desk.commit(wants=[want(limit=2)]).next_due == {}
+
+
+def test_a_queue_with_a_rate_tells_when_the_next_may_start_to_a_claim_that_wanted_more(desk: Desk) -> None:
+    desk.workers.register_queues([QueueSettings(ORDERS, rate=2.0)])
+    desk.send(*(message() for _ in range(4)))
+
+    assert desk.commit(wants=[want(limit=1)]).next_due == {}
+    assert desk.commit(wants=[want()]).next_due == {ORDERS: T0 + SECOND // 2}
+    desk.later(0.5)
+    more = desk.commit(wants=[want()])
+
+    assert len(more.claimed) == 1
+    assert more.next_due == {ORDERS: T0 + SECOND}
 
 
 def test_a_message_settled_for_later_shows_up_in_next_due(desk: Desk) -> None:
