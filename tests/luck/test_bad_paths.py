@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -218,6 +220,20 @@ def test_a_file_that_cannot_be_written_is_named(open_folder: Path) -> None:
     assert told.startswith("StoreUnavailable")
     assert str(path) in told
     open_folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("beside", ["", "-turn"])
+def test_a_writer_names_the_file_that_it_may_not_write_and_a_reader_needs_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str
+) -> None:
+    path = tmp_path / "shop.db"
+    Desk(SqliteStore(path, reserve_bytes=100_000)).close()
+    # The user root, as which tests run in a container, may write everything.
+    monkeypatch.setattr(os, "access", lambda file, _mode: str(file) != f"{path}{beside}")
+
+    with pytest.raises(StoreUnavailable, match=re.escape(f"{path}{beside} cannot be written")):
+        SqliteStore(path).open_writer(now=1)
+    SqliteStore(path).open_reader().close()
 
 
 # -- a second process -----------------------------------------------------------------------------------------------
