@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from penstock.contracts.ledger import StaleUnits
 from penstock.model.message import PRIORITY_HIGH, PRIORITY_LOW, PRIORITY_NORMAL
 from penstock.model.outcome import Again
 from penstock.model.queue import QueueSettings
+from penstock.storage.postgres.store import PostgresStore
+from tests.contract.conftest import at_a_desk
 from tests.contract.inspection import Inspect
 from tests.contract.material import (
     LEASE_SECONDS,
@@ -22,6 +25,7 @@ from tests.contract.material import (
     sheet,
     want,
 )
+from tests.postgres import empty_database
 
 
 def test_a_message_arrives_as_it_was_sent(desk: Desk) -> None:
@@ -288,3 +292,17 @@ def test_waiting_messages_are_peeked_by_priority_and_due_time_and_those_in_a_han
     for limit in range(5):
         assert desk.writer.operations.peek(ORDERS, limit=limit) == peeked[:limit]
     assert bodies(desk.claim()) == [b"sooner", b"low"]
+
+
+def test_on_postgres_a_lapsed_row_that_another_transaction_changes_is_looked_for_again_in_a_second() -> None:
+    url = empty_database()
+    with at_a_desk(PostgresStore(url)) as desk:
+        desk.given_one()
+        desk.later(LEASE_SECONDS)
+        with psycopg.connect(url) as other:
+            other.execute("select seq from penstock.penstock_messages for update")
+            locked = desk.sweep()
+        free = desk.sweep()
+
+    assert (locked.swept, locked.next_lapse) == (0, desk.now + SECOND)
+    assert (free.swept, free.next_lapse) == (1, None)
