@@ -61,7 +61,7 @@ async def discover(tick: ps.Tick) -> None:
 @found.handler
 async def look(event: Found, message: ps.Message[Found]) -> None:
     if event.number % FAILS_EVERY == 0 and message.attempts == 1:
-        raise ps.Unavailable
+        raise ConnectionError("the shop hung up")
     db.upsert("listings", {"id": event.number % LISTINGS, "seen": event.number}, key="id")
     priced.send(Priced(number=event.number))
     if event.number % SLEEPS_EVERY == 0:

@@ -241,6 +241,8 @@ def test_a_forged_event_stays_in_its_field(log: Log) -> None:
         f"bearer {CANARY}",
         f"PENSTOCK_TOKEN={CANARY} penstock serve",
         f"smtp_password = {CANARY}",
+        *(f"{word}={CANARY}" for word in ("PWD", "Passphrase", "signature", "my_credential", "private-key", "cookie")),
+        f"für https://ada:{CANARY}@shop.example",
     ],
 )
 @pytest.mark.parametrize("form", ["json", "text"])

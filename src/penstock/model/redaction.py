@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 HIDDEN = "[redacted]"
 
@@ -24,9 +25,15 @@ _IN_TEXT = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+# Every secret in text stands beside one of these. Most text has none, and looking for them takes a thirtieth of the time.
+_MARKS = (
+    *("passw", "passphrase", "pwd", "secret", "token", "key", "authorization", "credential", "cookie", "signature"),
+    *("://", "bearer", "basic"),
+)
 _DEPTH_MAX = 6  # what lies deeper is left out
 
 
+@lru_cache(maxsize=1_000)
 def is_secret(name: str) -> bool:
     """Return whether a field of this name holds a secret, which does not belong in a log."""
     words = re.sub(r"[-.\s]+", "_", _CAMEL.sub("_", name)).lower()
@@ -35,6 +42,10 @@ def is_secret(name: str) -> bool:
 
 def redacted(text: str) -> str:
     """The text without passwords in URLs, credentials in headers, and `key=value` pairs whose key tells a secret."""
+    if text.isascii():  # elsewhere a letter can have more than two cases
+        lower = text.lower()
+        if not any(mark in lower for mark in _MARKS):
+            return text
     return _IN_TEXT.sub(_kept, text)
 
 
