@@ -12,7 +12,7 @@ import pytest
 import penstock as ps
 from penstock.model.times import in_seconds
 from penstock.testing import TestApp, TestServices, virtual
-from penstock.topics.order import Before, Order
+from penstock.topics.order import Before, later
 
 KILLS = 10_000  # more than a test has: no kill makes a message a suspect for good
 
@@ -112,18 +112,12 @@ async def test_an_event_that_becomes_a_dead_letter_is_passed_over() -> None:
         assert await press.app.db.column("select message_id from message_order") == []
 
 
-@virtual
-async def test_a_message_is_put_off_by_how_many_are_before_it() -> None:
-    order = Order(ps.App("press"), "ordered")
+def test_a_message_is_put_off_by_how_many_are_before_it_and_by_how_long_it_has_waited() -> None:
+    def seconds(ahead: int, waited: float) -> float:
+        return in_seconds(later(Before("a", ahead), waited=waited).seconds)
 
-    def seconds(first: str, ahead: int) -> float:
-        return in_seconds(order._later("id", Before(first, ahead)).seconds)
-
-    assert seconds("a", 600) == pytest.approx(30), "not every few seconds, while hundreds are before it"
-    assert seconds("b", 5_000) == pytest.approx(60)
-    assert [seconds("c", 2) for _ in range(3)] == pytest.approx([0.1, 0.15, 0.225])
-    assert [seconds("c", 2) for _ in range(20)][-1] == pytest.approx(5), "nothing moves"
-    assert seconds("d", 0) == pytest.approx(0.1)
+    assert seconds(200, 10.0) == pytest.approx(199), "not every few seconds, while hundreds are before it"
+    assert [seconds(1, waited) for waited in (-5.0, 0.0, 20.0, 3_600.0)] == pytest.approx([0.1, 0.1, 2.0, 5.0])
 
 
 @virtual
@@ -347,9 +341,37 @@ async def test_the_end_of_a_message_wakes_the_next_of_its_key_in_a_long_backlog(
                 queue.send(Published(brand="a", number=number))
         await shop.advance(seconds=59)
         assert handled == []
+        assert len(shop.delivered(queue)) < 800, (
+            "that they look again and again takes the time of those whose turn it is"
+        )
         await shop.advance(seconds=6)
 
         assert handled == list(range(400)), "each would sleep until it looks whether its turn has come"
+
+
+@virtual
+async def test_dead_messages_in_a_row_hold_up_a_long_backlog_for_no_longer_than_they_take() -> None:
+    app = ps.App("shop")
+    queue = app.queue("ordered", Published, order_by=lambda event: event.brand, retries=0, parallel=8)
+    handled: list[int] = []
+
+    @queue.handler
+    async def on_event(event: Published, message: ps.Message[Published]) -> ps.Later | None:
+        if event.number == 0 and message.sent_at > shop.now - timedelta(seconds=60):
+            return ps.Later(60)
+        if event.number < 100:
+            raise ValueError("no")
+        handled.append(event.number)
+        return None
+
+    async with TestApp(app) as shop:
+        async with shop.unit():
+            for number in range(200):
+                queue.send(Published(brand="a", number=number))
+        await shop.advance(seconds=65)
+
+        assert len(await shop.dead(queue)) == 100
+        assert handled == list(range(100, 200)), "none of the dead wakes the next: the one that finds it dead does"
 
 
 @virtual

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,7 @@ from penstock.model.errors import BadMessage
 from penstock.model.ids import as_text, from_text
 from penstock.model.message import NewMessage
 from penstock.model.outcome import Later
+from penstock.model.times import MICROS
 from penstock.queues.message import ACK
 from penstock.runtime.unit import current_unit
 
@@ -31,10 +32,11 @@ IN_PLACE_SECONDS = 60.0  # that a message waits in its handler's place for one t
 IN_PLACE_SHARE = 0.1  # and no more than this of the handler's time limit, which includes the wait
 LOOK_SECONDS = 1.0  # between two looks at one that runs
 COMMIT_SECONDS, COMMIT_LOOK_SECONDS = 0.25, 0.005  # that one has after it ran, and between two looks then
-# After which one is delivered again whose turn has not come: longer for each before it, and while the same one is first.
-AGAIN_SECONDS, AGAIN_SECONDS_LONGEST, AHEAD_SECONDS, AHEAD_SECONDS_LONGEST = 0.1, 5.0, 0.05, 60.0
-AHEAD_MAX = 1_200  # messages of a key that are counted
-HEADS = 10  # of them that are looked at in one read: usually the first is still there
+# After which one is delivered again whose turn has not come: longer for each before it, and the longer it has waited.
+# The end of the one before it wakes it, so this is only for what ends in another way, and a long backlog costs little.
+AGAIN_SECONDS, AGAIN_SECONDS_LONGEST, AGAIN_SHARE, AHEAD_SECONDS = 0.1, 5.0, 0.1, 1.0
+AHEAD_MAX = 300  # messages of a key that are counted
+WOKEN = 10  # behind dead ones: they wait for each other in their handlers' places
 INSERT = (
     "insert into message_order (queue, message_id, key, position) values (:queue, :id, :key, :position) "
     "on conflict (queue, message_id) do nothing"
@@ -48,10 +50,6 @@ FIRST = (
 NEXT = (
     "select message_id from message_order where queue = :queue and key = :key "
     "and (position > :position or (position = :position and message_id > :id)) order by position, message_id limit 1"
-)
-AHEAD = (
-    "select count(*) from (select 1 from message_order where queue = :queue and key = :key "
-    "and (position < :position or (position = :position and message_id < :id)) limit :limit) as earlier"
 )
 WAITS = {
     "sqlite": "select 1 from penstock_messages where id = :id and queue = :queue limit 1",
@@ -93,7 +91,6 @@ class Order:
         self._key_of = key_of
         self._last = 0
         self._here: dict[str, LocalRun] = {}  # messages that run, or wait for one, in this process
-        self._put_off: dict[str, tuple[str, int]] = {}  # which message each was put off for here, and how often
 
     def key(self, payload: object) -> str:
         """Return the key of a payload. Raises BadMessage where it is none."""
@@ -121,8 +118,8 @@ class Order:
             run = self._here[message.id] = LocalRun()
             try:
                 if place is not None and (first := await self._first(place)) is not None:
-                    return self._later(message.id, first)
-                self._put_off.pop(message.id, None)
+                    now = (await self._home._opened()).clock.now()
+                    return later(first, waited=(now - message.delivery.sent_at) / MICROS)
                 result = await (function(payload, message) if takes_message else function(payload))
                 if place is not None and result is None and message.outcome in (None, ACK):
                     await self._end(place)
@@ -145,22 +142,17 @@ class Order:
         unit = current_unit.get()
         assert unit is not None
         self.forget(place.id)
-        bound = {"queue": self._queue, "key": place.key, "position": place.position, "id": place.id}
-        if (following := await self._home.db.value(NEXT, bound)) is not None:
-            unit.effects.append(WakeMessage(from_text(following), self._queue))
+        await self._wake(unit, place)
+
+    async def _wake(self, unit: Unit, place: Place, ids: Sequence[str] = ()) -> None:
+        """Make these messages due, or else the one behind a place, when the unit commits."""
+        ids = ids or await self._home.db.column(NEXT, {"queue": self._queue} | place._asdict())
+        unit.effects.extend(WakeMessage(from_text(id), self._queue) for id in ids)
 
     async def place(self, id: str) -> Place | None:
         """Return the place of a message; None if it has none, such as a dead letter that was sent back."""
         row = await self._home.db.first(OWN, queue=self._queue, id=id)
         return None if row is None else Place(row.key, row.position, id)
-
-    def _later(self, id: str, first: Before) -> Later:
-        head, times = self._put_off.get(id, ("", 0))
-        times = times + 1 if head == first.id else 0
-        self._put_off[id] = first.id, times
-        again = min(AGAIN_SECONDS_LONGEST, AGAIN_SECONDS * 1.5 ** min(times, 20))
-        # Or a long backlog would be delivered every few seconds, and take the time of the messages whose turn it is.
-        return Later(max(again, min(AHEAD_SECONDS_LONGEST, AHEAD_SECONDS * first.ahead)))
 
     def _left(self, id: str, run: LocalRun) -> None:
         if self._here.get(id) is run:  # it may have been delivered again meanwhile
@@ -168,16 +160,20 @@ class Order:
 
     async def before(self, place: Place, *, beside: Collection[str] = ()) -> Before | None:
         """Return the first earlier message of the key that is left, other than those `beside`."""
-        limit = len(beside) + HEADS
-        bound = {"queue": self._queue, "key": place.key, "position": place.position, "id": place.id}
-        while rows := await self._home.db.rows(FIRST, bound | {"limit": limit}):
-            for row in rows:
-                if row.message_id in beside:
-                    continue
-                if await self._waits(row.message_id):
-                    return Before(str(row.message_id), await self._home.db.value(AHEAD, bound | {"limit": AHEAD_MAX}))
-                async with self._home.unit():  # it died or was purged
-                    self.forget(row.message_id)
+        limit = len(beside) + AHEAD_MAX
+        bound = {"queue": self._queue, "limit": limit} | place._asdict()
+        while rows := await self._home.db.column(FIRST, bound):
+            left = [id for id in rows if id not in beside]
+            gone: list[str] = []
+            while left and not await self._waits(left[0]):
+                gone.append(left.pop(0))
+            if gone:  # they died or were purged, and woke none
+                async with self._home.unit() as unit:
+                    for id in gone:
+                        self.forget(id)
+                    await self._wake(unit, place, left[:WOKEN])
+            if left:
+                return Before(left[0], len(left))
             if len(rows) < limit:
                 break
         return None
@@ -201,3 +197,10 @@ class Order:
     async def _waits(self, id: str) -> bool:
         sql = WAITS[await self._home.db.dialect()]
         return await self._home.db.value(sql, id=from_text(id), queue=self._queue) is not None
+
+
+def later(first: Before, *, waited: float) -> Later:
+    """Return when a message is delivered again that was sent `waited` seconds ago and whose turn has not come."""
+    again = min(AGAIN_SECONDS_LONGEST, max(AGAIN_SECONDS, AGAIN_SHARE * waited))
+    # Or a long backlog would be delivered every few seconds, and take the time of the messages whose turn it is.
+    return Later(max(again, AHEAD_SECONDS * (first.ahead - 1)))
