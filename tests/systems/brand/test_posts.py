@@ -18,6 +18,7 @@ ON_GHOST = {
     "targets": ["ghost"],
     "ghost": {"base_url": "https://ghost.example", "key_env": "GHOST_TEST_KEY"},
 }
+ON_LINKEDIN = {"fqdn": "two.example", "review": "never", "social": {"linkedin": "now"}}
 
 
 @pytest.mark.spec("D-22")
@@ -44,6 +45,30 @@ async def test_a_crash_between_a_post_and_its_record_is_looked_up(brands: Opened
 
         assert at_work.social.doubled() == []
         assert await at_work.hands.db.column("select distinct state from sg_posts") == ["posted"]
+
+
+@pytest.mark.spec("D-22")
+async def test_a_crash_after_the_record_of_a_post_and_before_the_end_of_its_step_posts_nothing_again(
+    brands: Opened, monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    async with brands() as at_work:
+        linkedin = at_work.module("social_good.networks").LinkedIn
+        send, sent = linkedin.send, list[str]()
+
+        async def send_and_crash(self: Any, notice: Any, key: str) -> Any:
+            outcome = await send(self, notice, key)
+            await at_work.town[HANDS].crash(at="commit.after")  # that of the outcome: the step is not saved
+            sent.append(key)
+            return outcome
+
+        monkeypatch.setattr(linkedin, "send", send_and_crash)
+        await at_work.http.put("/v1/brands/two", json=ON_LINKEDIN)
+        await at_work.research("two", "llc receipts")
+        await at_work.advance(hours=6)
+
+        assert len(sent) == len(at_work.social.arrivals.of("linkedin")) == 1
+        assert await at_work.hands.db.column("select state from sg_posts") == ["posted"]
+        assert await at_work.brain.db.value("select count(*) from sm_content where posted_to <> '[]'") == 1
 
 
 async def test_a_post_that_is_due_while_nothing_runs_is_missed_and_not_late(brands: Opened) -> None:
@@ -88,6 +113,20 @@ async def test_a_second_decision_about_a_post_is_refused(brands: Opened, monkeyp
         answers = [await at_work.hands_http.post(f"/v1/posts/{shown['id']}/resend") for _ in range(2)]
 
         assert [answer.status_code for answer in answers] == [200, 409]
+
+
+async def test_a_post_that_its_run_still_looks_up_is_not_decided_by_a_person(brands: Opened) -> None:
+    async with brands(faults=SocialFaults(lost=1.0, lost_seconds=60.0)) as at_work:
+        await at_work.research("garden", "garden tools")
+        while not at_work.social.arrivals.of("linkedin"):
+            await at_work.advance(seconds=1)
+        await at_work.advance(seconds=15)  # its caller has given up
+        [id] = await at_work.hands.db.column("select id from sg_posts where platform = 'linkedin' and error <> ''")
+        answer = await at_work.hands_http.post(f"/v1/posts/{id}/drop")
+        assert answer.status_code == 409, "it would be posted all the same"
+        await at_work.advance(hours=6)
+
+        assert await at_work.hands.db.value("select state from sg_posts where platform = 'linkedin'") == "posted"
 
 
 async def test_a_post_that_may_have_arrived_is_unknown_after_the_last_failed_lookup(
@@ -164,7 +203,12 @@ async def test_an_answer_without_an_id_is_no_proof_of_a_post(brands: Opened, apa
 
 
 @pytest.mark.spec("D-22")
-async def test_a_post_behind_more_posts_than_are_looked_through_is_held_for_a_person(brands: Opened) -> None:
+@pytest.mark.parametrize(
+    "action, state, arrived", [("resend", "posted", 52), ("drop", "failed", 51), ("lookup", "unknown", 51)]
+)
+async def test_a_post_behind_more_posts_than_are_looked_through_is_held_for_a_person(
+    brands: Opened, action: str, state: str, arrived: int
+) -> None:
     async with brands(faults=SocialFaults(lost=1.0, lost_seconds=60.0)) as at_work:
         await at_work.research("garden", "garden tools")
         while not at_work.social.arrivals.of("linkedin"):
@@ -181,6 +225,34 @@ async def test_a_post_behind_more_posts_than_are_looked_through_is_held_for_a_pe
 
         [shown] = (await at_work.hands_http.get("/v1/posts")).json()["result"]
         assert (shown["platform"], at_work.social.doubled()) == ("linkedin", [])
+        assert "newest 40 posts" in shown["error"]
+
+        at_work.social.faults = SocialFaults()
+        await at_work.hands_http.post(f"/v1/posts/{shown['id']}/{action}")
+        await at_work.advance(hours=6)
+        assert await at_work.hands.db.value("select state from sg_posts where platform = 'linkedin'") == state
+        assert len(at_work.social.arrivals.of("linkedin")) == arrived
+
+
+@pytest.mark.spec("D-22")
+async def test_a_post_whose_look_up_is_refused_is_held_for_a_person(
+    brands: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> None:
+        raise ps.Refused("linkedin answered 401: the token is revoked")
+
+    async with brands(faults=SocialFaults(lost=1.0, lost_seconds=60.0)) as at_work:
+        with monkeypatch.context() as patched:
+            patched.setattr(at_work.module("social_good.networks").LinkedIn, "_newest", refused)
+            await at_work.research("garden", "garden tools")
+            await at_work.advance(hours=1)
+            [shown] = (await at_work.hands_http.get("/v1/posts")).json()["result"]
+            assert (shown["platform"], "revoked" in shown["error"]) == ("linkedin", True)
+        await at_work.hands_http.post(f"/v1/posts/{shown['id']}/lookup")
+        await at_work.advance(hours=1)
+
+        assert await at_work.hands.db.value("select state from sg_posts where platform = 'linkedin'") == "posted"
+        assert len(at_work.social.arrivals.of("linkedin")) == 1
 
 
 @pytest.mark.spec("D-20", "D-13")

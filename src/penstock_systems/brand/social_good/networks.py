@@ -22,6 +22,9 @@ MASTODON_KEY_SECONDS = 3_600.0
 LINKEDIN_VERSION = "202510"
 LOOK_BACK = 40  # posts that a look-up goes through
 ABSENT = Outcome("failed", "The network does not have this post.")
+HIDDEN = Outcome(
+    "unknown", f"The newest {LOOK_BACK} posts of the account are all later: older ones are not looked through."
+)
 _DIGITS = "234567abcdefghijklmnopqrstuvwxyz"
 
 
@@ -51,16 +54,18 @@ class Network(Channel):
         return {"Authorization": f"Bearer {self.secret}"}
 
     async def find(self, notice: Notice, key: str, since: int) -> Outcome | None:
-        """Look for a post about the same article among the newest posts of the account."""
+        """Look for a post about the same article among the newest posts of the account.
+
+        None if the network cannot be asked now. Raises what more tries do not mend, such as a token that is refused."""
         try:
             newest = await self._newest()
-        except (ps.PenstockError, AttributeError, KeyError, TypeError, ValueError):
-            return None  # it cannot tell now
+        except (ps.Unavailable, ps.Throttled):
+            return None
         for seen in newest:
             if _address(notice) in seen.text:
                 return Outcome("sent", provider_id=seen.id)
         is_whole = len(newest) < LOOK_BACK or any(seen.at < since / 1_000_000 for seen in newest)
-        return ABSENT if is_whole else None
+        return ABSENT if is_whole else HIDDEN
 
     async def _newest(self) -> Sequence[Seen]:
         """The newest posts of the account, at most `LOOK_BACK`."""
@@ -137,12 +142,15 @@ class Bluesky(Network):
             url = f"{self._base}/xrpc/com.atproto.repo.getRecord?{query}"
             found: Any = (await self._http.get(url, headers=headers, follow=False)).json()
             return Outcome("sent", provider_id=str(found["uri"]))
+        except (ps.Unavailable, ps.Throttled):
+            return None
         except ps.PenstockError as error:
             excerpt = str(error.facts.get("excerpt"))
-            if "ExpiredToken" in excerpt:
-                self._session = {}
-            return ABSENT if "RecordNotFound" in excerpt else None
-        except (KeyError, TypeError, ValueError):
+            if "RecordNotFound" in excerpt:
+                return ABSENT
+            if "ExpiredToken" not in excerpt:
+                raise
+            self._session = {}
             return None
 
     async def _open(self) -> Mapping[str, Any]:

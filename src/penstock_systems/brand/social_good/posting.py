@@ -37,7 +37,7 @@ update sg_posts set state = 'sending', intent_at = coalesce(intent_at, :at), upd
 OUTCOME = """
 update sg_posts
 set state = :state, remote_id = :remote_id, error = :error, updated_at = :now,
-  intent_at = case when :state in ('sending', 'unknown') then intent_at end
+  intent_at = case when :state = 'sending' then intent_at end
 where id = :id
 """
 END = "update sg_posts set state = :state, error = :error, updated_at = :now where id = :id"
@@ -141,13 +141,15 @@ async def post(id: str, unknown: Literal["hold", "resend"]) -> Literal["posted",
     """Send or look up a post, as what is saved of it says. Raises where it is to be tried again."""
     row = await hands.db.first(POST, id=id)
     assert row is not None, id
+    if row.state == "posted":  # a crash came between that commit and the one of this step
+        return "posted"
     now = _micros(await hands.db.now())
     network = networks[row.platform]
     notice = Notice(row.title, row.text, data={"url": row.url}, at=_micros(row.created_at))
     recorded = None if row.intent_at is None else Recorded(row.intent_at, "unknown")
     match next_step(recorded, network, now=now, unknown=unknown):
         case "hold":
-            await _save(id, Outcome("unknown", "The network cannot be asked, and keeps no key."))
+            await end(id, "unknown", "The network cannot be asked, and keeps no key.")
             return "unknown"
         case "find":
             found = await network.find(notice, id, row.intent_at)
@@ -156,6 +158,9 @@ async def post(id: str, unknown: Literal["hold", "resend"]) -> Literal["posted",
             if found.status == "sent":
                 await _save(id, found)
                 return "posted"
+            if found.status == "unknown" and unknown == "hold":
+                await end(id, "unknown", found.error)
+                return "unknown"
             if (left := row.intent_at / MICROS + SETTLE_SECONDS - now / MICROS) > 0:
                 raise ps.Unavailable(f"{row.platform} does not show {id} yet.", retry_after=min(left, SETTLE_SECONDS))
             async with hands.unit():
@@ -170,7 +175,8 @@ async def post(id: str, unknown: Literal["hold", "resend"]) -> Literal["posted",
 
 
 async def _save(id: str, outcome: Outcome) -> None:
-    state = {"sent": "posted", "unknown": "unknown", "failed": "due"}[outcome.status]
+    """Save the outcome of a call. While the run looks a lost answer up by itself, no person decides about the post."""
+    state = {"sent": "posted", "unknown": "sending", "failed": "due"}[outcome.status]
     now = await hands.db.now()
     hands.db.write(OUTCOME, id=id, state=state, remote_id=outcome.provider_id, error=outcome.error, now=now)
 
