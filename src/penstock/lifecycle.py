@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.blobs.folder import BlobFolder, expire_regularly
@@ -51,7 +50,7 @@ class Lifecycle:
         await engine.open()
         try:
             settings = [queue.settings for queue in app.queues.values()]
-            changed = await engine.in_writer(partial(engine.writer.workers.register_queues, settings))
+            changed = await engine.in_writer(engine.writer.workers.register_queues, settings)
             if changed:
                 app.events.emit(QueuesRedeclared(app.name, changed))
             await app.crons.declare(engine)

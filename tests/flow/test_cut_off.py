@@ -87,10 +87,10 @@ def cut_off(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Non
     for. Returns what ends that."""
     there, in_writer = asyncio.Event(), engine.in_writer
 
-    async def waiting(work: Callable[[], Any]) -> Any:
+    async def waiting(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
         if engine.gate.store_lost:
             await there.wait()
-        return await in_writer(work)
+        return await in_writer(work, *given, **named)
 
     def back() -> None:
         engine.gate.set_store_lost(False)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from penstock.model.prices import RATES, Rates, Usage, cost, queue_operations
+from penstock.model.prices import RATES, Rates, Usage, cost
+from penstock.storage.tally import _parts
 
 # The month that cost $21.03: what was used, and what each kind was billed at.
 MONTH = Usage(
@@ -37,7 +38,7 @@ BILLED = {
     "messages, usd", [(10_000, 0.0), (100_000, 0.0), (1_000_000, 0.80), (10_000_000, 11.60), (100_000_000, 119.60)]
 )
 def test_a_month_of_messages_costs_what_the_table_says(messages: int, usd: float) -> None:
-    usage = Usage(queue_operations=queue_operations(body_bytes=1_000, messages=messages))
+    usage = Usage(queue_operations=3 * _parts(1_000) * messages)
 
     assert cost(usage).usd == pytest.approx(usd)
 
@@ -45,7 +46,7 @@ def test_a_month_of_messages_costs_what_the_table_says(messages: int, usd: float
 @pytest.mark.spec("A1-26")
 @pytest.mark.parametrize("body_bytes, operations", [(0, 3), (1, 3), (64_000, 3), (64_001, 6), (128_000, 6)])
 def test_each_64_kb_of_a_message_is_written_read_and_deleted(body_bytes: int, operations: int) -> None:
-    assert queue_operations(body_bytes=body_bytes) == operations
+    assert 3 * _parts(body_bytes) == operations
 
 
 @pytest.mark.spec("A4-14", "G2-37")

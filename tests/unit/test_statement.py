@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.errors import BadStatement
-from penstock.model.statement import one_line, readable, scan, split, to_psycopg, writable
+from penstock.model.statement import one_line, pieces, readable, scan, to_psycopg, writable
 
 # -- what it finds ------------------------------------------------------------------------------------------
 
@@ -272,6 +272,10 @@ begin
     update t set b = case when new.a then 'end;' else 2 end; -- end;
     delete from log where at < 1;
 end"""
+
+
+def split(script: str) -> list[str]:
+    return [piece.text for piece in pieces(script)]
 
 
 def test_a_script_is_cut_into_statements_that_run() -> None:

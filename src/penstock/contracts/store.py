@@ -121,8 +121,8 @@ class Writer(Protocol):
     def without_waiting(self) -> AbstractContextManager[bool]:
         """Return whether a small commit inside the block waits for nothing but its sync, so that the event loop may do it."""
 
-    def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
-        """Run work of this writer whose transactions write the audit of their effect."""
+    def audited(self, audit: Audit | None, work: Callable[[], Any]) -> Any:
+        """Run work of this writer whose transactions write the audit of their effect, if there is one."""
 
     def close(self) -> None: ...
 

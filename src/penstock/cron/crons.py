@@ -115,13 +115,11 @@ class Crons:
         for expression in self._bare.values():
             raise BadApp(f"`app.cron({expression!r})` decorates no function. Put `@` before it, or remove it.")
         now = engine.clock.now()
-        await engine.in_writer(
-            partial(engine.writer.timers.declare, [_declared(each, now) for each in self.tasks.values()])
-        )
+        await engine.in_writer(engine.writer.timers.declare, [_declared(each, now) for each in self.tasks.values()])
 
     async def forget_others(self, engine: Engine) -> None:
         """A task that is not in the code any more fires no more."""
-        await engine.in_writer(partial(engine.writer.timers.keep_only, [*self.tasks]))
+        await engine.in_writer(engine.writer.timers.keep_only, [*self.tasks])
 
     # -- what an operator does --------------------------------------------------------------------------
 
@@ -147,7 +145,8 @@ class Crons:
         """It runs no more until `resume`; what it misses is not made up for."""
         engine = await self._opened()
         noted = audit(engine, "cron pause", "cron", name)
-        if not await engine.in_writer(partial(engine.writer.timers.pause, name, paused=True), noted):
+        pause = partial(engine.writer.timers.pause, name, paused=True)
+        if not await engine.in_writer(engine.writer.audited, noted, pause):
             raise await self._unknown(engine, name)
 
     async def resume(self, name: str) -> None:
@@ -162,8 +161,7 @@ class Crons:
         await engine.operate(resume, audit(engine, "cron resume", "cron", name), {TIMERS})
 
     async def _rows(self, engine: Engine) -> Sequence[TimerRow]:
-        rows: Sequence[TimerRow] = await engine.in_writer(partial(engine.writer.timers.listed, CRON))
-        return rows
+        return await engine.in_writer(engine.writer.timers.listed, CRON)
 
     async def _unknown(self, engine: Engine, name: str) -> NoSuchSchedule:
         known = [row.name for row in await self._rows(engine)]

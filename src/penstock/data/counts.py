@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import TooManyRows
@@ -23,10 +22,11 @@ async def count(database: Database, engine: Engine, table: str, kept: Collection
     checked = quoted(table)
     total: Any = await database.value(KEPT, name=table)
     if total is None and table in kept:
-        await engine.in_writer(partial(engine.writer.upkeep.keep_counts, [table]))
+        await engine.in_writer(engine.writer.upkeep.keep_counts, [table])
         total = await database.value(KEPT, name=table)
     if total is None:
-        total = await database.value(_bounded(checked), most=COUNTED_MAX + 1)
+        bounded = f"select count(*) from (select 1 from {checked} limit :most) as counted"
+        total = await database.value(bounded, most=COUNTED_MAX + 1)
         if total > COUNTED_MAX:
             raise TooManyRows(
                 f"{table} has more than {COUNTED_MAX:,} rows, and a count would read all of them. Call "
@@ -35,10 +35,6 @@ async def count(database: Database, engine: Engine, table: str, kept: Collection
                 rows_max=COUNTED_MAX,
             )
     return int(total)
-
-
-def _bounded(checked: str) -> str:
-    return f"select count(*) from (select 1 from {checked} limit :most) as counted"
 
 
 def all_of(table: str) -> str:

@@ -22,9 +22,10 @@ async def apply(engine: Engine, found: Sequence[Migration], *, counts_kept: Sequ
     done: list[str] = []
     if pending:
         noted = audit(engine, "migrate", "database", "", applied=[each.name for each in pending])
-        done = await engine.in_writer(partial(upkeep.migrate, pending, now=engine.clock.now()), noted)
+        migrate = partial(upkeep.migrate, pending, now=engine.clock.now())
+        done = await engine.in_writer(engine.writer.audited, noted, migrate)
     if counts_kept:
-        await engine.in_writer(partial(upkeep.keep_counts, counts_kept))
+        await engine.in_writer(upkeep.keep_counts, counts_kept)
     return done
 
 

@@ -13,7 +13,6 @@ MILLION = 1_000_000
 DAYS_IN_MONTH = 30
 
 OPERATION_BYTES = 64 * KB  # a queue counts one operation for each such part of a body
-OPERATIONS_IN_LIFE = 3  # a message is written, read and deleted
 METERED = "penstock:"  # the mark of what is no statement
 
 
@@ -141,12 +140,6 @@ def cost(usage: Usage, rates: Rates = RATES, *, days: float = DAYS_IN_MONTH) -> 
             ),
         )
     )
-
-
-def queue_operations(*, body_bytes: int, messages: int = 1) -> int:
-    """Operations in the life of messages of one size: each part of 64 KB is written, read and deleted."""
-    parts = max(1, -(-body_bytes // OPERATION_BYTES))
-    return OPERATIONS_IN_LIFE * parts * messages
 
 
 def _per_million(name: str, used: int, free: float, usd: float) -> Line:

@@ -87,11 +87,6 @@ def writable(
     raise BadStatement(f"{_quote(sql)} does not write rows. {way_out}", verb=statement.verb)
 
 
-def split(script: str) -> list[str]:
-    """The statements of a script, each with the comments above it and without its semicolon."""
-    return [piece.text for piece in pieces(script)]
-
-
 def to_psycopg(statement: Statement | str) -> str:
     """The text as psycopg takes it. Always run it with a mapping, even an empty one, or `%%` stays doubled."""
     return _to_psycopg(statement if isinstance(statement, str) else statement.text)

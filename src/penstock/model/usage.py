@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import add
 from typing import NamedTuple
 
 from penstock.model.sql_files import load
@@ -22,12 +23,4 @@ class Measure(NamedTuple):
     seconds: float
 
     def plus(self, other: Measure) -> Measure:
-        return Measure(
-            self.sql,
-            self.executions + other.executions,
-            self.rows_read + other.rows_read,
-            self.rows_written + other.rows_written,
-            self.pages + other.pages,
-            self.steps + other.steps,
-            self.seconds + other.seconds,
-        )
+        return Measure(self.sql, *map(add, self[1:], other[1:]))

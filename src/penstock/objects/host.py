@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 from penstock.contracts.audit import Audit
@@ -310,8 +309,8 @@ class Host:
         objects = self.engine.writer.objects
         until = self.time() + patience
         while True:
-            work = partial(objects.acquire, cls.__name__, name, fresh=b"{}", hint=hint, now=self.engine.clock.now())
-            acquired = await self.engine.in_writer(work)
+            now = self.engine.clock.now()
+            acquired = await self.engine.in_writer(objects.acquire, cls.__name__, name, fresh=b"{}", hint=hint, now=now)
             if acquired.owner is None:
                 self._has_owned = True
                 break
@@ -347,15 +346,14 @@ class Host:
                     if resident.on_asked is not None:
                         resident.on_asked()
                 elif (class_name, name) not in self._arriving:
-                    await self.engine.in_writer(partial(self.engine.writer.objects.disown, class_name, name))
+                    await self.engine.in_writer(self.engine.writer.objects.disown, class_name, name)
                     self.engine.ring(())
         finally:
             self._letting_go = False
 
     async def _let_go(self, resident: Resident) -> None:
         self._forget(resident)
-        work = partial(self.engine.writer.objects.release, *resident.key, resident.epoch)
-        await self.engine.in_writer(work)
+        await self.engine.in_writer(self.engine.writer.objects.release, *resident.key, resident.epoch)
         self.engine.ring(())
 
     def _watch_idle(self) -> None:
@@ -383,8 +381,7 @@ class Host:
         self._residents.clear()
 
     async def look(self, class_name: str, name: str) -> ObjectRow | None:
-        row: ObjectRow | None = await self.engine.in_writer(partial(self.engine.writer.objects.look, class_name, name))
-        return row
+        return await self.engine.in_writer(self.engine.writer.objects.look, class_name, name)
 
 
 def queue_of(class_name: str) -> str:

@@ -194,7 +194,7 @@ async def introduce(engine: Engine, classes: Iterable[ObjectClass]) -> None:
     now = engine.clock.now()
     for _, each in tagged:
         assert each.tag is not None
-        before = await engine.in_writer(partial(engine.writer.objects.introduce, each.cls.__name__, each.tag, now=now))
+        before = await engine.in_writer(engine.writer.objects.introduce, each.cls.__name__, each.tag, now=now)
         if before is not None and before != each.tag:
             raise BadApp(f"{each.cls.__name__} was introduced as {before} and is tagged {each.tag} now. Keep its tag.")
 
@@ -222,5 +222,5 @@ async def _failed(home: App, letter: Any) -> None:
         return
     engine = await home._opened()
     class_name, _, name = payload.name.partition("/")
-    await engine.in_writer(partial(engine.writer.objects.lost_alarm, class_name, name, lost=True))
+    await engine.in_writer(engine.writer.objects.lost_alarm, class_name, name, lost=True)
     engine.events.emit(AlarmWasLost(payload.name, letter.error_message))

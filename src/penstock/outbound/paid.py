@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.contracts.calls import NANOS, RELEASED, SETTLED, UNKNOWN, CallEnd, NewCall, OverBudget, Share
@@ -90,7 +89,7 @@ class Gateway:
         if caller is not None:
             parts += shares(caller[1], run, now=now, of=caller[0])
         try:
-            await engine.in_writer(partial(engine.writer.calls.reserve, new, parts, now=now))
+            await engine.in_writer(engine.writer.calls.reserve, new, parts, now=now)
         except OverBudget as over:
             raise refusal(over, wanted, now=now) from None
         call = PaidCall(new.id.hex(), wanted)
@@ -120,4 +119,4 @@ async def _settle(engine: Engine, new: NewCall, parts: list[Share], call: PaidCa
     if not engine.is_open:
         return
     end = call.end or CallEnd(UNKNOWN, None, new.at_most)
-    await engine.in_writer(partial(engine.writer.calls.settle, new, parts, end, now=engine.clock.now()))
+    await engine.in_writer(engine.writer.calls.settle, new, parts, end, now=engine.clock.now())

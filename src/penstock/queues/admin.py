@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.contracts.audit import Audit
 from penstock.contracts.ledger import ClaimRequest, NotCommitted
 from penstock.contracts.operations import Backlog, Lease, Operations, Tuning
 from penstock.model.envelope import CONTENT_TYPES, Encoded, Typed, content_type
@@ -135,7 +136,7 @@ class QueueAdmin:
         wanted: dict[str, object] = dict.fromkeys(acks)
         wanted |= {lease: RetryRequested(delay) for lease, delay in retries if lease not in wanted}
         by_lease = {text: _lease(text) for text in wanted}
-        found = await self.engine.in_writer(partial(self._operations.leased, list(by_lease.values())))
+        found = await self.engine.in_writer(self._operations.leased, list(by_lease.values()))
         held = {Lease(delivery.seq, delivery.token): delivery for delivery in found if delivery.queue == queue}
         units: dict[str, AwaitedUnit] = {}
         for text, outcome in wanted.items():
@@ -165,7 +166,7 @@ class QueueAdmin:
     async def peek(self, queue: str, *, limit: int) -> list[PeekedMessage]:
         """The next messages that wait. Nothing is claimed."""
         await self._queue(queue)
-        found = await self.engine.in_writer(partial(self._operations.peek, queue, limit=min(limit, PULLED_MAX)))
+        found = await self.engine.in_writer(self._operations.peek, queue, limit=min(limit, PULLED_MAX))
         return [PeekedMessage(as_text(each.id), each.attempts, *_content(each), due) for due, each in found]
 
     # -- what an operator does ------------------------------------------------------------------------------
@@ -174,29 +175,29 @@ class QueueAdmin:
         """Removes everything that waits; what is under way is left to end. Says how many."""
         await self._queue(queue)
         removed, noted = 0, audit(self.engine, "queues purge", "queue", queue, purged="all that waited")
-        while True:
-            purge = partial(self._operations.purge, queue, limit=PURGED_AT_ONCE, now=self.engine.clock.now())
-            portion = await self.engine.in_writer(purge, noted)
-            if not portion:
-                return removed
+        while portion := await self._purge(noted, queue, PURGED_AT_ONCE):
             removed += portion
+        return removed
 
     async def purge_one(self, queue: str, id: bytes) -> bool:
         """Removes one message. False if it does not wait there: it is done, under way, or was never sent."""
         await self._queue(queue)
         noted = audit(self.engine, "queues purge", "queue", queue, purged=as_text(id))
-        purge = partial(self._operations.purge, queue, limit=1, now=self.engine.clock.now(), id=id)
-        return bool(await self.engine.in_writer(purge, noted))
+        return bool(await self._purge(noted, queue, 1, id))
+
+    async def _purge(self, noted: Audit | None, queue: str, limit: int, id: bytes | None = None) -> int:
+        purge = partial(self._operations.purge, queue, limit=limit, now=self.engine.clock.now(), id=id)
+        purged: int = await self.engine.in_writer(self.engine.writer.audited, noted, purge)
+        return purged
 
     async def pause(self, queue: str) -> None:
-        await self._queue(queue)
         await self._set_paused(queue, "pause", paused=True)
 
     async def resume(self, queue: str) -> None:
-        await self._queue(queue)
         await self._set_paused(queue, "resume", paused=False)
 
     async def _set_paused(self, queue: str, verb: str, *, paused: bool) -> None:
+        await self._queue(queue)
         noted = audit(self.engine, f"queues {verb}", "queue", queue)
         await self.engine.operate(partial(self._operations.pause, queue, paused=paused), noted, {queue})
 
@@ -213,8 +214,7 @@ class QueueAdmin:
 
     async def backlog(self, queue: str) -> Backlog:
         await self._queue(queue)
-        backlog: Backlog = await self.engine.in_writer(partial(self._operations.backlog, queue))
-        return backlog
+        return await self.engine.in_writer(self._operations.backlog, queue)
 
     @property
     def _operations(self) -> Operations:

@@ -6,13 +6,16 @@ import builtins
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.model.errors import PenstockError
 from penstock.model.ids import as_text
 from penstock.model.message import Delivery
 from penstock.model.outcome import Again, Dead, Discard, Later, RetryRequested
 from penstock.model.times import Span, from_micros
+
+if TYPE_CHECKING:
+    from penstock.queues.batch import BatchRunner
 
 T_co = TypeVar("T_co", covariant=True)
 ACK = object()
@@ -30,18 +33,12 @@ def final_outcome(said: Said | None, ended: object, *, held_nothing: bool) -> ob
     return said
 
 
-class UnitOwner(Protocol):
-    """Where `async with message:` gets its unit of work."""
-
-    def own_unit(self, message: Message[Any]) -> AbstractAsyncContextManager[None]: ...
-
-
 class Message(Generic[T_co]):
     """For handlers that take it as a second parameter, and for those that take a batch."""
 
     __slots__ = ("_block", "_home", "body", "delivery", "outcome")
 
-    def __init__(self, delivery: Delivery, body: T_co, home: UnitOwner | None = None) -> None:
+    def __init__(self, delivery: Delivery, body: T_co, home: BatchRunner | None = None) -> None:
         self.delivery = delivery
         self.body = body
         self.outcome: Said | None = None

@@ -208,7 +208,7 @@ def refuse_damaged(settler: Settler, delivery: Delivery) -> None:
 async def leave_to_others(engine: Engine, settler: Settler, delivery: Delivery) -> None:
     """A type that this worker does not know may be one that another does, as in the middle of a deploy."""
     wanted = HandlerRow(delivery.queue, delivery.type, delivery.handler)
-    if await engine.in_writer(lambda: engine.writer.workers.knows(wanted)):
+    if await engine.in_writer(engine.writer.workers.knows, wanted):
         settler.put(delivery, Again(ELSEWHERE_SECONDS, charged=False))
         return
     named = f" called {delivery.handler!r}" if delivery.handler else ""

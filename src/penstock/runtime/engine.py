@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from penstock.contracts.audit import Audit
 from penstock.contracts.effects import Bindable, OnceKey
@@ -40,6 +40,8 @@ from penstock.runtime.surroundings import Surroundings
 READERS = 4  # queries that run at the same time; SQLite gains nothing from more on a small machine
 FULL_AGAIN_SECONDS = 600.0  # a disk that stays full is reported at most this often
 SWITCH_SECONDS = 0.0005  # beside busy Python code a commit would otherwise wait 5 ms for each turn of the interpreter
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Engine:
@@ -95,7 +97,7 @@ class Engine:
         """Whatever fails, nothing of what is in `opened` stays open."""
         self._writing = self.surroundings.lane("writer")
         opened.callback(self._writing.close)
-        self.writer = await self.in_writer(partial(self.store.open_writer, now=self.clock.now()))
+        self.writer = await self.in_writer(self.store.open_writer, now=self.clock.now())
         opened.push_async_callback(self.in_writer, self.writer.close)
         await self.follow_server()
         me = self.writer.workers.me
@@ -141,7 +143,7 @@ class Engine:
     async def _join_time(self, clock: HostClock) -> None:
         """If the wall clock was set back, continue from the recorded time, as running processes do."""
         now = clock.now()
-        behind = await self.in_writer(partial(self.writer.workers.behind, now=now))
+        behind = await self.in_writer(self.writer.workers.behind, now=now)
         if behind <= BELIEVED_MICROS:
             clock.not_before(now + behind)
             if behind > JUMP_LEAST:
@@ -166,7 +168,7 @@ class Engine:
             for reader in self._readers:
                 await reader.close()
             if sound:
-                await self.in_writer(partial(self.writer.workers.retire, self.writer.workers.me, now=self.clock.now()))
+                await self.in_writer(self.writer.workers.retire, self.writer.workers.me, now=self.clock.now())
         finally:
             # Last: closing the last connection copies the log back.
             await self.in_writer(self.writer.close)
@@ -178,14 +180,14 @@ class Engine:
 
     # -- the lanes ------------------------------------------------------------------------------------
 
-    async def in_writer(self, work: Callable[[], Any], audit: Audit | None = None) -> Any:
-        """Run work in the writer's thread, between two groups. Its transactions write the audit, if there is one."""
-        return await lanes.run(self._writing, work if audit is None else partial(self.writer.audited, audit, work))
+    async def in_writer(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Call `work` with these arguments in the writer's thread, between two groups."""
+        return await lanes.run(self._writing, partial(work, *given, **named))
 
     async def operate(self, work: Callable[[], Any], audit: Audit | None, queues: set[str] | None = None) -> Any:
-        """Run an operator's change in the writer's thread. Where it changed something, the queues that it returns, or these,
-        are looked at in every process."""
-        changed = await self.in_writer(work, audit)
+        """Run an operator's change in the writer's thread, with its audit. Where it changed something, the queues that it
+        returns, or these, are looked at in every process."""
+        changed = await self.in_writer(self.writer.audited, audit, work)
         if changed or changed is None:
             self.wake(set(changed or ()) if queues is None else queues)
         return changed
@@ -212,8 +214,7 @@ class Engine:
         return found
 
     async def find_once(self, once: OnceKey) -> bytes | None:
-        found = await self.in_writer(partial(self.writer.ledger.find_once, once))
-        return found if found is None else bytes(found)
+        return await self.in_writer(self.writer.ledger.find_once, once)
 
     # -- being woken -----------------------------------------------------------------------------------
 
@@ -241,38 +242,20 @@ class Engine:
     async def return_departed(self) -> None:
         """Releases at once what dead neighbours held."""
         for departed in await self.in_writer(self.presence.departed):
-            work = partial(
-                self.writer.workers.return_rows,
-                departed.worker,
-                started=departed.started,
-                charged=departed.blamed,
-                now=self.clock.now(),
-            )
-            returned = await self.in_writer(work)
+            worker, started, blamed = departed
+            return_rows = self.writer.workers.return_rows
+            returned = await self.in_writer(return_rows, worker, started=started, charged=blamed, now=self.clock.now())
             for death in returned.deaths:
                 self.tell_death(death)
-            await self.in_writer(partial(self.presence.forget, departed.worker))
-            if returned.released or returned.suspected or returned.charged or returned.dead:
-                self.events.emit(
-                    RowsReturned(
-                        departed.worker, returned.released, returned.suspected, returned.charged, returned.dead
-                    )
-                )
+            await self.in_writer(self.presence.forget, worker)
+            counts = (returned.released, returned.suspected, returned.charged, returned.dead)
+            if any(counts):
+                self.events.emit(RowsReturned(worker, *counts))
                 self.wake(set())
 
     def tell_death(self, death: Death) -> None:
-        self.events.emit(
-            MessageDied(
-                death.queue,
-                as_text(death.id),
-                death.type,
-                death.source,
-                death.attempts,
-                death.reason,
-                death.error,
-                as_text(death.correlation_id),
-            )
-        )
+        ids = {"id": as_text(death.id), "correlation_id": as_text(death.correlation_id)}
+        self.events.emit(MessageDied(**death._asdict() | ids))
 
     async def follow_server(self) -> None:
         """Where the database keeps its own time, this process goes by it."""

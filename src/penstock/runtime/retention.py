@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import StoreError
@@ -51,14 +50,14 @@ class Retention:
         engine = self._engine
         while True:
             now = engine.clock.now()
-            expired = await engine.in_writer(partial(engine.writer.operations.expire, now=now, limit=ROWS_A_PORTION))
+            expired = await engine.in_writer(engine.writer.operations.expire, now=now, limit=ROWS_A_PORTION)
             if expired.messages or expired.dead:
                 engine.events.emit(MessagesExpired(expired.messages, expired.dead))
             if expired.next_expiry is None or expired.next_expiry > now:
                 break
         if expired.next_expiry is None:
             return self._every
-        return float(min(self._every, (expired.next_expiry - now) / 1_000_000 + EXPIRY_SLACK_SECONDS))
+        return min(self._every, (expired.next_expiry - now) / 1_000_000 + EXPIRY_SLACK_SECONDS)
 
     async def _watch_letters(self) -> None:
         """Warn before dead letters expire, and when a queue has more than an operator would read."""
@@ -67,8 +66,8 @@ class Retention:
         now = engine.clock.now()
         if kept is not None:
             before = now - int((kept - WARNED_BEFORE_SECONDS) * 1_000_000)
-            aging = partial(engine.writer.operations.aging, before=before, now=now, limit=ROWS_A_PORTION)
-            for queue, letters in await engine.in_writer(aging):
+            aging = engine.writer.operations.aging
+            for queue, letters in await engine.in_writer(aging, before=before, now=now, limit=ROWS_A_PORTION):
                 engine.events.emit(LettersAge(queue, letters))
         for queue, letters in await engine.in_writer(engine.writer.operations.dead):
             if letters > LETTERS_MAX and queue not in self._piled:
@@ -82,26 +81,21 @@ class Retention:
         engine = self._engine
         removed = 0
         for _ in range(PORTIONS_MAX):
-            portion = await engine.in_writer(
-                partial(
-                    engine.writer.upkeep.prune,
-                    now=engine.clock.now(),
-                    limit=ROWS_A_PORTION,
-                    dedup_seconds=engine.limits.dedup_seconds,
-                )
-            )
+            now, dedup_seconds = engine.clock.now(), engine.limits.dedup_seconds
+            prune = engine.writer.upkeep.prune
+            portion = await engine.in_writer(prune, now=now, limit=ROWS_A_PORTION, dedup_seconds=dedup_seconds)
             removed += portion
             if portion < ROWS_A_PORTION:
                 break
-        behind = partial(engine.writer.workers.behind, now=engine.clock.now(), most=BELIEVED_MICROS)
-        if await engine.in_writer(behind) > BELIEVED_MICROS:
+        behind = engine.writer.workers.behind
+        if await engine.in_writer(behind, now=engine.clock.now(), most=BELIEVED_MICROS) > BELIEVED_MICROS:
             engine.wake(set())
         await self._watch_size()
         return removed
 
     async def _watch_size(self) -> None:
         engine = self._engine
-        samples = await engine.in_writer(partial(engine.writer.upkeep.sample_size, now=engine.clock.now()))
+        samples = await engine.in_writer(engine.writer.upkeep.sample_size, now=engine.clock.now())
         cap = engine.limits.database_bytes_max
         seen = forecast(samples, cap_bytes=cap)
         if seen.level not in (Level.OK, self._level):

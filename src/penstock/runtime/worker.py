@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Coroutine, Sequence
-from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
@@ -81,7 +80,7 @@ class Worker:
         engine = self._engine
         self._consumers = consumers
         self._task = asyncio.current_task()
-        await engine.in_writer(partial(engine.writer.workers.register_handlers, handlers))
+        await engine.in_writer(engine.writer.workers.register_handlers, handlers)
         await engine.return_departed()
         engine.listen()
         try:
@@ -243,19 +242,15 @@ class Worker:
         """A settlement has committed."""
         events = self._engine.events
         if events.wanted(MessageSettled):
-            events.emit(_settled(delivery, settlement, self._engine.clock.now()))
+            events.emit(MessageSettled(*_named(delivery), settlement, *self._sent(delivery)))
 
     def tell_failure(self, delivery: Delivery, error: Exception, settlement: Settlement, handler: str) -> None:
         failure = settlement.failure if isinstance(settlement, Again | Dead) else None
         event = MessageFailed(
-            delivery.queue,
-            as_text(delivery.id),
-            delivery.type,
-            delivery.attempt,
+            *_named(delivery),
             f"{type(error).__qualname__}: {error}",
             isinstance(settlement, Again),
-            as_text(delivery.correlation_id),
-            *_queued(delivery, self._engine.clock.now()),
+            *self._sent(delivery),
             handler,
             failure.traceback if failure else None,
             settlement.seconds if isinstance(settlement, Again) else None,
@@ -263,35 +258,19 @@ class Worker:
         self._engine.events.emit(event)
 
     def tell_received(self, delivery: Delivery) -> None:
-        event = MessageReceived(
-            delivery.queue,
-            as_text(delivery.id),
-            delivery.type,
-            delivery.attempt,
-            as_text(delivery.correlation_id),
-            *_queued(delivery, self._engine.clock.now()),
-        )
-        self._engine.events.emit(event)
+        self._engine.events.emit(MessageReceived(*_named(delivery), *self._sent(delivery)))
 
     def tell_lost(self, delivery: Delivery) -> None:
         self._engine.events.emit(LeaseWasLost(delivery.queue, as_text(delivery.id)))
 
+    def _sent(self, delivery: Delivery) -> tuple[str, str, str, float]:
+        """Return the chain that a message belongs to, its sender, when it was sent, and how many milliseconds ago."""
+        ago = (self._engine.clock.now() - delivery.sent_at) / 1_000
+        return as_text(delivery.correlation_id), delivery.source, iso_z(delivery.sent_at), ago
 
-def _queued(delivery: Delivery, now: int) -> tuple[str, str, float]:
-    """Who sent it, when, and how many milliseconds ago."""
-    return delivery.source, iso_z(delivery.sent_at), (now - delivery.sent_at) / 1_000
 
-
-def _settled(delivery: Delivery, settlement: Settlement, now: int) -> MessageSettled:
-    return MessageSettled(
-        delivery.queue,
-        as_text(delivery.id),
-        delivery.type,
-        delivery.attempt,
-        settlement,
-        as_text(delivery.correlation_id),
-        *_queued(delivery, now),
-    )
+def _named(delivery: Delivery) -> tuple[str, str, str, int]:
+    return delivery.queue, as_text(delivery.id), delivery.type, delivery.attempt
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

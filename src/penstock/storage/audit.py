@@ -71,8 +71,8 @@ def audited(session: Session, work: Callable[[], T]) -> Callable[[], T]:
     return both
 
 
-def carry(session: Session, audit: Audit, work: Callable[[], T]) -> T:
-    """Run work whose transactions write this audit."""
+def carry(session: Session, audit: Audit | None, work: Callable[[], T]) -> T:
+    """Run work whose transactions write this audit, if there is one."""
     session.audit = audit
     try:
         return work()

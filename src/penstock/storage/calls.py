@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.contracts.calls import CallEnd, NewCall, OverBudget, Share, Spent
-from penstock.storage.session import Session, in_transaction
+from penstock.storage.session import StoredPart, in_transaction
 
 NO_BOUND = 2**62  # more billionths of a dollar than there are dollars
 
 
-class StoredCalls:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class StoredCalls(StoredPart):
     @in_transaction
     def reserve(self, call: NewCall, shares: Sequence[Share], *, now: int) -> None:
         spent: list[Spent] = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.contracts.items import DropItems, ItemChange, NoteItem
-from penstock.storage.session import Session, in_transaction
+from penstock.storage.session import Session, StoredPart, in_transaction
 
 
 def change_items(session: Session, changes: Sequence[ItemChange]) -> None:
@@ -19,10 +19,7 @@ def change_items(session: Session, changes: Sequence[ItemChange]) -> None:
                 session.change_many("items.drop", rows)
 
 
-class StoredItems:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class StoredItems(StoredPart):
     def held(self, controller: str, *, limit: int) -> list[NoteItem]:
         bound = {"controller": controller, "limit": limit}
         rows: list[Any] = self._session.rows("items.held", bound)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.contracts.objects import Acquired, ObjectRow, SaveObject
-from penstock.storage.session import Session, in_transaction
+from penstock.storage.session import Session, StoredPart, in_transaction
 
 
 def save(session: Session, wanted: SaveObject, now: int) -> bool:
@@ -20,10 +20,7 @@ def is_owned(session: Session, wanted: SaveObject) -> bool:
     return session.value("objects.is_owned", owned) is not None
 
 
-class StoredObjects:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class StoredObjects(StoredPart):
     @in_transaction
     def acquire(self, class_name: str, name: str, *, fresh: bytes, hint: str | None, now: int) -> Acquired:
         session = self._session

@@ -8,14 +8,11 @@ from typing import Any
 
 from penstock.contracts.operations import Backlog, Expired, Lease, Tuning
 from penstock.model.message import PRIORITIES, Delivery
-from penstock.storage.session import PULLED, Session, in_transaction
+from penstock.storage.session import PULLED, StoredPart, in_transaction
 from penstock.storage.tally import DEAD, EXPIRED, PURGED, Tally
 
 
-class StoredOperations:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class StoredOperations(StoredPart):
     def queues(self) -> list[str]:
         return [name for (name,) in self._session.rows("operations.queues")]
 

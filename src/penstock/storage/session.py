@@ -90,12 +90,14 @@ class Session(Protocol):
         """The rows that a worker, alive or dead, may have begun; None where that is unknown."""
 
 
-class HasSession(Protocol):
-    @property
-    def _session(self) -> Session: ...
+class StoredPart:
+    """One concern of a writer, on its session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
 
-Part = TypeVar("Part", bound=HasSession)
+Part = TypeVar("Part", bound=StoredPart)
 
 
 def in_transaction(method: Callable[Concatenate[Part, P], T]) -> Callable[Concatenate[Part, P], T]:

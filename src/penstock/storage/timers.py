@@ -22,7 +22,7 @@ from penstock.model.firing import FiringRule, fired_id
 from penstock.model.message import checksum
 from penstock.model.schedule import WAITING_MAX, Fire, decide, meet
 from penstock.model.usage import Measure
-from penstock.storage.session import Session, in_transaction
+from penstock.storage.session import Session, StoredPart, in_transaction
 from penstock.storage.tally import Tally
 
 FIRED_AT_ONCE = 500  # timers of one commit; the rest follows at once
@@ -119,10 +119,7 @@ def _object_of(alarm: str) -> dict[str, str]:
     return {"class_name": class_name, "name": name}
 
 
-class StoredTimers:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class StoredTimers(StoredPart):
     @in_transaction
     def declare(self, schedules: Sequence[Declared]) -> None:
         for schedule in schedules:

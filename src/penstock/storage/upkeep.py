@@ -13,7 +13,7 @@ from penstock.model.statement import one_line
 from penstock.model.times import day_of, month_of
 from penstock.model.upsert import quoted
 from penstock.model.usage import Measure
-from penstock.storage.session import Session, in_transaction
+from penstock.storage.session import StoredPart, in_transaction
 
 ONCE_KEPT_DAYS = 15
 RESOLVED_KEPT_DAYS = 90  # dead letters that were dealt with
@@ -38,10 +38,7 @@ def count_not_kept(table: str, reason: str) -> BadApp:
     return BadApp(f"The count of {table!r} cannot be kept: {reason}. {way_out}", table=table)
 
 
-class StoredUpkeep(ABC):
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class StoredUpkeep(StoredPart, ABC):
     def applied(self) -> list[tuple[str, str]]:
         return self._session.rows("upkeep.applied")
 

@@ -11,13 +11,13 @@ from penstock.contracts.faults import Faults
 from penstock.contracts.workers import HandlerRow, Returned, WorkerRow
 from penstock.model.queue import QueueSettings
 from penstock.storage.dead_workers import return_rows
-from penstock.storage.session import Session, in_transaction
+from penstock.storage.session import Session, StoredPart, in_transaction
 from penstock.storage.tally import Tally
 
 
-class StoredWorkers:
+class StoredWorkers(StoredPart):
     def __init__(self, session: Session, faults: Faults, *, now: int) -> None:
-        self._session = session
+        super().__init__(session)
         self._at = faults.at
         self._known: list[dict[str, Any]] = []
         session.worker = self._enrol({"host": socket.gethostname(), "pid": os.getpid(), "now": now})

@@ -36,7 +36,7 @@ from penstock.model.run import (
     queue_of,
 )
 from penstock.storage.sends import Conflicts
-from penstock.storage.session import Session, in_transaction
+from penstock.storage.session import Session, StoredPart, in_transaction
 from penstock.storage.tally import PURGED, SENT, Tally
 
 
@@ -197,10 +197,7 @@ def _suspend(session: Session, suspend: Suspend, tally: Tally, now: int) -> None
         _wake(session, suspend.key, suspend.queue, tally, now)
 
 
-class StoredRuns:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class StoredRuns(StoredPart):
     def histories(self, keys: Sequence[bytes]) -> list[RunHistory | None]:
         # Not of one moment: the caller holds the runs, and learns of signals that come meanwhile when it waits.
         return [self._history(key) for key in keys]

@@ -276,7 +276,7 @@ class Execution:
                     await self._changed.wait()
             except TimeoutError:
                 if signal is not None:
-                    (history,) = await self.engine.in_writer(lambda: self.engine.writer.runs.histories([run.key]))
+                    (history,) = await self.engine.in_writer(self.engine.writer.runs.histories, [run.key])
                     if history is not None:
                         run.heard(history.signals)
         finally:

@@ -175,9 +175,7 @@ class Handle(Generic[P, R]):
         pause = LOOK_SECONDS
         async with asyncio.timeout(None if timeout is None else in_seconds(timeout)):
             while True:
-                row: RunRow | None = await engine.in_writer(
-                    partial(engine.writer.runs.find, self.key, now=engine.clock.now())
-                )
+                row = await engine.in_writer(engine.writer.runs.find, self.key, now=engine.clock.now())
                 if row is None:
                     raise _unknown(self)
                 if row.state == COMPLETE:
@@ -196,21 +194,19 @@ class Handle(Generic[P, R]):
 
     async def pause(self) -> None:
         """It stops before its next step, or where it waits, until `resume`."""
-        engine = await self._workflow.home._opened()
-        pause = partial(engine.writer.runs.pause, self.key, now=engine.clock.now())
-        await self._operate(engine, pause, "pause", "paused")
+        await self._change("pause", "paused")
 
     async def resume(self) -> None:
-        engine = await self._workflow.home._opened()
-        resume = partial(engine.writer.runs.resume, self.key, now=engine.clock.now())
-        await self._operate(engine, resume, "resume", "resumed")
+        await self._change("resume", "resumed")
 
     async def terminate(self) -> None:
         """It ends here, and its children with it: what it is doing saves nothing any more."""
+        await self._change("terminate", "terminated", kept_seconds=self._workflow.kept_seconds)
+
+    async def _change(self, verb: str, done: str, **more: float) -> None:
         engine = await self._workflow.home._opened()
-        kept = self._workflow.kept_seconds
-        end = partial(engine.writer.runs.terminate, self.key, now=engine.clock.now(), kept_seconds=kept)
-        await self._operate(engine, end, "terminate", "terminated")
+        change = getattr(engine.writer.runs, verb)
+        await self._operate(engine, partial(change, self.key, now=engine.clock.now(), **more), verb, done)
 
     async def restart(self, *, step: str | None = None) -> None:
         """Does it anew, from the beginning or from a step on: what was done before that step stays done."""

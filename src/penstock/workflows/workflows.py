@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar
 
 from penstock.model.arguments import FromZero, PositiveSpan, checked
@@ -114,16 +113,16 @@ class Workflows:
         if state is not None and state not in STATES:
             raise NoSuchRun(f"There is no state {state!r}: runs are {', '.join(STATES)}.")
         engine: Engine = await self._home._opened()
-        find = partial(engine.writer.runs.listed, workflow, state, now=engine.clock.now(), limit=limit)
-        return [state_of(row, []) for row in await engine.in_writer(find)]
+        listed, now = engine.writer.runs.listed, engine.clock.now()
+        rows = await engine.in_writer(listed, workflow, state, now=now, limit=limit)
+        return [state_of(row, []) for row in rows]
 
     async def find(self, id: str) -> Handle[..., Any]:
         """The run of this id, of whichever workflow."""
         engine: Engine = await self._home._opened()
         for workflow in self._known.values():
             handle = workflow[id]
-            look = partial(engine.writer.runs.find, handle.key, now=engine.clock.now())
-            row = await engine.in_writer(look)
+            row = await engine.in_writer(engine.writer.runs.find, handle.key, now=engine.clock.now())
             if row is not None and row.workflow == workflow.name:
                 return handle
         raise NoSuchRun(f"There is no run {id!r} of {', '.join(self.names()) or 'any workflow'}.", id=id)

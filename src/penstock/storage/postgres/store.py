@@ -69,7 +69,7 @@ class PostgresWriter:
     def without_waiting(self) -> AbstractContextManager[bool]:
         return nullcontext(False)  # a server that is lost would be waited for
 
-    def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
+    def audited(self, audit: Audit | None, work: Callable[[], Any]) -> Any:
         return carry(self.session, audit, work)
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class SqliteWriter:
     def without_waiting(self) -> AbstractContextManager[bool]:
         return self._session.without_waiting()
 
-    def audited(self, audit: Audit, work: Callable[[], Any]) -> Any:
+    def audited(self, audit: Audit | None, work: Callable[[], Any]) -> Any:
         return carry(self._session, audit, work)
 
     def close(self) -> None:
