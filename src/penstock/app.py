@@ -40,8 +40,7 @@ from penstock.outside import Outside
 from penstock.pages.page import AppPage, Paged
 from penstock.queues.dead_letter_queue import dead_letter_queue
 from penstock.queues.letters import DeadLetters
-from penstock.queues.queue import Queue
-from penstock.queues.recipients import check_addressees
+from penstock.queues.queue import Queue, check_addressees
 from penstock.readiness.trial import Trial
 from penstock.routes import Routed, Routes
 from penstock.runtime.engine import Engine

@@ -12,9 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.model.ceiling import Ceiling
-from penstock.model.channel import ChannelConfig
+from penstock.model.deployment import ChannelConfig, ModelConfig
 from penstock.model.errors import BadApp, BadConfig
-from penstock.model.language_model import ModelConfig
 from penstock.model.limits import Limits, profile
 from penstock.model.redaction import is_secret, redacted
 

@@ -39,7 +39,8 @@ def instrument(
     Every delivery of a chain is a span of one trace, whose id is the correlation id of the chain: `penstock trace` and the
     backend of the traces find each other by it. A step is a span below the delivery that executes it, and a call of a client
     of `app.http` one below its step or delivery."""
-    made = _Instrument(app, trace.get_tracer(NAME, tracer_provider=tracer_provider), _meter(meter_provider))
+    tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
+    made = _Instrument(app, tracer, metrics.get_meter(NAME, meter_provider=meter_provider))
     leave = [
         app.events.subscribe(made.received, to=MessageReceived),
         app.events.subscribe(made.settled, to=MessageSettled),
@@ -57,10 +58,6 @@ def instrument(
         made.end()
 
     return end
-
-
-def _meter(provider: metrics.MeterProvider | None) -> metrics.Meter:
-    return metrics.get_meter(NAME, meter_provider=provider)
 
 
 class _Instrument:

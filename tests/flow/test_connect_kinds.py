@@ -20,7 +20,7 @@ from penstock.connect import Http, Page, Record
 from penstock.connect.running import SQL
 from penstock.model.statement import one_line
 from penstock.testing import TestApp, virtual
-from penstock.views.conditions import conditions
+from penstock.views.status import conditions
 from tests.flow.portal import HOST, SPEC, START, Portal, Shelf
 from tests.postgres import empty_database
 

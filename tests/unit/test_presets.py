@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from penstock.config import parse
 from penstock.model.errors import BadApp
-from penstock.model.presets import PRESETS, preset_of
+from penstock.model.queue import PRESETS, preset_of
 
 TABLE = {
     "research": (5, 10, None, None),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.errors import BadStatement
+from penstock.model.limits import Limits
 from penstock.model.statement import one_line, pieces, readable, scan, to_psycopg, writable
 
 # -- what it finds ------------------------------------------------------------------------------------------
@@ -213,9 +214,9 @@ def test_a_value_that_looks_like_an_engine_table_may_be_written() -> None:
 def test_a_statement_over_the_length_limit_is_refused_by_its_bytes() -> None:
     sql = "select '" + "ü" * 40 + "'"  # 49 characters, 89 bytes
 
-    assert scan(sql, bytes_max=89).verb == "select"
+    assert scan(sql, Limits(sql_bytes_max=89)).verb == "select"
     with pytest.raises(BadStatement, match="88 are allowed") as refused:
-        scan(sql, bytes_max=88)
+        scan(sql, Limits(sql_bytes_max=88))
     assert refused.value.facts == {"size": 89, "allowed": 88}
 
 
@@ -224,9 +225,9 @@ def test_a_statement_with_too_many_parameters_is_refused() -> None:
     def statement(count: int) -> str:
         return f"select {', '.join(f':p{i}' for i in range(count))}"
 
-    assert len(readable(statement(100), parameters_max=100).names) == 100
+    assert len(readable(statement(100), Limits(parameters_max=100)).names) == 100
     with pytest.raises(BadStatement, match="101 parameters, and 100 are allowed"):
-        readable(statement(101), parameters_max=100)
+        readable(statement(101), Limits(parameters_max=100))
 
 
 CHANGES_ROWS = """insert into t values (1)

@@ -121,11 +121,7 @@ def test_500_rows_of_5_columns_are_written_20_at_a_time_under_the_parameter_limi
 
     sizes = []
     for chunk in chunks(rows, chunk_rows(len(columns), CLOUDFLARE.parameters_max)):
-        statement = writable(
-            insert_ignore("items", columns, rows=len(chunk)),
-            parameters_max=CLOUDFLARE.parameters_max,
-            bytes_max=CLOUDFLARE.sql_bytes_max,
-        )
+        statement = writable(insert_ignore("items", columns, rows=len(chunk)), CLOUDFLARE)
         db.execute(statement.text, bind(statement, numbered(columns, chunk), {}))
         sizes.append(len(chunk))
 

@@ -10,7 +10,7 @@ from penstock.channels.chats import TELEGRAM, Discord, Slack, Telegram
 from penstock.channels.resend import BASE, Resend
 from penstock.channels.smtp import Smtp
 from penstock.channels.webhook import Webhook
-from penstock.model.channel import ChannelConfig
+from penstock.model.deployment import ChannelConfig
 
 if TYPE_CHECKING:
     from penstock.outbound.client import Client

@@ -56,8 +56,7 @@ class Database:
     async def rows(self, sql: str, given: object = None, /, **named: object) -> list[Row]:
         """All rows, at most 10,000. They see committed data, not what the current unit is about to write."""
         limits = self._home.limits
-        statement = readable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
-        bound = bind(statement, given, named, row_bytes_max=limits.row_bytes_max)
+        bound = bind(readable(sql, limits), given, named, row_bytes_max=limits.row_bytes_max)
         engine = await self._home._opened()
         unit = current_unit.get()
         found = await engine.read("" if unit is None else unit.task, sql, bound, rows_max=ROWS_MAX)
@@ -105,8 +104,7 @@ class Database:
         """Joins the current unit. With `expect=1` the unit fails unless exactly one row was changed."""
         unit = require_unit(self._home)
         limits = self._home.limits
-        statement = writable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
-        bound, size = bind_sized(statement, given, named, row_bytes_max=limits.row_bytes_max)
+        bound, size = bind_sized(writable(sql, limits), given, named, row_bytes_max=limits.row_bytes_max)
         call = Write(unit, sql, bound, expect, caller())
         unit.add_call(call, len(sql) + size)
         return call
@@ -118,7 +116,7 @@ class Database:
     def _write_many(self, sql: str, rows: Iterable[object], line: Line) -> WriteMany:
         unit = require_unit(self._home)
         limits = self._home.limits
-        statement = writable(sql, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
+        statement = writable(sql, limits)
         sized = [bind_sized(statement, row, {}, row_bytes_max=limits.row_bytes_max) for row in rows]
         call = WriteMany(unit, sql, [bound for bound, _ in sized], line)
         unit.add_call(call, len(sql) + sum(size for _, size in sized))

@@ -36,9 +36,7 @@ def insert_many(
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if not columns:
         return Inserted([])
-    single = writable(
-        insert_ignore(table, columns), bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max
-    )
+    single = writable(insert_ignore(table, columns), limits)
     # Each row is checked alone: the limit on its size is a row's, not a statement's.
     bound = [
         bind(single, {name: row.get(name) for name in columns}, {}, row_bytes_max=limits.row_bytes_max) for row in rows

@@ -66,7 +66,7 @@ def question(sql: str, values: Sequence[object], limits: Limits) -> Question:
             needed=highest,
             given=len(values),
         )
-    statement = scan(text, bytes_max=limits.sql_bytes_max, parameters_max=limits.parameters_max)
+    statement = scan(text, limits)
     _check_names(sql, pieces(text)[0].tokens)
     given = {f"p{number}": values[number - 1] for number in used}
     for name, value in given.items():

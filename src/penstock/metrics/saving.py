@@ -36,11 +36,8 @@ class DatasetTally(msgspec.Struct):
     bytes: int = 0
 
     def add(self, other: DatasetTally) -> None:
-        self.written += other.written
-        self.dropped += other.dropped
-        self.refused += other.refused
-        self.asked += other.asked
-        self.bytes += other.bytes
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Ready(NamedTuple):

@@ -111,37 +111,22 @@ def metered(sums: Iterable[tuple[Any, ...]]) -> Usage:
 
 def cost(usage: Usage, rates: Rates = RATES, *, days: float = DAYS_IN_MONTH) -> Bill:
     """The bill for `days` of one month. What is free by the day grows with them; what is free by the month does not."""
-    storage_gb_months = usage.blob_bytes / GB * days / DAYS_IN_MONTH
-    hours = usage.object_seconds / HOUR
-    rows_read_free = rates.rows_read_free_per_day * days + rates.rows_read_included_per_month
-    return Bill(
-        (
-            _per_million("requests", usage.requests, rates.requests_free_per_day * days, rates.requests_usd),
-            _per_million("rows_read", usage.rows_read, rows_read_free, rates.rows_read_usd),
-            _per_million("rows_written", usage.rows_written, 0, rates.rows_written_usd),
-            _per_million(
-                "queue_operations",
-                usage.queue_operations,
-                rates.queue_operations_free_per_month,
-                rates.queue_operations_usd,
-            ),
-            _per_million("blob_reads", usage.blob_reads, rates.blob_reads_free_per_month, rates.blob_reads_usd),
-            _per_million("blob_writes", usage.blob_writes, rates.blob_writes_free_per_month, rates.blob_writes_usd),
-            Line(
-                "blob_bytes",
-                usage.blob_bytes,
-                usage.blob_bytes,
-                storage_gb_months * rates.blob_storage_usd_per_gb_month,
-            ),
-            _per_million("object_requests", usage.object_requests, 0, rates.object_requests_usd),
-            Line("object_seconds", usage.object_seconds, usage.object_seconds, hours * rates.object_usd_per_hour),
-            _per_million(
-                "metric_writes", usage.metric_writes, rates.metric_writes_free_per_day * days, rates.metric_writes_usd
-            ),
-        )
-    )
-
-
-def _per_million(name: str, used: int, free: float, usd: float) -> Line:
-    charged = max(0, used - free)
-    return Line(name, used, charged, charged / MILLION * usd)
+    gb_months = usage.blob_bytes / GB * days / DAYS_IN_MONTH
+    priced = {
+        "blob_bytes": gb_months * rates.blob_storage_usd_per_gb_month,
+        "object_seconds": usage.object_seconds / HOUR * rates.object_usd_per_hour,
+    }
+    free = {
+        "requests": rates.requests_free_per_day * days,
+        "rows_read": rates.rows_read_free_per_day * days + rates.rows_read_included_per_month,
+        "queue_operations": rates.queue_operations_free_per_month,
+        "blob_reads": rates.blob_reads_free_per_month,
+        "blob_writes": rates.blob_writes_free_per_month,
+        "metric_writes": rates.metric_writes_free_per_day * days,
+    }
+    lines = []
+    for name, used in msgspec.structs.asdict(usage).items():
+        charged = used if name in priced else max(0, used - free.get(name, 0))
+        usd = priced[name] if name in priced else charged / MILLION * getattr(rates, f"{name}_usd")
+        lines.append(Line(name, used, charged, usd))
+    return Bill(tuple(lines))

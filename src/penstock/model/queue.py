@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from penstock.model.errors import BadApp
 from penstock.model.limits import Limits, check_dedup
-from penstock.model.presets import preset_of
 from penstock.model.retry import Retry, retry_of
 from penstock.model.times import in_seconds
 
@@ -143,3 +142,32 @@ def declared(
     ):  # a message lives no longer than that, its delay included
         check_dedup(limits, retention_seconds=longest)
     return settings
+
+
+# -- named settings for queues whose kind of work is well known ---------------------------------------------
+
+
+class Preset(NamedTuple):
+    """`parallel` None: as many as the backlog asks for."""
+
+    batch: int
+    batch_wait_seconds: float
+    parallel: int | None
+    rate: float | None = None
+
+
+PRESETS = {
+    "research": Preset(5, 10.0, None),
+    "publish": Preset(10, 5.0, None),
+    "events": Preset(10, 5.0, None),
+    "bulk-import": Preset(100, 30.0, None),
+    "rate-limited-api": Preset(1, 0.0, 1),
+    "search-api": Preset(1, 0.0, 1, rate=5.0),
+    "dead-letters": Preset(10, 60.0, 1),
+}
+
+
+def preset_of(name: str) -> Preset:
+    if name not in PRESETS:
+        raise BadApp(f"There is no preset {name!r}. There are: {', '.join(PRESETS)}.", preset=name)
+    return PRESETS[name]

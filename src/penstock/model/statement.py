@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from penstock.model.errors import BadStatement
-from penstock.model.limits import LOCAL
+from penstock.model.limits import LOCAL, Limits
 
 ENGINE_PREFIX = "penstock_"
 
@@ -42,28 +42,26 @@ class Statement:
     tables_written: tuple[str, ...] = ()  # as far as the text shows it: not through triggers or functions
 
 
-def scan(sql: str, *, bytes_max: int = LOCAL.sql_bytes_max, parameters_max: int = LOCAL.parameters_max) -> Statement:
+def scan(sql: str, limits: Limits = LOCAL) -> Statement:
     """Reads one statement and refuses what no unit of work can hold. The same text is read once."""
     if not isinstance(sql, str):
         raise BadStatement(f"A statement is text, and this is a {type(sql).__name__}.")
-    if len(sql) * 4 > bytes_max:  # a character has at most four bytes: most texts need no counting
-        _check_length(sql, bytes_max)
+    if len(sql) * 4 > limits.sql_bytes_max:  # a character has at most four bytes: most texts need no counting
+        _check_length(sql, limits.sql_bytes_max)
     statement = _scan_cached(sql) if len(sql) <= _CACHED_CHARACTERS_MAX else _scan(sql)
-    if len(statement.names) > parameters_max:
+    if (found := len(statement.names)) > (allowed := limits.parameters_max):
         raise BadStatement(
-            f"{_quote(sql)} has {len(statement.names)} parameters, and {parameters_max} are allowed. Write fewer rows "
-            "at a time: `chunk_rows` returns how many fit.",
-            found=len(statement.names),
-            allowed=parameters_max,
+            f"{_quote(sql)} has {found} parameters, and {allowed} are allowed. Write fewer rows at a time: `chunk_rows` "
+            "returns how many fit.",
+            found=found,
+            allowed=allowed,
         )
     return statement
 
 
-def readable(
-    sql: str, *, bytes_max: int = LOCAL.sql_bytes_max, parameters_max: int = LOCAL.parameters_max
-) -> Statement:
+def readable(sql: str, limits: Limits = LOCAL) -> Statement:
     """A statement that only reads: select, values, `with` before them, or explain."""
-    statement = scan(sql, bytes_max=bytes_max, parameters_max=parameters_max)
+    statement = scan(sql, limits)
     if statement.writes:
         raise BadStatement(
             f"{_quote(sql)} is not a query. Change rows with db.write, and tables in a migration.", verb=statement.verb
@@ -71,11 +69,9 @@ def readable(
     return statement
 
 
-def writable(
-    sql: str, *, bytes_max: int = LOCAL.sql_bytes_max, parameters_max: int = LOCAL.parameters_max
-) -> Statement:
+def writable(sql: str, limits: Limits = LOCAL) -> Statement:
     """A statement that changes rows: insert, update, delete, replace or merge, also behind a `with` clause."""
-    statement = scan(sql, bytes_max=bytes_max, parameters_max=parameters_max)
+    statement = scan(sql, limits)
     if statement.verb in _MODIFIES or (statement.verb in _READS and statement.tables_written):
         return statement
     if statement.verb in _DEFINES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -64,6 +64,36 @@ async def read_body(
         if not unpacker.whole and not truncate:
             raise Unavailable(f"The body of {url} was cut off.", reason="cut_off", url=url)
     return bytes(body)
+
+
+class Streamed:
+    """The answer of `Client.stream`: its status and headers are there, its body arrives while it is iterated."""
+
+    def __init__(self, response: httpx2.Response, bounds: Bounds, url: str) -> None:
+        self.status: int = response.status_code
+        self.url = url
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+        self._bounds = bounds
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        coding = self.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            shown = coding[:60]
+            raise Unparsable(f"The stream of {self.url} has the encoding {shown!r}.", reason="bad_coding", url=self.url)
+        stream = self._response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        pieces, size = aiter(stream), 0
+        while True:
+            async with asyncio.timeout(self._bounds.progress_seconds):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            size += len(piece)
+            if size > self._bounds.body_bytes:
+                why = f"more than {self._bounds.body_bytes:,} bytes"
+                raise Unparsable(f"The stream of {self.url} is too large: {why}.", reason="too_large", url=self.url)
+            yield piece
 
 
 def check_headers(headers: httpx2.Headers, bounds: Bounds, *, url: str) -> None:

@@ -8,7 +8,7 @@ import re
 import socket
 import ssl
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Self, TypedDict, Unpack
@@ -22,10 +22,9 @@ from penstock.model.arguments import checked
 from penstock.model.errors import BadParameter, PenstockError, Unavailable, Unparsable
 from penstock.outbound.addresses import Rules, check_port, origin_of
 from penstock.outbound.answers import Forbidden, Response, excerpt_of, failure_of, redacted_url, text_of
-from penstock.outbound.bodies import ACCEPTED, Bounds, check_headers, read_body
+from penstock.outbound.bodies import ACCEPTED, Bounds, Streamed, check_headers, read_body
 from penstock.outbound.mounts import Asgi, Forwarded, Mounted
 from penstock.outbound.network import SENDING, Network, Resolver, system_resolver
-from penstock.outbound.pieces import Streamed
 from penstock.outbound.retry_after import seconds_to_wait
 from penstock.outbound.robots import FILE_BYTES_MAX, Robots
 from penstock.runtime.clock import HostClock
@@ -262,22 +261,16 @@ class Client:
         The bounds hold for the whole block, and for each piece."""
         asked = self._asked(method, url, headers, content, json, robots=False)
         shown = redacted_url(str(asked.url))
-        sent = {"Accept": "*/*", "Accept-Encoding": "identity"} | dict(asked.headers)
-        request = httpx2.Request(asked.method, asked.url, headers=sent, content=asked.content or None)
-        transport = self._mounts.get(origin_of(asked.url), self._network)
         try:
-            async with asyncio.timeout(self.bounds.total_seconds):
-                async with asyncio.timeout(self.bounds.progress_seconds):
-                    response = await self._sent(transport, request, shown)
-                try:
-                    check_headers(response.headers, self.bounds, url=shown)
-                    if response.status_code in REDIRECTS:
-                        raise Forbidden(f"{shown} redirects a stream.", reason="too_many_redirects", url=shown)
-                    if not 200 <= response.status_code < 300:
-                        raise await self._failure(response, shown, refusals)
-                    yield Streamed(response, self.bounds, shown)
-                finally:
-                    await response.stream.aclose()  # type: ignore[union-attr]
+            async with (
+                asyncio.timeout(self.bounds.total_seconds),
+                self._answered(asked, shown, codings="identity") as response,
+            ):
+                if response.status_code in REDIRECTS:
+                    raise Forbidden(f"{shown} redirects a stream.", reason="too_many_redirects", url=shown)
+                if not 200 <= response.status_code < 300:
+                    raise await self._failure(response, shown, refusals)
+                yield Streamed(response, self.bounds, shown)
         except _TRANSFER as error:
             raise failed_transfer(error, shown) from error
 
@@ -320,16 +313,7 @@ class Client:
         on_sent: Callable[[], object] | None,
     ) -> Response | Asked:
         """One hop: the answer, or the request that a redirect leads to."""
-        headers = {"Accept": "*/*", "Accept-Encoding": ACCEPTED} | dict(asked.headers)
-        extensions = {} if on_sent is None else {SENDING: on_sent}
-        request = httpx2.Request(
-            asked.method, asked.url, headers=headers, content=asked.content or None, extensions=extensions
-        )
-        transport = self._mounts.get(origin_of(asked.url), self._network)
-        async with asyncio.timeout(self.bounds.progress_seconds):
-            response = await self._sent(transport, request, shown)
-        try:
-            check_headers(response.headers, self.bounds, url=shown)
+        async with self._answered(asked, shown, on_sent=on_sent) as response:
             status = response.status_code
             if status in REDIRECTS:
                 locations = response.headers.get_list("location")
@@ -339,16 +323,27 @@ class Client:
                 raise await self._failure(response, shown, refusals)
             body = await read_body(response, self.bounds, bytes_max=bytes_max, url=shown, truncate=truncate)
             return Response(status, shown, response.headers, body)
+
+    @asynccontextmanager
+    async def _answered(
+        self, asked: Asked, shown: str, *, codings: str = ACCEPTED, on_sent: Callable[[], object] | None = None
+    ) -> AsyncIterator[httpx2.Response]:
+        """Send a request; its answer is closed at the end of the block. The tracer of the app sees it until the headers of the
+        answer have come."""
+        headers = {"Accept": "*/*", "Accept-Encoding": codings} | dict(asked.headers)
+        extensions = {} if on_sent is None else {SENDING: on_sent}
+        request = httpx2.Request(
+            asked.method, asked.url, headers=headers, content=asked.content or None, extensions=extensions
+        )
+        call = self._mounts.get(origin_of(asked.url), self._network).handle_async_request(request)
+        tracer = None if self.events is None else self.events.tracer
+        async with asyncio.timeout(self.bounds.progress_seconds):
+            response = await (call if tracer is None else tracer("request", request.method, {"url": shown}, call))
+        try:
+            check_headers(response.headers, self.bounds, url=shown)
+            yield response
         finally:
             await response.stream.aclose()  # type: ignore[union-attr]
-
-    def _sent(
-        self, transport: httpx2.AsyncBaseTransport, request: httpx2.Request, shown: str
-    ) -> Awaitable[httpx2.Response]:
-        """Send a request; the tracer of the app sees it until the headers of its answer have come."""
-        call = transport.handle_async_request(request)
-        tracer = None if self.events is None else self.events.tracer
-        return call if tracer is None else tracer("request", request.method, {"url": shown}, call)
 
     async def _read_off(self, response: httpx2.Response, shown: str) -> None:
         """A connection is closed unless its answer was read to the end: a short one is, so that the next hop can have it."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from penstock.model.deployment import ModelConfig
 from penstock.model.errors import BadConfig, BadParameter, PenstockError
-from penstock.model.language_model import ModelConfig
 from penstock.outbound.chat import Answer, TokenUsage, answer_of, explained, messages, prompt_tokens_most, usage_of
 
 if TYPE_CHECKING:

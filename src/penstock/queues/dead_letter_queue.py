@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.model.envelope import Event
 from penstock.model.errors import BadMessage, NoSuchLetter, TooLarge
 from penstock.model.message import REPAIRED
-from penstock.model.presets import preset_of
-from penstock.model.queue import QueueSettings
+from penstock.model.queue import QueueSettings, preset_of
 from penstock.model.retry import Retry
 from penstock.queues.queue import Queue
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock.contracts.workers import HandlerRow
-from penstock.model.envelope import ANY_JSON, CONTENT_TYPES, types_in
+from penstock.model.envelope import ANY_JSON, CONTENT_TYPES, Command, Event, types_in
 from penstock.model.errors import BadApp
 from penstock.model.queue import QueueSettings
 from penstock.queues.handler import BatchHandler, Handler, HandlerFunction, Of, OfBoth, OneOf, Registration
@@ -157,3 +158,21 @@ class Queue(Sender[T]):
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"
+
+
+def check_addressees(queues: Mapping[str, Queue[Any]], queue: Queue[Any]) -> None:
+    """A queue carries commands or events, and only one queue accepts a command."""
+    accepted = {name: each for name, each in (queue.accepts or {}).items() if isinstance(each, type)}
+    commands = [name for name, each in accepted.items() if issubclass(each, Command)]
+    if commands and any(issubclass(each, Event) for each in accepted.values()):
+        raise BadApp(
+            f"Queue {queue.name!r} accepts commands and events. A command has one receiving queue; events "
+            "go to a queue of events. Use two queues."
+        )
+    for other in queues.values():
+        for name in commands:
+            if name in (other.accepts or ()):
+                raise BadApp(
+                    f"The command {name!r} is accepted by queues {other.name!r} and {queue.name!r}. A command has one "
+                    "receiving queue; make it an event if several queues need it."
+                )

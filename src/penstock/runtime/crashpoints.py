@@ -57,16 +57,12 @@ class PlannedFaults:
             action(point)
 
 
-def _kill(point: str) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _stop(point: str) -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
 def _fail(point: str) -> None:
     raise StoreError(f"The disk failed at {point}, as {VARIABLE} specifies.", point=point)
 
 
-ACTIONS: Mapping[str, Callable[[str], None]] = {"kill": _kill, "stop": _stop, "eio": _fail}
+ACTIONS: Mapping[str, Callable[[str], None]] = {
+    "kill": lambda point: os.kill(os.getpid(), signal.SIGKILL),
+    "stop": lambda point: os.kill(os.getpid(), signal.SIGSTOP),
+    "eio": _fail,
+}

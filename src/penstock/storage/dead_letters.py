@@ -91,20 +91,26 @@ def _give_notice(
 
 def apply_action(session: Session, wanted: LetterAction, tally: Tally, *, now: int) -> bool:
     """Carry out what a unit wants done with a dead letter; false where it is resolved already."""
-    match wanted:
-        case Replay():
-            return _replay(session, wanted, tally, now)
-        case Resolve():
-            return _resolve(session, wanted, tally, now)
-        case Edit():
-            return _edit(session, wanted, now)
-
-
-def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:
     found = session.rows("dead.letter", {"letter": wanted.letter})
     if not found:
         return False
-    ((id, queue, type, source, replay_of, replay_count, body),) = found
+    id, queue, *_ = found[0]
+    match wanted:
+        case Replay():
+            _replay(session, wanted, found[0], tally, now)
+        case Resolve(letter, resolution, note):
+            session.change("dead.resolve", {"letter": letter, "resolution": resolution, "note": note, "now": now})
+            counts = tally.of(queue)
+            counts[DEAD] -= 1
+            counts[PURGED] += 1
+        case Edit(letter, body):
+            edited = {"letter": letter, "body": body, "now": now, "checksum": checksum(id, body)}
+            session.change("dead.edit", edited)
+    return True
+
+
+def _replay(session: Session, wanted: Replay, found: tuple[Any, ...], tally: Tally, now: int) -> None:
+    id, queue, type, source, replay_of, replay_count, body = found
     origin = replay_of or id
     new_id = replay_id(origin, replay_count + 1, wanted.letter)
     body = wanted.body if wanted.body is not None else body
@@ -124,29 +130,6 @@ def _replay(session: Session, wanted: Replay, tally: Tally, now: int) -> bool:
     session.change("dead.resolve", resolved)
     tally.entered(queue, len(body), wanted.due, sent=0)
     tally.of(queue)[DEAD] -= 1
-    return True
-
-
-def _resolve(session: Session, wanted: Resolve, tally: Tally, now: int) -> bool:
-    found = session.rows("dead.letter", {"letter": wanted.letter})
-    if not found:
-        return False
-    queue = found[0][1]
-    resolved = {"letter": wanted.letter, "resolution": wanted.resolution, "note": wanted.note, "now": now}
-    session.change("dead.resolve", resolved)
-    counts = tally.of(queue)
-    counts[DEAD] -= 1
-    counts[PURGED] += 1
-    return True
-
-
-def _edit(session: Session, wanted: Edit, now: int) -> bool:
-    found = session.rows("dead.letter", {"letter": wanted.letter})
-    if not found:
-        return False
-    edited = {"letter": wanted.letter, "body": wanted.body, "now": now, "checksum": checksum(found[0][0], wanted.body)}
-    session.change("dead.edit", edited)
-    return True
 
 
 def split(session: Session, seq: int, token: int, handlers: tuple[str, ...], tally: Tally, *, now: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -302,18 +302,15 @@ class TestApp:
         self, seconds: float | timedelta = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
     ) -> None:
         """Lets everything due up to then happen in order, and returns at that moment."""
-        passing = round((in_seconds(seconds) + 60 * minutes + 3_600 * hours + 86_400 * days) * 1_000_000)
-        await self._until((round(self._host.loop.time() * 1_000_000) + passing) / 1_000_000 + HAIR_SECONDS)
+        await self._until(self._after(in_seconds(seconds) + 60 * minutes + 3_600 * hours + 86_400 * days))
+
+    def _after(self, seconds: float) -> float:
+        passing = round(seconds * 1_000_000)
+        return (round(self._host.loop.time() * 1_000_000) + passing) / 1_000_000 + HAIR_SECONDS
 
     async def drain(self) -> None:
         """Runs until no queue has a message that is ready or under way. Time passes only as far as handlers take it."""
-        loop = self._host.loop
-        ends = loop.time() + DRAIN_SECONDS_MAX
-        await self._until(loop.time())
-        while busy := await self._busy():
-            if loop.time() > ends:
-                raise NotDrained(f"{', '.join(busy)} do not end, however much time passes.", queues=busy)
-            await self._until(self._next_timer())
+        await drain([self], self._until)
 
     def _next_timer(self) -> float:
         upcoming = min((timer._when for timer in self._host.loop._scheduled if not timer.cancelled()), default=None)
@@ -326,16 +323,7 @@ class TestApp:
         return [name for name, counts in counted if counts.ready or counts.leased]
 
     async def _until(self, when: float) -> None:
-        loop = self._host.loop
-        self._host.bells.let_go()
-        await loop.settle()
-        if when > loop.time():
-            reached = loop.create_future()
-            loop.call_at(when, reached.set_result, None)
-            await reached
-            await loop.settle()
-        self._host.bells.held = True
-        self._raise_failure()
+        await pass_until([self], when)
 
     def jump(self, seconds: float) -> None:
         """Sets the clock on the wall forward or back. The app notices at its next look, as it does once a second."""
@@ -376,3 +364,31 @@ class TestApp:
             await self._until(self._next_timer())
         if not worker.dead:
             await self._start_worker()
+
+
+async def pass_until(shops: Collection[TestApp], when: float) -> None:
+    """Let everything due up to then happen in apps that share a loop."""
+    loop = next(iter(shops))._host.loop
+    for shop in shops:
+        shop._host.bells.let_go()
+    await loop.settle()
+    if when > loop.time():
+        reached = loop.create_future()
+        loop.call_at(when, reached.set_result, None)
+        await reached
+        await loop.settle()
+    for shop in shops:
+        shop._host.bells.held = True
+        shop._raise_failure()
+
+
+async def drain(shops: Collection[TestApp], until: Callable[[float], Awaitable[None]]) -> None:
+    """Let time pass by `until`, as long as a queue of these apps has a message that is ready or under way."""
+    first = next(iter(shops))
+    loop = first._host.loop
+    ends = loop.time() + DRAIN_SECONDS_MAX
+    await until(loop.time())
+    while busy := [name for shop in shops for name in await shop._busy()]:
+        if loop.time() > ends:
+            raise NotDrained(f"{', '.join(busy)} do not end, however much time passes.", queues=busy)
+        await until(first._next_timer())

@@ -16,7 +16,7 @@ from penstock.model.times import in_seconds
 from penstock.queues.queue import Queue
 from penstock.services.peers import KEY, service_key
 from penstock.services.service import members
-from penstock.testing.harness import DRAIN_SECONDS_MAX, HAIR_SECONDS, NotDrained, TestApp
+from penstock.testing.harness import TestApp, drain, pass_until
 
 SEEDS_APART = 1_000_003  # between the seeds of two services: their ids must differ
 
@@ -97,33 +97,14 @@ class TestServices:
         self, seconds: float | timedelta = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
     ) -> None:
         """Let everything due up to then happen in all services, in order."""
-        passing = round((in_seconds(seconds) + 60 * minutes + 3_600 * hours + 86_400 * days) * 1_000_000)
-        loop = self._first._host.loop
-        await self._until((round(loop.time() * 1_000_000) + passing) / 1_000_000 + HAIR_SECONDS)
+        await self._until(self._first._after(in_seconds(seconds) + 60 * minutes + 3_600 * hours + 86_400 * days))
 
     async def drain(self) -> None:
         """Run until no queue of any service has a message that is ready or under way."""
-        loop = self._first._host.loop
-        ends = loop.time() + DRAIN_SECONDS_MAX
-        await self._until(loop.time())
-        while busy := [name for shop in self.shops.values() for name in await shop._busy()]:
-            if loop.time() > ends:
-                raise NotDrained(f"{', '.join(busy)} do not end, however much time passes.", queues=busy)
-            await self._until(self._first._next_timer())
+        await drain(self.shops.values(), self._until)
 
     async def _until(self, when: float) -> None:
-        loop = self._first._host.loop
-        for shop in self.shops.values():
-            shop._host.bells.let_go()
-        await loop.settle()
-        if when > loop.time():
-            reached = loop.create_future()
-            loop.call_at(when, reached.set_result, None)
-            await reached
-            await loop.settle()
-        for shop in self.shops.values():
-            shop._host.bells.held = True
-            shop._raise_failure()
+        await pass_until(self.shops.values(), when)
 
     @property
     def _first(self) -> TestApp:

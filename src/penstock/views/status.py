@@ -6,12 +6,18 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from penstock.data.usage import month_usage, size
+import msgspec
+
+from penstock.data.usage import Reading, month_usage, size
+from penstock.model.sql_files import load
+from penstock.model.times import iso_z
 from penstock.views import queues
-from penstock.views.conditions import conditions
 from penstock.views.cost import ceilings
 from penstock.views.observer import Observer
 from penstock.views.view import Row, bytes_text, counted, shaped
+
+SQL = load("penstock.views", "nouns.sql")
+CONDITIONS_MAX = 1_000
 
 
 async def status(observer: Observer) -> Row:
@@ -42,6 +48,25 @@ async def status(observer: Observer) -> Row:
         "ceilings": list(ceilings(target, usage)),
         "alerts": [each for each in await conditions(observer) if each["is_open"]],
     }
+
+
+async def conditions(reading: Reading) -> list[Row]:
+    """Return what is known of each condition that the app has reported: those that hold first."""
+    found = []
+    for row in await reading.rows(SQL["conditions"], most=CONDITIONS_MAX):
+        state = msgspec.json.decode(bytes(row.state))
+        reported = state.get("told_at", [])
+        found.append(
+            {
+                "name": row.name,
+                "title": state.get("title", ""),
+                "is_open": bool(state.get("is_open")),
+                "repeats": state.get("repeats", 0),
+                "sent_at": iso_z(reported[-1]) if reported else None,
+                "changed_at": iso_z(row.saved_at),
+            }
+        )
+    return sorted(found, key=lambda each: (not each["is_open"], each["name"]))
 
 
 async def live(observer: Observer) -> list[Row]:

@@ -20,8 +20,7 @@ from penstock.model.ids import correlation_of, from_text
 from penstock.model.row import Row
 from penstock.model.sql_files import load
 from penstock.model.stack import error_line
-from penstock.views.chain import Trace, Traced, in_order
-from penstock.views.chain_runs import with_runs
+from penstock.views.chain import Trace, Traced, in_order, with_runs
 
 SQL = load("penstock.views", "trace.sql")
 CHAIN_MAX = 5_000  # of each kind: what settled, what waits, what is dead

@@ -28,6 +28,8 @@ from penstock.storage.postgres.connection import (
 T = TypeVar("T")
 
 TRIES = 5
+COLUMNS = ("ended_at", "started_at", "correlation_id", "id", "causation_id", "error")
+LABEL = ("kind", "service", "queue", "name", "source", "attempt", "status")
 ASKABLE = {("penstock", f"penstock_{name}") for name in ("points", "sorts", "rolled", "tallies")}
 FOR_A_QUESTION = """
 select set_config('statement_timeout', %s, true), set_config('search_path', 'penstock', true)
@@ -55,19 +57,8 @@ class PostgresHistory(StoredHistory):
     def _append(self, connection: psycopg.Connection[tuple[Any, ...]], entries: Sequence[Entry]) -> None:
         noted_at = max(entry.ended_at for entry in entries)
         labels = self._labels_of(connection, entries, noted_at // DAY * DAY)
-        connection.execute(
-            self._sql["append"],
-            {
-                "noted_at": noted_at,
-                "ended_at": [entry.ended_at for entry in entries],
-                "started_at": [entry.started_at for entry in entries],
-                "correlation_id": [entry.correlation_id for entry in entries],
-                "id": [entry.id for entry in entries],
-                "causation_id": [entry.causation_id for entry in entries],
-                "label": labels,
-                "error": [entry.error for entry in entries],
-            },
-        )
+        columns = {name: [getattr(entry, name) for entry in entries] for name in COLUMNS}
+        connection.execute(self._sql["append"], {"noted_at": noted_at, "label": labels, **columns})
         counted = Counter(
             (entry.ended_at // MINUTE * MINUTE, label) for entry, label in zip(entries, labels, strict=True)
         )
@@ -82,12 +73,10 @@ class PostgresHistory(StoredHistory):
         self, connection: psycopg.Connection[tuple[Any, ...]], entries: Sequence[Entry], day: int
     ) -> list[int]:
         known = self._labels_of_day(day)
-        keys = [
-            (each.kind, each.service, each.queue, each.name, each.source, each.attempt, each.status) for each in entries
-        ]
+        keys = [tuple(getattr(each, name) for name in LABEL) for each in entries]
         for key in sorted(set(keys) - known.keys()):
-            named = dict(zip(("kind", "service", "queue", "name", "source", "attempt", "status"), key, strict=True))
-            row = connection.execute(self._sql["label"], named | {"seen": day}).fetchone()
+            bound = {**dict(zip(LABEL, key, strict=True)), "seen": day}
+            row = connection.execute(self._sql["label"], bound).fetchone()
             assert row is not None
             known[key] = row[0]
         return [known[key] for key in keys]

@@ -48,6 +48,9 @@ PRAGMAS = (
 )
 
 
+_TABLES = ("labels", "entries", "minutes", "told", "sqlite_schema", "sqlite_master")
+
+
 class _Unusable(Exception):
     """The file is there and cannot be what this Penstock writes to."""
 
@@ -287,13 +290,6 @@ def _only_points(operation: int, one: str | None, two: str | None, database: str
     """Allow a question to read data points and nothing else. SQLite calls this when a text is prepared."""
     harmless = operation in (apsw.SQLITE_SELECT, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE)
     # What is counted without naming a column may be a `with` of the question's own, of any name but a table's.
-    counts = two == "" and str(one).lower() not in (
-        "labels",
-        "entries",
-        "minutes",
-        "told",
-        "sqlite_schema",
-        "sqlite_master",
-    )
+    counts = two == "" and str(one).lower() not in _TABLES
     reads = operation == apsw.SQLITE_READ and (counts or str(one).startswith("penstock_"))
     return apsw.SQLITE_OK if harmless or reads else apsw.SQLITE_DENY

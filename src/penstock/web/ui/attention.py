@@ -13,7 +13,7 @@ from penstock.model.times import day_of, month_of
 from penstock.views import paces as pace_views
 from penstock.views import queues as queue_views
 from penstock.views import runs as run_views
-from penstock.views.conditions import conditions
+from penstock.views.status import conditions
 from penstock.views.view import Row, bytes_text, counted, rate_text, small_usd_text, span_text, usd_text
 from penstock.web.ui.page import SQL, PageLook
 from penstock.web.ui.pages_dead import CAUSE, causes_of, located_error, placed

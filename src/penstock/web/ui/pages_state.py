@@ -15,7 +15,7 @@ from penstock.model.errors import PenstockError, StoreError
 from penstock.model.sql_files import load
 from penstock.model.times import iso_z
 from penstock.views import paces as view
-from penstock.views.conditions import conditions
+from penstock.views.status import conditions
 from penstock.views.view import Column, Row, View, micros_of
 from penstock.web.ui.page import LISTED, SQL, Facts, NoSuchThing, Page, PageLook
 
