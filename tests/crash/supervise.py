@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 
 from penstock import logs
-from penstock.cli.apart import supervise
+from penstock.cli.apart import make_supervisor, supervise
 from penstock.config import Config
 from penstock.runtime import supervisor
 from penstock.runtime.events import Events, RowsReturned, WorkerDied, WorkerWasKilled
@@ -38,13 +39,8 @@ def main() -> int:
     logs.attach(events, config.log)
     for kind in (RowsReturned, WorkerDied, WorkerWasKilled):
         events.subscribe(lambda event: journal.note(event.name, **event.facts()), to=kind)
-    return supervise(
-        "tests.crash.victim:app",
-        workers=given.workers,
-        grace=given.grace,
-        config=config,
-        events=events,
-    )
+    make = partial(make_supervisor, "tests.crash.victim:app", workers=given.workers, grace=given.grace)
+    return supervise(partial(make, config=config, events=events), [], None)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.times import to_micros
-from penstock.outbound.retry_after import SECONDS_LEAST, SECONDS_MAX, seconds_to_wait
+from penstock.outbound.answers import SECONDS_LEAST, SECONDS_MAX, seconds_to_wait
 
 NOW = to_micros(datetime(2026, 11, 15, 9, 30, tzinfo=UTC))
 

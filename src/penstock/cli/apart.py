@@ -8,7 +8,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from penstock.app import APART
@@ -42,17 +42,10 @@ def apart_variables() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def run_apart(
-    output: Output,
-    reference: str,
-    found: Found,
-    *,
-    host: str,
-    workers: int,
-    grace: float,
-    config: Config,
-    events: Events,
-) -> int:
+Supervising = Callable[[Sequence[str], socket.socket | None, Clock], Supervisor]
+
+
+def run_apart(output: Output, found: Found, make: Supervising, host: str) -> int:
     """Run the services until a signal. Return the exit code of the first that failed, else 0."""
     with ExitStack() as stack:
         listening = {each.name: stack.enter_context(listen(host, each.port, _advice(each))) for each in found.members}
@@ -64,12 +57,7 @@ def run_apart(
 
         async def main() -> int:
             clock = HostClock()
-            supervisors = [
-                _supervisor(
-                    reference, ["--service", each.name], listening[each.name], workers, grace, config, events, clock
-                )
-                for each in found.members
-            ]
+            supervisors = [make(["--service", each.name], listening[each.name], clock) for each in found.members]
             running = [asyncio.create_task(each.run()) for each in supervisors]
             await asyncio.sleep(0)  # each has asked for the signals; from now on all get them
             loop = asyncio.get_running_loop()
@@ -90,33 +78,25 @@ def _stop_all(supervisors: Sequence[Supervisor], number: signal.Signals) -> None
         each.interrupt() if number is signal.SIGINT else each.stop()
 
 
-def supervise(
+def supervise(make: Supervising, more: Sequence[str], listening: socket.socket | None) -> int:
+    """Run workers with `more` arguments until a signal, or until they have ended. Return the exit code."""
+
+    async def main() -> int:
+        return await make(more, listening, HostClock()).run()
+
+    return asyncio.run(main())
+
+
+def make_supervisor(
     reference: str,
-    more: Sequence[str] = (),
+    more: Sequence[str],
+    listening: socket.socket | None,
+    clock: Clock,
     *,
     workers: int,
     grace: float,
     config: Config,
     events: Events,
-    listening: socket.socket | None = None,
-) -> int:
-    """Run workers with `more` arguments until a signal, or until they have ended. Return the exit code."""
-
-    async def main() -> int:
-        return await _supervisor(reference, more, listening, workers, grace, config, events, HostClock()).run()
-
-    return asyncio.run(main())
-
-
-def _supervisor(
-    reference: str,
-    more: Sequence[str],
-    listening: socket.socket | None,
-    workers: int,
-    grace: float,
-    config: Config,
-    events: Events,
-    clock: Clock,
 ) -> Supervisor:
     shared = [] if listening is None else [listening.fileno()]
     command = [sys.executable, "-m", "penstock.cli.worker", reference, "--grace", str(grace), *more]

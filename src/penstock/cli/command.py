@@ -25,6 +25,7 @@ from penstock.stores import checked_address
 from penstock.views.observer import Observer, Target, observe
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
+name_argument = click.argument("name", metavar="NAME")
 all_option = click.option("--all", "internals", is_flag=True, help="Show what is internal too; --json has all.")
 
 
@@ -148,6 +149,14 @@ def beside(app: App) -> AbstractContextManager[Observer]:
 looking = opening(_observing)
 operating = opening(opened_app)
 operating_app = opening(opened_app, click.argument("app", metavar="APP"))
+
+
+def on_name(decorate: Callable[[Function], Callable[..., Answer]]) -> Callable[[Function], Callable[..., Answer]]:
+    """Take the name of one thing, and then what `decorate` takes."""
+    return lambda function: name_argument(decorate(function))
+
+
+looking_at_one, operating_one, operating_one_of_app = map(on_name, (looking, operating, operating_app))
 
 
 def looking_at(optional: str) -> Callable[[Function], Callable[..., Answer]]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import click
 
 from penstock.app import App
-from penstock.cli.command import CliCommand, Noun, looking, operating_app, refuse
+from penstock.cli.command import CliCommand, Noun, looking, operating_app, operating_one_of_app, refuse
 from penstock.cli.output import Answer, Facts, Listed, Title, listed
 from penstock.views import paces as view
 from penstock.views.observer import Observer
 from penstock.views.view import View
 
 TICKS_SHOWN = 10  # the last changes of pace
-
-name_argument = click.argument("name", metavar="NAME")
 
 
 @click.command(cls=CliCommand)
@@ -56,8 +54,7 @@ async def list_controllers(app: App) -> Answer:
 
 
 @controllers.command()
-@name_argument
-@operating_app
+@operating_one_of_app
 async def status(app: App, name: str) -> Answer:
     """Show one controller: pace, success, totals, and why the pace changed.
 
@@ -74,8 +71,7 @@ async def status(app: App, name: str) -> Answer:
 
 
 @controllers.command()
-@name_argument
-@operating_app
+@operating_one_of_app
 async def start(app: App, name: str) -> Answer:
     """Start a controller, or end its cooldown. The next tick follows within a second.
 
@@ -87,8 +83,7 @@ async def start(app: App, name: str) -> Answer:
 
 
 @controllers.command()
-@name_argument
-@operating_app
+@operating_one_of_app
 async def stop(app: App, name: str) -> Answer:
     """Stop a controller. It starts no further item; those that run are finished.
 
@@ -102,8 +97,7 @@ async def stop(app: App, name: str) -> Answer:
 
 
 @controllers.command()
-@name_argument
-@operating_app
+@operating_one_of_app
 @click.option("--keep-stopped", is_flag=True, help="Do not start it if it is stopped.")
 async def reset(app: App, name: str, keep_stopped: bool) -> Answer:
     """Delete the learned rate, the counts and the items that were set aside.
@@ -118,8 +112,7 @@ async def reset(app: App, name: str, keep_stopped: bool) -> Answer:
 
 
 @controllers.command()
-@name_argument
-@operating_app
+@operating_one_of_app
 @click.option("--rate", type=float, metavar="R", help="Mode pilot: starts a second at most.")
 @click.option("--parallel", type=int, metavar="N", help="Mode pilot: items that run at once, at most.")
 @click.option("--batch-size", type=int, metavar="N", help="Mode zones: items a tick.")

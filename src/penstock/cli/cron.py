@@ -5,12 +5,10 @@ from __future__ import annotations
 import click
 
 from penstock.app import App
-from penstock.cli.command import Noun, looking, operating
+from penstock.cli.command import Noun, looking, operating_one
 from penstock.cli.output import Answer, listed
 from penstock.views import crons as view
 from penstock.views.observer import Observer
-
-name_argument = click.argument("name", metavar="NAME")
 
 
 @click.group(cls=Noun)
@@ -41,8 +39,7 @@ async def list_crons(observer: Observer) -> Answer:
 
 
 @cron.command()
-@name_argument
-@operating
+@operating_one
 async def trigger(app: App, name: str) -> Answer:
     """Run a task once, now, beside its schedule.
 
@@ -57,8 +54,7 @@ async def trigger(app: App, name: str) -> Answer:
 
 
 @cron.command()
-@name_argument
-@operating
+@operating_one
 async def pause(app: App, name: str) -> Answer:
     """Stop running a task until it is resumed.
 
@@ -72,8 +68,7 @@ async def pause(app: App, name: str) -> Answer:
 
 
 @cron.command()
-@name_argument
-@operating
+@operating_one
 async def resume(app: App, name: str) -> Answer:
     """Run a paused task again, from its next time on.
 

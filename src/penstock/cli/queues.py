@@ -9,7 +9,20 @@ import sys
 import click
 
 from penstock.app import App
-from penstock.cli.command import Noun, all_option, beside, confirm, looking, operating, refuse, this_output, yes_option
+from penstock.cli.command import (
+    Noun,
+    all_option,
+    beside,
+    confirm,
+    looking,
+    looking_at_one,
+    name_argument,
+    operating,
+    operating_one,
+    refuse,
+    this_output,
+    yes_option,
+)
 from penstock.cli.output import Answer, Facts, Title, listed, progress
 from penstock.model.errors import BadConfig, BadMessage, BadParameter, TooLarge
 from penstock.model.strict_json import BadJson, parse
@@ -23,8 +36,6 @@ from penstock.views.view import counted
 LOOK_SECONDS = 0.2  # between two looks at how far a purge is
 PRIORITIES = {"high": 0, "normal": 1, "low": 2}
 PLAIN_TYPES = ("text", "bytes")  # bodies that are not JSON
-
-name_argument = click.argument("name", metavar="NAME")
 
 
 @click.group(cls=Noun)
@@ -58,8 +69,7 @@ async def list_queues(observer: Observer, internals: bool) -> Answer:
 
 
 @queues.command()
-@name_argument
-@looking
+@looking_at_one
 async def show(observer: Observer, name: str) -> Answer:
     """Show one queue: its depth, its settings and the workers that serve it.
 
@@ -79,8 +89,7 @@ async def show(observer: Observer, name: str) -> Answer:
 
 
 @queues.command()
-@name_argument
-@operating
+@operating_one
 async def pause(app: App, name: str) -> Answer:
     """Stop delivering a queue until it is resumed.
 
@@ -94,8 +103,7 @@ async def pause(app: App, name: str) -> Answer:
 
 
 @queues.command()
-@name_argument
-@operating
+@operating_one
 async def resume(app: App, name: str) -> Answer:
     """Deliver a paused queue again, at once.
 
@@ -107,8 +115,7 @@ async def resume(app: App, name: str) -> Answer:
 
 
 @queues.command()
-@name_argument
-@operating
+@operating_one
 @yes_option
 async def purge(app: App, name: str, yes: bool) -> Answer:
     """Delete every waiting message of a queue.
@@ -132,8 +139,7 @@ async def purge(app: App, name: str, yes: bool) -> Answer:
 
 
 @queues.command()
-@name_argument
-@operating
+@operating_one
 @click.option("--parallel", metavar="N|auto", help="Handlers at once in each process; auto: as the app declares.")
 @click.option("--rate", metavar="R|none|auto", help="Starts a second; none: no limit; auto: as the app declares.")
 async def tune(app: App, name: str, parallel: str | None, rate: str | None) -> Answer:

@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, chdir, contextmanager
+from functools import partial
 from tempfile import TemporaryDirectory
 
 import click
 
 from penstock import logs
-from penstock.cli.apart import apart_variables, run_apart, supervise
+from penstock.cli.apart import apart_variables, make_supervisor, run_apart, supervise
 from penstock.cli.command import CliCommand, refuse, this_output
 from penstock.cli.listening import LOGIN_LINK, PORT_MAX, listen, tokens_for, url_of
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Output, Reported, Title, Verbatim, listed, progress
@@ -115,6 +116,7 @@ def run(
     seconds = config.grace_seconds if grace is None else grace
     if not output.json and not found.members:
         output.err.write(f"{found.name}: {counted(count, 'worker')} on {found.database}. Ctrl-C stops.\n")
+    make = partial(make_supervisor, app, workers=count, grace=seconds, config=config, events=events)
     with ExitStack() as stack:
         stack.callback(logs.attach(events, config.log))
         if standins:
@@ -125,7 +127,7 @@ def run(
         if found.members:
             if not output.json:
                 output.err.write(f"{found.name}: {counted(len(found.members), 'service')} apart. Ctrl-C stops.\n")
-            return run_apart(output, app, found, host=host, workers=count, grace=seconds, config=config, events=events)
+            return run_apart(output, found, make, host)
         listening = None
         if found.serves or port is not None or ui:
             listening = stack.enter_context(_serving(output, found.name, config, host, port))
@@ -137,8 +139,7 @@ def run(
                 "under [readiness].",
                 exit_code=BAD_ANSWER,
             )
-        more = ["--until-idle"] if until_idle else []
-        code = supervise(app, more, workers=count, grace=seconds, config=config, events=events, listening=listening)
+        code = supervise(make, ["--until-idle"] if until_idle else [], listening)
     if until_idle and code == FINE and not output.json:
         output.err.write(f"{found.name}: no message is due. See the result with: penstock status {app}\n")
     if output.json and code == FINE:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import click
 
 from penstock.app import App
-from penstock.cli.command import Noun, looking, operating
+from penstock.cli.command import Noun, looking, looking_at_one, operating_one
 from penstock.cli.output import Answer, Facts, Listed, Title, listed
 from penstock.views import sources as view
 from penstock.views.observer import Observer
-
-name_argument = click.argument("name", metavar="NAME")
 
 
 @click.group(cls=Noun)
@@ -39,8 +37,7 @@ async def list_sources(observer: Observer) -> Answer:
 
 
 @sources.command()
-@name_argument
-@looking
+@looking_at_one
 async def show(observer: Observer, name: str) -> Answer:
     """Show one source: why it does not run now, and its last runs. Runs that found nothing else than before are not kept.
 
@@ -54,8 +51,7 @@ async def show(observer: Observer, name: str) -> Answer:
 
 
 @sources.command()
-@name_argument
-@operating
+@operating_one
 async def run(app: App, name: str) -> Answer:
     """Make a source due now, whatever its cadence and back-off. A worker runs it.
 
@@ -67,8 +63,7 @@ async def run(app: App, name: str) -> Answer:
 
 
 @sources.command()
-@name_argument
-@operating
+@operating_one
 async def enable(app: App, name: str) -> Answer:
     """Run a disabled or resting source again, from the next run on.
 
@@ -80,8 +75,7 @@ async def enable(app: App, name: str) -> Answer:
 
 
 @sources.command()
-@name_argument
-@operating
+@operating_one
 async def disable(app: App, name: str) -> Answer:
     """Stop running a source until it is enabled. Its cursor and records stay.
 
@@ -95,8 +89,7 @@ async def disable(app: App, name: str) -> Answer:
 
 
 @sources.command()
-@name_argument
-@operating
+@operating_one
 async def reset(app: App, name: str) -> Answer:
     """Forget the cursor of a source: its next run reads it from the start. Its records stay.
 

@@ -25,8 +25,7 @@ async def count(database: Database, engine: Engine, table: str, kept: Collection
         await engine.in_writer(engine.writer.upkeep.keep_counts, [table])
         total = await database.value(KEPT, name=table)
     if total is None:
-        bounded = f"select count(*) from (select 1 from {checked} limit :most) as counted"
-        total = await database.value(bounded, most=COUNTED_MAX + 1)
+        total = await database.value(_bounded(checked), most=COUNTED_MAX + 1)
         if total > COUNTED_MAX:
             raise TooManyRows(
                 f"{table} has more than {COUNTED_MAX:,} rows, and a count would read all of them. Call "
@@ -35,6 +34,10 @@ async def count(database: Database, engine: Engine, table: str, kept: Collection
                 rows_max=COUNTED_MAX,
             )
     return int(total)
+
+
+def _bounded(checked: str) -> str:
+    return f"select count(*) from (select 1 from {checked} limit :most) as counted"
 
 
 def all_of(table: str) -> str:

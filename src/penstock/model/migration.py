@@ -18,6 +18,7 @@ OWN_PREFIX = "penstock-"
 _FILE = re.compile(r"(?P<name>[^/\\]+?)(?:\.(?P<dialect>sqlite|postgres))?\.sql", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+", re.ASCII)
 _ALLOW_DROP = "allow drop"
+_ALLOWS = re.compile(rf"--\s*penstock:\s*{_ALLOW_DROP}\s*", re.IGNORECASE)
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -135,7 +136,7 @@ def lint(text: str) -> list[MigrationProblem]:
     found = _pieces_or_problem(text)
     if isinstance(found, MigrationProblem):
         return [found]
-    allowed = any(_annotates(token.text, _ALLOW_DROP) for token in tokens(text) if token.kind == "comment")
+    allowed = any(_ALLOWS.fullmatch(token.text) for token in tokens(text) if token.kind == "comment")
     problems = [_runnable(text, piece) for piece in found]
     problems += [] if allowed else [_removal(text, piece) for piece in found]
     return sorted(problem for problem in problems if problem)
@@ -180,10 +181,6 @@ def _alters_away(words: Sequence[str]) -> bool:
         if not named and (word == "rename" or (word == "drop" and not harmless)):
             return True
     return False
-
-
-def _annotates(comment: str, what: str) -> bool:
-    return re.fullmatch(rf"--\s*penstock:\s*{what}\s*", comment, re.IGNORECASE) is not None
 
 
 def _line(text: str, at: int) -> int:

@@ -105,10 +105,6 @@ class PostgresEnd:
     def applied(self) -> list[tuple[str, str]]:
         return self._ask("applied") if MIGRATIONS in self.tables() else []
 
-    def fact(self, name: str) -> str | None:
-        found = self._ask("fact", {"name": name})
-        return found[0][0] if found else None
-
     def marks(self) -> Marks:
         drawn = {name: int(last) for name, last in self._ask("drawn")}
         return Marks(

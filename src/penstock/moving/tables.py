@@ -61,18 +61,26 @@ class Marks(NamedTuple):
     token: int
 
 
-class MoveSource(Protocol):
-    """One moment of a database, read from beginning to end."""
+class MoveEnd(Protocol):
+    """A database at one end of a move."""
 
     dialect: str
-
-    @property
-    def origin(self) -> str:
-        """The dialect that users' tables were made for: a backup may be of another than it is kept in."""
 
     def tables(self) -> dict[str, Table]: ...
     def things(self) -> set[str]:
         """What users made besides tables, such as "view best" or "trigger noted on apps"."""
+
+    def rows(self, table: Table) -> Iterator[Row]: ...
+    def close(self) -> None:
+        """What is not finished leaves no trace."""
+
+
+class MoveSource(MoveEnd, Protocol):
+    """One moment of a database, read from beginning to end."""
+
+    @property
+    def origin(self) -> str:
+        """The dialect that users' tables were made for: a backup may be of another than it is kept in."""
 
     def strangers(self) -> list[str]:
         """Tables and columns that the other kind of database cannot have, in words."""
@@ -81,28 +89,18 @@ class MoveSource(Protocol):
         """What this table holds that does not fit the kinds of its columns, in words."""
 
     def count(self, table: Table) -> int: ...
-    def rows(self, table: Table) -> Iterator[Row]: ...
     def applied(self) -> list[tuple[str, str]]: ...
-    def fact(self, name: str) -> str | None: ...
     def marks(self) -> Marks: ...
-    def close(self) -> None: ...
 
 
-class MoveTarget(Protocol):
+class MoveTarget(MoveEnd, Protocol):
     """A database that is filled in one go: all of it is there after `finish`, and nothing of it before."""
-
-    dialect: str
 
     def make(self, migrations: Sequence[Migration], *, now: int) -> None:
         """The engine's tables, and the users' as the app's migrations make them, without a row."""
 
-    def tables(self) -> dict[str, Table]: ...
-    def things(self) -> set[str]: ...
     def fill(self, table: Table, rows: Iterable[Row]) -> None: ...
-    def rows(self, table: Table) -> Iterator[Row]: ...
     def finish(self, marks: Marks) -> None: ...
-    def close(self) -> None:
-        """What is not finished leaves no trace."""
 
 
 def copied(tables: dict[str, Table]) -> list[Table]:

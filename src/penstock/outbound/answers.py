@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NoReturn
 
 from penstock.model.errors import Gone, PenstockError, Refused, Throttled, Unavailable, Unparsable
 from penstock.model.redaction import HIDDEN, is_secret, redacted
+from penstock.model.times import from_micros
 
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,30})", re.IGNORECASE)
 # The encodings that pages come in. Python knows others by name that unpack, or that take quadratic time.
@@ -109,3 +111,33 @@ def text_of(body: bytes, content_type: str) -> str:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number in JSON")
+
+
+# -- Retry-After ------------------------------------------------------------------------------------------
+
+SECONDS_LEAST = 1.0  # a server that always answers 0 would be called in a tight loop
+SECONDS_MAX = 86_400.0  # who asks for more is asked again tomorrow
+_CHARACTERS_MAX = 60
+
+_SECONDS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?", re.ASCII)
+
+
+def seconds_to_wait(header: str | None, *, now: int) -> float | None:
+    """How long the server asks us to wait from `now` on, or None where it says nothing that can be read."""
+    text = (header or "").strip()
+    if _SECONDS.fullmatch(text):
+        # Any number of digits: a float has no limit to its text, and infinity is cut like a century.
+        return _bounded(float(text))
+    if not text or len(text) > _CHARACTERS_MAX:
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+        # A date without a zone is meant in UTC, as HTTP has it.
+        until = moment.replace(tzinfo=from_micros(0).tzinfo) if moment.tzinfo is None else moment
+        return _bounded((until - from_micros(now)).total_seconds())
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, SECONDS_LEAST), SECONDS_MAX)

@@ -21,11 +21,18 @@ from penstock.contracts.clock import Clock
 from penstock.model.arguments import checked
 from penstock.model.errors import BadParameter, PenstockError, Unavailable, Unparsable
 from penstock.outbound.addresses import Rules, check_port, origin_of
-from penstock.outbound.answers import Forbidden, Response, excerpt_of, failure_of, redacted_url, text_of
+from penstock.outbound.answers import (
+    Forbidden,
+    Response,
+    excerpt_of,
+    failure_of,
+    redacted_url,
+    seconds_to_wait,
+    text_of,
+)
 from penstock.outbound.bodies import ACCEPTED, Bounds, Streamed, check_headers, read_body
 from penstock.outbound.mounts import Asgi, Forwarded, Mounted
 from penstock.outbound.network import SENDING, Network, Resolver, system_resolver
-from penstock.outbound.retry_after import seconds_to_wait
 from penstock.outbound.robots import FILE_BYTES_MAX, Robots
 from penstock.runtime.clock import HostClock
 from penstock.runtime.events import Events
@@ -328,8 +335,7 @@ class Client:
     async def _answered(
         self, asked: Asked, shown: str, *, codings: str = ACCEPTED, on_sent: Callable[[], object] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request; its answer is closed at the end of the block. The tracer of the app sees it until the headers of the
-        answer have come."""
+        """Send a request; its answer is closed at the end of the block. The tracer of the app sees it until the headers."""
         headers = {"Accept": "*/*", "Accept-Encoding": codings} | dict(asked.headers)
         extensions = {} if on_sent is None else {SENDING: on_sent}
         request = httpx2.Request(

@@ -123,8 +123,7 @@ class Claimer:
         oldest = now
         for priority in PRIORITIES:
             probe = {"queue": request.queue, "priority": priority, "now": now, "limit": max(limit, request.batch)}
-            found: list[Any] = self._session.rows("claims.ready", probe)
-            ((count, first),) = found
+            ((count, first),) = self._session.rows("claims.ready", probe)
             ready += count
             oldest = oldest if first is None else min(oldest, first)
         if oldest + request.wait_micros <= now:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from penstock.contracts.items import DropItems, ItemChange, NoteItem
 from penstock.storage.session import Session, StoredPart, in_transaction
@@ -22,8 +21,7 @@ def change_items(session: Session, changes: Sequence[ItemChange]) -> None:
 class StoredItems(StoredPart):
     def held(self, controller: str, *, limit: int) -> list[NoteItem]:
         bound = {"controller": controller, "limit": limit}
-        rows: list[Any] = self._session.rows("items.held", bound)
-        return [NoteItem(*row) for row in rows]
+        return [NoteItem(*row) for row in self._session.rows("items.held", bound)]
 
     @in_transaction
     def forget(self, controller: str, *, states: tuple[str, ...]) -> None:

@@ -45,8 +45,7 @@ class StoredObjects(StoredPart):
         self._session.change("objects.disown", facts)
 
     def wanted(self) -> list[tuple[str, str]]:
-        rows: list[Any] = self._session.rows("objects.wanted", {"me": self._session.worker})
-        return rows
+        return self._session.rows("objects.wanted", {"me": self._session.worker})
 
     def look(self, class_name: str, name: str) -> ObjectRow | None:
         facts = {"class_name": class_name, "name": name}
@@ -55,8 +54,7 @@ class StoredObjects(StoredPart):
 
     def listed(self, class_name: str | None, *, limit: int) -> list[ObjectRow]:
         facts = {"class_name": class_name, "limit": limit}
-        rows: list[Any] = self._session.rows("objects.listed", facts)
-        return [ObjectRow(*row) for row in rows]
+        return [ObjectRow(*row) for row in self._session.rows("objects.listed", facts)]
 
     @in_transaction
     def lost_alarm(self, class_name: str, name: str, *, lost: bool) -> None:

@@ -76,13 +76,11 @@ class StoredOperations(StoredPart):
 
     def backlog(self, queue: str) -> Backlog:
         session = self._session
-        found: list[Any] = session.rows("operations.backlog", {"queue": queue})
-        ((count, size),) = found
+        ((count, size),) = session.rows("operations.backlog", {"queue": queue})
         return Backlog(count, size, session.value("claims.next_due", {"queue": queue}))
 
     def dead(self) -> list[tuple[str, int]]:
-        rows: list[Any] = self._session.rows("operations.dead")
-        return rows
+        return self._session.rows("operations.dead")
 
     @in_transaction
     def aging(self, *, before: int, now: int, limit: int) -> list[tuple[str, int]]:

@@ -1,8 +1,10 @@
-"""The version of the engine's schema, the same for every database, and which versions this Penstock can work with."""
+"""What every store checks when it is opened: the version of the engine's schema, and the setting `synchronous`."""
 
 from __future__ import annotations
 
-from penstock.model.errors import SchemaTooNew, SchemaTooOld
+from collections.abc import Iterable
+
+from penstock.model.errors import BadConfig, SchemaTooNew, SchemaTooOld
 
 VERSION = 6
 OLDEST_READ = 1
@@ -21,3 +23,9 @@ def check(found: int, location: str) -> None:
             found=found,
             known=VERSION,
         )
+
+
+def check_synchronous(given: str, known: Iterable[str]) -> None:
+    if given not in known:
+        problem = f"synchronous is {given!r}; it can be {', '.join(known)}."
+        raise BadConfig(problem, field="synchronous", value=given)

@@ -149,5 +149,4 @@ class StoredTimers(StoredPart):
         return True
 
     def listed(self, kind: str) -> list[TimerRow]:
-        rows: list[Any] = self._session.rows("timers.timers", {"kind": kind})
-        return [TimerRow(*row) for row in rows]
+        return [TimerRow(*row) for row in self._session.rows("timers.timers", {"kind": kind})]

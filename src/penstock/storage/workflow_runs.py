@@ -210,8 +210,7 @@ class StoredRuns(StoredPart):
         return RunHistory(state, self.steps(key), [Signal(*row) for row in signals])
 
     def steps(self, key: bytes) -> list[StepRecord]:
-        rows: list[Any] = self._session.rows("workflow_runs.steps", {"key": key})
-        return [StepRecord(*row) for row in rows]
+        return [StepRecord(*row) for row in self._session.rows("workflow_runs.steps", {"key": key})]
 
     def find(self, key: bytes, *, now: int) -> RunRow | None:
         rows: list[Any] = self._session.rows("workflow_runs.find", {"key": key, "now": now})
@@ -219,8 +218,7 @@ class StoredRuns(StoredPart):
 
     def listed(self, workflow: str | None, state: str | None, *, now: int, limit: int) -> list[RunRow]:
         bound = {"workflow": workflow, "state": state, "now": now, "limit": limit}
-        rows: list[Any] = self._session.rows("workflow_runs.listed", bound)
-        return [RunRow(*row) for row in rows]
+        return [RunRow(*row) for row in self._session.rows("workflow_runs.listed", bound)]
 
     # -- what an operator does ----------------------------------------------------------------------------
 

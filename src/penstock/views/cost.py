@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from penstock.app import App
 from penstock.contracts.calls import NANOS
 from penstock.data.usage import MonthUsage, Reading, month_usage
@@ -29,26 +31,24 @@ async def cost(observer: Observer, month: str | None) -> Row:
     objects = await observer.rows(SQL["cost_objects"], month=usage.month)
     return {
         "month": usage.month,
-        "usage": {name: getattr(usage.total, name) for name in USED},
+        "usage": _only(usage.total, *USED),
         "usd": round(usage.usd, 9),
         "ceilings": list(ceilings(observer.target, usage)),
-        "tasks": [
-            {"task": task.task, "rows_read": task.rows_read, "rows_written": task.rows_written} for task in usage.tasks
-        ],
+        "tasks": [_only(each, "task", "rows_read", "rows_written") for each in usage.tasks],
         "queues": usage.queues,
         "objects": [{**row.asdict(), "seconds": float(row.seconds)} for row in objects],
         "blobs": None if observer.app is None else blobs(observer.app),
         "api": await paid(observer, usage.month),
-        "bill": [
-            {"name": line.name, "used": line.used, "charged": line.charged, "usd": line.usd}
-            for line in usage.bill.lines
-            if line.used
-        ],
+        "bill": [msgspec.structs.asdict(line) for line in usage.bill.lines if line.used],
         "statements": [
-            {"task": each.task, "rows_read": each.rows_read, "rows_written": each.rows_written, "sql": each.statement}
+            _only(each, "task", "rows_read", "rows_written") | {"sql": each.statement}
             for each in usage.statements[:SHOWN]
         ],
     }
+
+
+def _only(thing: object, *names: str) -> Row:
+    return {name: getattr(thing, name) for name in names}
 
 
 def blobs(app: App) -> Row:

@@ -53,14 +53,11 @@ def _row(each: Any, now: int) -> Row:
         row |= {"requests": found.flights.number, "refused": max(row["refused"], found.refusals)}
         next_at = max(found.due, pace.closed_until) * 1_000_000
     closed = pace.closed_until * 1_000_000
-    row |= {"rate_per_second": _rounded(pace.rate_per_second), "reason": pace.words}
+    rate = pace.rate_per_second
+    row |= {"rate_per_second": rate and round(rate, 4), "reason": pace.words}
     row["next_at"] = iso_z(int(max(next_at, now)))
     row["closed_until"] = iso_z(int(closed)) if closed > now else None
     return row
-
-
-def _rounded(rate: float | None) -> float | None:
-    return None if rate is None else round(rate, 4)
 
 
 def _does(row: Row) -> Any:
@@ -90,11 +87,6 @@ PACES = View(
 # -- controllers --------------------------------------------------------------------------------------------
 
 
-async def controllers(app: Any) -> list[Row]:
-    found: list[Row] = await app.controllers.list()
-    return found
-
-
 def controller_state(row: Row) -> str:
     if not row["running"]:
         return "stopped"
@@ -111,7 +103,7 @@ CONTROLLERS = View(
         Column("success_rate_pct", "success", "percent", rank=2),
         Column("mode", "mode", rank=3),
     ),
-    controllers,
+    lambda app: app.controllers.list(),
     "The app has no controllers.",
 )
 

@@ -224,17 +224,13 @@ def _value(name: str, most: int) -> Any:
     return text
 
 
-def _error(row: Shown) -> str | None:
-    return None if row["error"] is None else short(row["error"], ERROR_SHOWN)
-
-
 def _took(row: Shown) -> float | None:
     return row["ended_at"] and (micros_of(row["ended_at"]) - micros_of(row["started_at"])) / 1_000
 
 
 VALUE_SHOWN, INPUT_SHOWN, ERROR_SHOWN = 60, 1_000, 160  # characters
 RUN_STATE = Column("state", "state", "state")
-ERROR = Column("error", "error", "prose", rank=2, of=_error)
+ERROR = Column("error", "error", "prose", rank=2, of=lambda row: row["error"] and short(row["error"], ERROR_SHOWN))
 RUNS = View(
     "runs",
     (

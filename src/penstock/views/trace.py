@@ -167,44 +167,20 @@ def _with_dead(events: list[Traced], dead: list[Row], services: dict[str, str]) 
             place = known.pop(0)
             events[place] = replace(events[place], **letter)
         else:
-            events.append(
-                Traced(
-                    row.failed_at,
-                    services.get(row.queue),
-                    "message",
-                    row.type,
-                    bytes(row.id),
-                    _bytes(row.causation_id),
-                    max(row.attempts, 1),
-                    "dead",
-                    None,
-                    row.queue,
-                    row.source,
-                    _error(row),
-                    **letter,
-                )
-            )
+            events.append(replace(_of_row(row, row.failed_at, max(row.attempts, 1), "dead", services), **letter))
     return events
 
 
 def _waits(row: Row, services: dict[str, str], ended: dict[bytes, int], now: int) -> Traced:
     status = "leased" if row.worker is not None else "ready" if row.due <= now else "delayed"
-    return Traced(
-        max(row.sent_at, row.last_failed_at or 0, ended.get(bytes(row.id), 0)),
-        services.get(row.queue),
-        "message",
-        row.type,
-        bytes(row.id),
-        _bytes(row.causation_id),
-        row.attempts + 1,
-        status,
-        None,
-        row.queue,
-        row.source,
-        _error(row),
-        row.due,
-        replay_of=_bytes(row.replay_of),
-    )
+    at = max(row.sent_at, row.last_failed_at or 0, ended.get(bytes(row.id), 0))
+    waits = _of_row(row, at, row.attempts + 1, status, services)
+    return replace(waits, due=row.due, replay_of=_bytes(row.replay_of))
+
+
+def _of_row(row: Row, at: int, attempt: int, status: str, services: dict[str, str]) -> Traced:
+    message = ("message", row.type, bytes(row.id), _bytes(row.causation_id))
+    return Traced(at, services.get(row.queue), *message, attempt, status, None, row.queue, row.source, _error(row))
 
 
 def _error(row: Row) -> str | None:

@@ -44,6 +44,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+_ending = msgspec.json.Decoder(Ending).decode
 TURNS, MORE_TURNS, TURN_SECONDS = 20, 20, 0.05  # how long a step waits for the branches beside it to ask for theirs
 
 
@@ -318,7 +319,3 @@ class Run:
 
 def _seconds(timeout: float | timedelta | None) -> float | None:
     return None if timeout is None else in_seconds(timeout)
-
-
-def _ending(payload: bytes) -> Ending:
-    return msgspec.json.decode(payload, type=Ending)

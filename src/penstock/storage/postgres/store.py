@@ -14,7 +14,6 @@ import psycopg
 from penstock.contracts.audit import Audit
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
-from penstock.model.errors import BadConfig
 from penstock.storage.audit import carry
 from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
@@ -30,6 +29,7 @@ from penstock.storage.postgres.reader import PostgresReader
 from penstock.storage.postgres.session import PostgresSession
 from penstock.storage.postgres.upkeep import PostgresUpkeep
 from penstock.storage.presence import started_at
+from penstock.storage.schema import check_synchronous
 from penstock.storage.timers import StoredTimers
 from penstock.storage.workers import StoredWorkers
 from penstock.storage.workflow_runs import StoredRuns
@@ -38,7 +38,7 @@ from penstock.storage.workflow_runs import StoredRuns
 class PostgresWriter:
     def __init__(self, settings: PostgresSettings, faults: Faults, *, now: int) -> None:
         self.folder = Path()
-        self.session = PostgresSession(settings, self._started_in)
+        self.session = PostgresSession(settings, lambda worker: started_at(path_in(self.folder, worker)))
         try:
             self.session.surely(lambda: schema.ensure(self.session.connection, settings))
             identity: str = self.session.transact(
@@ -63,9 +63,6 @@ class PostgresWriter:
                 raise failed(settings, error) from error
             raise
 
-    def _started_in(self, worker: int) -> list[int] | None:
-        return started_at(path_in(self.folder, worker))
-
     def without_waiting(self) -> AbstractContextManager[bool]:
         return nullcontext(False)  # a server that is lost would be waited for
 
@@ -82,12 +79,7 @@ class PostgresStore:
     def __init__(
         self, url: str, *, synchronous: str = "full", metered: bool = True, faults: Faults | None = None
     ) -> None:
-        if synchronous not in SYNCHRONOUS:
-            raise BadConfig(
-                f"synchronous is {synchronous!r}; it can be {', '.join(SYNCHRONOUS)}.",
-                field="synchronous",
-                value=synchronous,
-            )
+        check_synchronous(synchronous, SYNCHRONOUS)
         self._settings = PostgresSettings(url, synchronous, metered)
         self._faults = faults or NoFaults()
         self._writers: WeakValueDictionary[int, PostgresWriter] = WeakValueDictionary()

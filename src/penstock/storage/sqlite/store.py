@@ -10,13 +10,13 @@ from typing import Any
 from penstock.contracts.audit import Audit
 from penstock.contracts.faults import Faults, NoFaults
 from penstock.contracts.store import Reader, Writer
-from penstock.model.errors import BadConfig
 from penstock.storage.audit import carry
 from penstock.storage.calls import StoredCalls
 from penstock.storage.items import StoredItems
 from penstock.storage.objects import StoredObjects
 from penstock.storage.operations import StoredOperations
 from penstock.storage.presence import started_at
+from penstock.storage.schema import check_synchronous
 from penstock.storage.sqlite import schema
 from penstock.storage.sqlite.bell import SocketBell
 from penstock.storage.sqlite.connection import SYNCHRONOUS, translated
@@ -79,12 +79,7 @@ class SqliteStore:
         faults: Faults | None = None,
         free_bytes: Callable[[Path], int] = free_on_disk,
     ) -> None:
-        if synchronous not in SYNCHRONOUS:
-            raise BadConfig(
-                f"synchronous is {synchronous!r}; it can be {', '.join(SYNCHRONOUS)}.",
-                field="synchronous",
-                value=synchronous,
-            )
+        check_synchronous(synchronous, SYNCHRONOUS)
         self._settings = SqliteSettings(Path(path).absolute(), synchronous, vfs, reserve_bytes, metered, free_bytes)
         self._faults = faults or NoFaults()
 
