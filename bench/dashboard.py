@@ -25,8 +25,8 @@ import httpx2
 import penstock as ps
 from bench.dashboard_fill import Size, fill
 from bench.report import ROOT
+from penstock.web import KnownToken, hashed
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 
 FULL, BRIEF = Size(5_000_000, 1_000_000, 200_000), Size(200_000, 40_000, 8_000)
 MILLISECONDS_MAX = 300.0

@@ -84,8 +84,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     PUBLIC: ENGINE | CONCEPTS | USERS | {"app", "errors", "routes", "services", "topics"},
     # What a command or a page shows: rows that are read from a database, and how each value is written.
     "views": ENGINE | CONCEPTS | USERS | {"app", "config", "services", "stores", "storage", "views.view"},
-    "web": ENGINE | CONCEPTS | USERS | {"app", "routes", "views", "web.ui", PUBLIC},
-    "web.ui": ENGINE | CONCEPTS | USERS | {"app", "pages", "routes", "stores", "views", "views.view", "web", PUBLIC},
+    "web": ENGINE | CONCEPTS | USERS | {"app", "config", "routes", "views", "web.ui", PUBLIC},
+    "web.ui": ENGINE
+    | CONCEPTS
+    | USERS
+    | {"app", "config", "pages", "routes", "stores", "views", "views.view", "web", PUBLIC},
     "cli": ENGINE
     | CONCEPTS
     | USERS

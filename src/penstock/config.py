@@ -25,11 +25,11 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     format: Literal["auto", "json", "text"] = "auto"
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class KnownToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A client that may use the HTTP server. The file holds a digest, so reading it gives no access."""
 
     name: str
-    sha256: str
+    sha256: str  # of the token, in hexadecimal
     scopes: tuple[str, ...] = ("*",)
     expires: datetime | None = None  # from then on it is not valid
 
@@ -70,7 +70,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     port: int = 8787
     history: bool | float = True  # the share of chains whose messages are recorded in a file beside the database
     log: LogConfig = LogConfig()
-    tokens: tuple[Token, ...] = ()
+    tokens: tuple[KnownToken, ...] = ()
     ceiling: Ceiling | None = None  # what the whole app may use in a month before its cron tasks stop
     readiness: ReadinessConfig = ReadinessConfig()
     dashboard: DashboardConfig = DashboardConfig()

@@ -15,9 +15,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 import penstock as ps
+from penstock.web import KnownToken, hashed
 from penstock.web.connection import AddressLimit, limited
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 from penstock.web.ui.access import Access
 from tests.extent import patient
 from tests.ui.visiting import TOKENS

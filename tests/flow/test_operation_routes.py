@@ -14,8 +14,8 @@ import penstock as ps
 from penstock.connect import Http, Page, Record
 from penstock.testing import TestApp, virtual
 from penstock.views import audit
+from penstock.web import KnownToken, hashed
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 from penstock.web.ui.reading import PageSource
 
 SCOPES = {"all": ("*",), "reader": ("operate:read",), "writer": ("operate:write",), "other": ("queues:write",)}

@@ -10,8 +10,8 @@ import httpx2
 
 import penstock as ps
 from penstock.testing import TestApp, virtual
+from penstock.web import KnownToken, hashed
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 from tests.flow.notes import Unreadable, error, names, noted_app
 
 KEY = {"idempotency-key": "note-1"}

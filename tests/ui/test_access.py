@@ -9,11 +9,10 @@ import pytest
 from starlette.routing import Route
 
 from penstock.cli.listening import make_server
-from penstock.config import Token
 from penstock.testing import TestApp
+from penstock.web import KnownToken, hashed
 from penstock.web.connection import AddressLimit
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 from penstock.web.ui import make_dashboard
 from penstock.web.ui.access import Access, own_path
 from penstock.web.ui.actions import ACTIONS
@@ -229,7 +228,7 @@ async def test_a_forged_cookie_and_a_removed_token_do_not_come_in(shop: TestApp)
 
 async def test_a_token_is_valid_until_it_expires(shop: TestApp) -> None:
     ends = datetime(2026, 1, 1, tzinfo=UTC)
-    access = Access([Token(name="a", sha256=hashed("secret"), scopes=("ui:view",), expires=ends)])
+    access = Access([KnownToken(name="a", sha256=hashed("secret"), scopes=("ui:view",), expires=ends)])
 
     def at(moment: datetime) -> int:
         return int(moment.timestamp() * 1_000_000)

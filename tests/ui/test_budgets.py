@@ -13,8 +13,8 @@ import pytest
 from bench.dashboard import PAGES, full_app, measure
 from bench.dashboard_fill import Size, fill
 from penstock.model.sql_files import load
+from penstock.web import KnownToken, hashed
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 from tests.postgres import empty_database
 
 LARGE = Size(30_000, 30_000, 800)  # more than any page reads of each

@@ -142,7 +142,7 @@ async def test_every_address_of_a_page_has_the_prefix_under_which_it_is_mounted(
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    from penstock.web.tokens import KnownToken, hashed
+    from penstock.web import KnownToken, hashed
     from penstock.web.ui import make_dashboard
 
     dashboard = make_dashboard(shop.app, tokens=[KnownToken("admin", hashed("admin"))])

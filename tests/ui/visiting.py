@@ -16,9 +16,8 @@ from starlette.routing import Mount
 
 import penstock as ps
 from penstock.testing import TestApp
-from penstock.web import make_dashboard
+from penstock.web import KnownToken, hashed, make_dashboard
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 
 TOKENS = {"admin": ("*",), "operator": ("ui:operate",), "viewer": ("ui:view",), "other": ("queues:read",)}
 VOID = set("area base br col embed hr img input link meta source track wbr".split())

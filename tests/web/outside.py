@@ -16,8 +16,8 @@ import penstock as ps
 from penstock.config import Config
 from penstock.queues.queue import Queue
 from penstock.testing import TestApp
+from penstock.web import KnownToken, hashed
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 SOURCES = str(Path(ps.__file__).parent)  # what a traceback would show and no request can contain by chance

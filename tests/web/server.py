@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import uvicorn
 
 import penstock as ps
+from penstock.web import KnownToken, hashed
 from penstock.web.connection import AddressLimit, limited
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 from tests.extent import patient
 
 TOKEN = "secret"

@@ -13,8 +13,8 @@ import pytest
 import penstock as ps
 from penstock.model.errors import BadApp
 from penstock.testing import TestApp, virtual
+from penstock.web import KnownToken, hashed
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 from tests.web.outside import Answer, answer, shop_app
 
 VERBS = ("start", "stop", "reset", "tune")

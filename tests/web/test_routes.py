@@ -15,8 +15,8 @@ from starlette.routing import Route
 
 import penstock as ps
 from penstock.testing import TestApp, virtual
+from penstock.web import KnownToken, hashed
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
 from tests.web.outside import shop_app
 
 OPEN = {"/health", "/health/deep"}

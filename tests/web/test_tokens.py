@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.config import Config, Token
+from penstock.config import Config, KnownToken
 from penstock.model.errors import BadConfig
 from penstock.model.times import to_micros
 from penstock.testing import TestApp
-from penstock.web.tokens import Keyring, KnownToken, Unauthorized, configured, hashed
+from penstock.web.tokens import Keyring, Unauthorized, configured, hashed
 from tests.web.outside import outside, stored
 
 QUEUE = "/queues/jobs/messages"
@@ -92,10 +92,8 @@ def test_without_tokens_no_client_comes_in() -> None:
 
 
 def test_tokens_come_from_the_environment_and_the_configuration() -> None:
-    class WithTokens:
-        tokens = (KnownToken("ci", hashed("one"), ("d1:read",)),)
-
-    keyring = Keyring(configured(WithTokens(), {"PENSTOCK_TOKEN": " two\n"}))
+    config = Config(tokens=(KnownToken("ci", hashed("one"), ("d1:read",)),))
+    keyring = Keyring(configured(config, {"PENSTOCK_TOKEN": " two\n"}))
 
     assert set(keyring.bearer("Bearer one").scopes) == {"d1:read"}
     assert set(keyring.bearer("Bearer two").scopes) == {"*"}
@@ -105,7 +103,7 @@ def test_tokens_come_from_the_environment_and_the_configuration() -> None:
 def test_a_service_key_of_the_configuration_ends_when_it_expires() -> None:
     ends = datetime(2026, 3, 1, tzinfo=UTC)
     now = [to_micros(ends) - 1]
-    keyring = Keyring([Token(name="FEED", sha256=hashed("key"), scopes=(), expires=ends)], (), lambda: now[0])
+    keyring = Keyring([KnownToken(name="FEED", sha256=hashed("key"), scopes=(), expires=ends)], (), lambda: now[0])
 
     keyring.check_service("FEED", "key")
     now[0] += 1

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 import uvicorn
 
 from penstock.app import App
-from penstock.config import Config
+from penstock.config import Config, KnownToken
 from penstock.model.errors import BadConfig
 from penstock.web.connection import CONNECTIONS_MAX, AddressLimit, limited
 from penstock.web.site import make_site
-from penstock.web.tokens import ConfiguredToken, KnownToken, configured, hashed
+from penstock.web.tokens import configured, hashed
 from penstock.web.ui.access import Access
 
 PORT_MAX = 65_535
@@ -26,7 +26,7 @@ LOGIN_LINK = "PENSTOCK_LOGIN_LINK"  # by which workers know the digest of the li
 GRACE_SECONDS = 10  # what requests get to finish in after a signal
 
 
-def tokens_for(config: Config, host: str) -> tuple[list[ConfiguredToken], str | None]:
+def tokens_for(config: Config, host: str) -> tuple[list[KnownToken], str | None]:
     """Return the tokens, and the secret of one made for this run if none is configured."""
     tokens = configured(config, os.environ)
     if tokens:
@@ -78,9 +78,7 @@ class Server(uvicorn.Server):
         self.handle_exit(number, None)
 
 
-def make_server(
-    app: App, tokens: Sequence[ConfiguredToken], limit: AddressLimit, access: Access | None = None
-) -> Server:
+def make_server(app: App, tokens: Sequence[KnownToken], limit: AddressLimit, access: Access | None = None) -> Server:
     """Return the server of an app's routes and its dashboard, which is not running yet."""
     site = make_site(app, tokens=tokens, access=access)
     server = Server(

@@ -25,6 +25,7 @@ from penstock.cli.command import CliCommand, by_this_user, this_output
 from penstock.cli.doctor import DECLARE, undeclared
 from penstock.cli.output import BAD_ANSWER, FINE, Answer, Marked, NotFound, draw
 from penstock.cli.reference import load
+from penstock.config import KnownToken
 from penstock.model.errors import BadConfig, BadStatement, PenstockError
 from penstock.outbound import standins as standing_in
 from penstock.readiness import autonomy
@@ -36,7 +37,7 @@ from penstock.services.findings import findings as service_findings
 from penstock.services.findings import queue_findings
 from penstock.views.observer import Target
 from penstock.web.site import make_site
-from penstock.web.tokens import KnownToken, hashed
+from penstock.web.tokens import hashed
 
 
 def _tasks(app: App) -> Iterator[Finding]:

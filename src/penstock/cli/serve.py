@@ -15,11 +15,11 @@ from penstock.cli.command import CliCommand, this_output
 from penstock.cli.listening import PORT_MAX, listen, make_server, tokens_for, url_of
 from penstock.cli.output import FINE, INTERRUPTED, Output
 from penstock.cli.reference import load
+from penstock.config import KnownToken
 from penstock.model.errors import BadConfig
 from penstock.model.redaction import address_shown
 from penstock.views.view import printable
 from penstock.web.connection import AddressLimit
-from penstock.web.tokens import ConfiguredToken
 from penstock.web.ui.access import Access
 
 
@@ -79,7 +79,7 @@ async def _serve(
     app: App,
     listening: socket.socket,
     limit: AddressLimit,
-    tokens: list[ConfiguredToken],
+    tokens: list[KnownToken],
     secret: str | None,
 ) -> int:
     url = url_of(listening)

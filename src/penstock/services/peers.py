@@ -56,8 +56,8 @@ def client_of(caller: App, root: App) -> Client:
     """Return the client for calls between services. A service that runs in this process answers without a network."""
     if caller not in _clients:
         from penstock.outbound.addresses import Rules
+        from penstock.web import KnownToken, hashed
         from penstock.web.site import make_site
-        from penstock.web.tokens import KnownToken, hashed
 
         hosts = {urlsplit(each.url) for each in root.services.values()}
         allowed = [f"{each.hostname}:{each.port or (443 if each.scheme == 'https' else 80)}" for each in hosts]

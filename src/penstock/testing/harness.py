@@ -284,8 +284,8 @@ class TestApp:
     def client(self, *scopes: str) -> httpx2.AsyncClient:
         """Return an HTTP client of the app in this process: `async with shop.client("app:read") as http:`. Its token has
         these scopes, or all."""
+        from penstock.web import KnownToken, hashed
         from penstock.web.site import make_site
-        from penstock.web.tokens import KnownToken, hashed
 
         site = make_site(self.app, tokens=[KnownToken("test", hashed("test"), scopes or ("*",))])
         headers = {"Authorization": "Bearer test"}

@@ -118,8 +118,8 @@ class _Door:
         self._town = town
         self._name = name
         self._shop = shop
+        from penstock.web import KnownToken, hashed
         from penstock.web.site import make_site  # its libraries take long to load
-        from penstock.web.tokens import KnownToken, hashed
 
         self._site = make_site(shop.app, tokens=[KnownToken(KEY, hashed(service_key()), ())])
 

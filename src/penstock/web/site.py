@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Lifespan
 
 from penstock.app import App
+from penstock.config import KnownToken
 from penstock.model.errors import PenstockError
 from penstock.routes import Auth, ServiceKey
 from penstock.routes import Route as UserRoute
@@ -29,16 +30,7 @@ from penstock.web.openapi import describe
 from penstock.web.operation import OperationRoutes
 from penstock.web.reply import MISTAKES, Result, answered, problem, refused, sent
 from penstock.web.routes import UserRoutes
-from penstock.web.tokens import (
-    QUEUES_READ,
-    QUEUES_WRITE,
-    ConfiguredToken,
-    Keyring,
-    KnownToken,
-    configured,
-    hashed,
-    require,
-)
+from penstock.web.tokens import QUEUES_READ, QUEUES_WRITE, Keyring, configured, hashed, require
 from penstock.web.ui import make_dashboard
 from penstock.web.ui.access import Access, Role
 
@@ -50,7 +42,7 @@ _log = logging.getLogger("penstock.web")
 def make_site(
     app: App,
     *,
-    tokens: Iterable[ConfiguredToken] | None = None,
+    tokens: Iterable[KnownToken] | None = None,
     now: Callable[[], int] | None = None,
     access: Access | None = None,
     lifespan: Lifespan[Starlette] | None = None,

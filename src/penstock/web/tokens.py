@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC
 from difflib import get_close_matches
 from hashlib import sha256
-from typing import Protocol
 
+from penstock.config import Config, KnownToken
 from penstock.model.errors import BadConfig, PenstockError
 from penstock.model.times import to_micros
 
@@ -28,24 +27,6 @@ _OF_ROUTES = re.compile(r"[a-z][a-z0-9_-]*:[a-z0-9_-]+")  # scopes that routes a
 MISSPELT = 0.85  # so similar to a scope of ours it is meant to be that
 
 
-class ConfiguredToken(Protocol):
-    """One entry of `[[tokens]]` in penstock.toml: `sha256` is the hash of the token in hexadecimal."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def sha256(self) -> str: ...
-    @property
-    def scopes(self) -> Sequence[str]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class KnownToken:
-    name: str
-    sha256: str
-    scopes: tuple[str, ...] = (EVERYTHING,)
-
-
 class Unauthorized(PenstockError):
     """The request has no valid token. Send `Authorization: Bearer TOKEN`."""
 
@@ -58,9 +39,9 @@ def hashed(secret: str | bytes) -> str:
     return sha256(secret if isinstance(secret, bytes) else secret.encode()).hexdigest()
 
 
-def configured(config: object, environ: Mapping[str, str]) -> list[ConfiguredToken]:
+def configured(config: Config, environ: Mapping[str, str]) -> list[KnownToken]:
     """PENSTOCK_TOKEN, which may do everything, and the tokens of penstock.toml."""
-    found: list[ConfiguredToken] = list(getattr(config, "tokens", ()))
+    found = list(config.tokens)
     if secret := environ.get("PENSTOCK_TOKEN", "").strip():
         found.append(KnownToken("PENSTOCK_TOKEN", hashed(secret)))
     return found
@@ -71,8 +52,8 @@ class Keyring:
 
     def __init__(
         self,
-        tokens: Iterable[ConfiguredToken],
-        service_keys: Iterable[ConfiguredToken] = (),
+        tokens: Iterable[KnownToken],
+        service_keys: Iterable[KnownToken] = (),
         now: Callable[[], int] | None = None,
     ) -> None:
         self._tokens = list(tokens)
@@ -101,7 +82,7 @@ class Keyring:
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
-    def bearer(self, authorization: str | None) -> ConfiguredToken:
+    def bearer(self, authorization: str | None) -> KnownToken:
         """Return the token of an `Authorization` header. Raises Unauthorized where it is missing or not valid."""
         if not authorization:
             raise Unauthorized
@@ -112,12 +93,12 @@ class Keyring:
             raise Unauthorized("The token is not valid.")
         return found
 
-    def find(self, secret: str, now: int) -> ConfiguredToken | None:
+    def find(self, secret: str, now: int) -> KnownToken | None:
         """Return the token of this secret, unless it has expired."""
         found = _match(self._tokens, secret)
         return found if found is not None and self.is_current(found, now) else None
 
-    def is_current(self, token: ConfiguredToken, now: int) -> bool:
+    def is_current(self, token: KnownToken, now: int) -> bool:
         """Return whether a token has not expired; `now` is in microseconds."""
         return (ends := self._ends.get(token.name)) is None or now < ends
 
@@ -128,16 +109,16 @@ class Keyring:
             raise Unauthorized("The request needs a valid service key. Send it as `X-Service-Key`.")
 
 
-def _expiry(token: ConfiguredToken) -> int | None:
-    expires: datetime | None = getattr(token, "expires", None)
+def _expiry(token: KnownToken) -> int | None:
+    expires = token.expires
     return None if expires is None else to_micros(expires if expires.tzinfo else expires.replace(tzinfo=UTC))
 
 
-def _match(tokens: Iterable[ConfiguredToken], secret: str) -> ConfiguredToken | None:
+def _match(tokens: Iterable[KnownToken], secret: str) -> KnownToken | None:
     """Compare with all of them, always: the time taken does not show which was nearly right."""
     # Headers come as Latin-1; a token beyond ASCII was meant as the bytes that it came in.
     given = hashed(secret.strip().encode("latin-1", "replace"))
-    found: ConfiguredToken | None = None
+    found: KnownToken | None = None
     for token in tokens:
         if hmac.compare_digest(given, token.sha256.lower()):
             found = token

@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.requests import Request
 
+from penstock.config import KnownToken
 from penstock.model.errors import PenstockError
 from penstock.web.connection import client_network
-from penstock.web.tokens import EVERYTHING, UI_ADMIN, UI_OPERATE, UI_VIEW, ConfiguredToken, Keyring
+from penstock.web.tokens import EVERYTHING, UI_ADMIN, UI_OPERATE, UI_VIEW, Keyring
 
 COOKIE = "penstock_session"
 SESSION_MICROS = 12 * 3_600_000_000
@@ -55,7 +56,7 @@ class Forged(PenstockError):
     """The request changes something and does not come from a page of this dashboard."""
 
 
-def role_of(token: ConfiguredToken) -> Role | None:
+def role_of(token: KnownToken) -> Role | None:
     scopes = set(token.scopes)
     if scopes & {EVERYTHING, UI_ADMIN}:
         return Role.ADMIN
@@ -104,7 +105,7 @@ class Attempts:
 class Access:
     """Knows the tokens of the configuration, and judges requests."""
 
-    def __init__(self, tokens: Iterable[ConfiguredToken], hosts: Sequence[str] = (), links: Iterable[str] = ()) -> None:
+    def __init__(self, tokens: Iterable[KnownToken], hosts: Sequence[str] = (), links: Iterable[str] = ()) -> None:
         """`links` are digests of codes that each log in once."""
         self._tokens = list(tokens)
         self._keyring = Keyring(self._tokens)
@@ -179,7 +180,7 @@ class Access:
         role = role_of(token)
         return None if role is None else Visitor(token.name, role, by_cookie=False)
 
-    def _signed(self, token: ConfiguredToken, session: LoginSession) -> str:
+    def _signed(self, token: KnownToken, session: LoginSession) -> str:
         body = base64.urlsafe_b64encode(msgspec.json.encode(session)).decode().rstrip("=")
         return f"{body}.{_signature(token, body)}"
 
@@ -213,7 +214,7 @@ def own_path(text: str, prefix: str) -> str:
     return text if is_own and is_plain and (text == prefix or text.startswith(f"{prefix}/")) else f"{prefix}/"
 
 
-def _opened(token: ConfiguredToken, cookie: str) -> LoginSession | None:
+def _opened(token: KnownToken, cookie: str) -> LoginSession | None:
     body, _, signature = cookie.partition(".")
     if not body or not hmac.compare_digest(_signature(token, body).encode(), signature.encode("utf-8", "replace")):
         return None
@@ -223,7 +224,7 @@ def _opened(token: ConfiguredToken, cookie: str) -> LoginSession | None:
         return None
 
 
-def _signature(token: ConfiguredToken, body: str) -> str:
+def _signature(token: KnownToken, body: str) -> str:
     key = sha256(b"penstock dashboard session\n" + token.sha256.lower().encode()).digest()
     return hmac.new(key, f"{token.name}\n{body}".encode(), sha256).hexdigest()
 

@@ -19,10 +19,10 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from penstock.app import App
+from penstock.config import KnownToken
 from penstock.model.errors import PenstockError, StoreError
 from penstock.pages import ActionResult
 from penstock.runtime.audit import operated_by
-from penstock.web.tokens import ConfiguredToken
 from penstock.web.ui import bulk
 from penstock.web.ui.access import (
     Access,
@@ -366,7 +366,7 @@ class Dashboard:
 def make_dashboard(
     app: App,
     *,
-    tokens: Iterable[ConfiguredToken] | None = None,
+    tokens: Iterable[KnownToken] | None = None,
     title: str | None = None,
     read_only: bool = False,
     hosts: Sequence[str] | None = None,
