@@ -15,7 +15,7 @@ from penstock.model.errors import TooLarge
 from penstock.model.ids import from_text
 from penstock.model.strict_json import BadJson, parse
 from penstock.queues.admin import QueueAdmin
-from penstock.queues.external import PushRequest, PushResult
+from penstock.queues.external import PeekedMessage, PulledMessage, PushRequest, PushResult
 from penstock.web.intake import BadField, between, idempotency_key, read_json, request_bytes_max, whole
 from penstock.web.reply import Result
 
@@ -141,17 +141,7 @@ class Messages:
         pulled = await desk.pull(
             queue, limit=limit, lease_seconds=self._lease_seconds(asked), request_id=_request_id(request, asked)
         )
-        messages = [
-            {
-                "id": each.id,
-                "lease_id": each.lease_id,
-                "attempts": each.attempts,
-                "body": _outward(each.body, each.content_type),
-                "metadata": _metadata(each.content_type, each.type),
-                "timestamp_ms": each.sent_at // 1_000,
-            }
-            for each in pulled
-        ]
+        messages = [_outward(each, lease_id=each.lease_id) for each in pulled]
         metrics = await _metrics(desk, queue)
         count = metrics["backlog_count"]
         return Result({"message_backlog_count": count, "messages": messages, "metadata": {"metrics": metrics}})
@@ -182,18 +172,8 @@ class Messages:
         asked = await read_json(request, Peeking, SMALL_BYTES_MAX, may_be_empty=True)
         limit = whole(asked.batch_size, "batch_size", least=1, most=PULL_BATCH_MAX)
         desk = await self._app.desk()
-        messages = [
-            {
-                "id": each.id,
-                "ref": each.id,
-                "attempts": each.attempts,
-                "body": _outward(each.body, each.content_type),
-                "metadata": _metadata(each.content_type, each.type),
-                "timestamp_ms": each.sent_at // 1_000,
-            }
-            for each in await desk.peek(request.path_params["queue"], limit=limit)
-        ]
-        return Result({"messages": messages})
+        peeked = await desk.peek(request.path_params["queue"], limit=limit)
+        return Result({"messages": [_outward(each, ref=each.id) for each in peeked]})
 
     async def purge(self, request: Request) -> Result:
         asked = await read_json(request, Purging, SMALL_BYTES_MAX, may_be_empty=True)
@@ -278,9 +258,13 @@ def _ref(ref: str, number: int) -> bytes:
         raise BadField(f"{field}: {ref[:100]!r} is not a ref. Peek returns refs.", field=field) from None
 
 
-def _outward(body: bytes, content_type: str) -> str:
-    return body.decode("utf-8", "replace") if content_type == _TEXTUAL else base64.b64encode(body).decode()
-
-
-def _metadata(content_type: str, type_name: str) -> dict[str, str]:
-    return {"CF-Content-Type": content_type, "type": type_name}
+def _outward(message: PulledMessage | PeekedMessage, **handle: str) -> dict[str, Any]:
+    body, content_type = message.body, message.content_type
+    return {
+        "id": message.id,
+        **handle,
+        "attempts": message.attempts,
+        "body": body.decode("utf-8", "replace") if content_type == _TEXTUAL else base64.b64encode(body).decode(),
+        "metadata": {"CF-Content-Type": content_type, "type": message.type},
+        "timestamp_ms": message.sent_at // 1_000,
+    }
