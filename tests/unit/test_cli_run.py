@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,8 @@ def test_settings_are_used_where_no_option_says_otherwise(
 ) -> None:
     given: list[dict[str, Any]] = []
 
-    def supervise(reference: str, more: list[str], **options: Any) -> int:
-        given.append({"reference": reference, "more": more, **options})
+    def supervise(make: partial[object], more: list[str], listening: None) -> int:
+        given.append({"reference": make.args[0], "more": more, **make.keywords})
         return 0
 
     monkeypatch.setattr(run, "supervise", supervise)
