@@ -54,6 +54,13 @@ class Process:
         """Runs something as a part of this process."""
         return self._loop.create_task(work, context=self.context.copy())
 
+    def call_later(self, seconds: float, callback: Callable[..., None], *given: Any) -> None:
+        """In its own context, as from a thread: no handler's unit travels with an answer."""
+        if seconds > 0:
+            self._loop.call_later(seconds, callback, *given, context=self.context)
+        else:
+            self._loop.call_soon(callback, *given, context=self.context)
+
     def adopt(self, task: asyncio.Task[Any]) -> None:
         self._tasks.append(task)
         if len(self._tasks) % 256 == 0:

@@ -24,8 +24,7 @@ Fate = Callable[[], list[float]]  # after how many seconds each copy of one ring
 class BellTower:
     """Each ring reaches every other engine that listens. While `held`, rings wait until they are let go."""
 
-    def __init__(self, loop: VirtualLoop, fate: Fate | None) -> None:
-        self._loop = loop
+    def __init__(self, fate: Fate | None) -> None:
         self._fate = fate or (lambda: [0.0])
         self._listening: list[InlineBell] = []
         self._waiting: list[tuple[InlineBell, set[str]]] = []
@@ -54,10 +53,7 @@ class BellTower:
 
     def _carry(self, bell: InlineBell, queues: set[str]) -> None:
         for seconds in self._fate():
-            if seconds > 0:
-                self._loop.call_later(seconds, bell.hear, queues, context=bell.process.context)
-            else:
-                self._loop.call_soon(bell.hear, queues, context=bell.process.context)
+            bell.process.call_later(seconds, bell.hear, queues)
 
 
 class InlineBell:
@@ -95,10 +91,9 @@ class InlineBell:
 class InlineLane:
     """While its process is paused nothing is done and nothing answered; once it is dead everything is dropped."""
 
-    def __init__(self, loop: VirtualLoop, process: Process, latency: Latency | None = None) -> None:
-        self._loop = loop
+    def __init__(self, process: Process, latency: Latency | None = None) -> None:
         self._process = process
-        self._latency = latency
+        self._latency = latency or (lambda: 0.0)
         self._asked: deque[tuple[Callable[[], Any], Answer]] = deque()
         self._done: deque[tuple[Answer, Any, BaseException | None]] = deque()
         self._at_work = False
@@ -125,18 +120,10 @@ class InlineLane:
             return
         if self._asked and not self._at_work:
             self._at_work = True
-            self._soon(self._work)
+            self._process.call_later(self._latency(), self._work)
         if self._done and not self._answering:
             self._answering = True
-            self._soon(self._answer)
-
-    def _soon(self, callback: Callable[[], None]) -> None:
-        # In the process's own context, as from a thread: no handler's unit travels with an answer.
-        seconds = 0.0 if self._latency is None else self._latency()
-        if seconds > 0:
-            self._loop.call_later(seconds, callback, context=self._process.context)
-        else:
-            self._loop.call_soon(callback, context=self._process.context)
+            self._process.call_later(self._latency(), self._answer)
 
     def _work(self) -> None:
         self._at_work = False
@@ -175,7 +162,7 @@ class VirtualHost:
             )
         self.loop = loop
         self.seed = seed
-        self.bells = BellTower(loop, fate)
+        self.bells = BellTower(fate)
         self.processes: list[Process] = []
         self.context = contextvars.copy_context()  # of its creator: outside all processes
 
@@ -196,7 +183,7 @@ class VirtualHost:
             clock=HostClock(wall=self.loop.wall_ns, monotonic=self.loop.time),
             random=self.chance(f"ids of {process.name}"),
             faults=faults,
-            lane=lambda _name: InlineLane(self.loop, process, latency),
+            lane=lambda _name: InlineLane(process, latency),
             bell=lambda _store, _worker: InlineBell(self.bells, process),
             tick_seconds=tick_seconds,
             in_place=True,
