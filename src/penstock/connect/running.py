@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -15,6 +14,7 @@ from penstock.connect.page import RECORD_BYTES_MAX, RECORDS_MAX, Change, Changed
 from penstock.connect.standing import Memory
 from penstock.connect.web import Http
 from penstock.data.database import Database
+from penstock.model.parameters import Bindable, size_of
 from penstock.model.sql_files import load
 from penstock.model.times import day_of, text_of_micros
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SQL = load("penstock.connect", "sources.sql")
 IDS_A_STATEMENT = 40  # in the statement `known`
 ROWS_A_COMMIT = 500  # of a page; a larger one is split, with a warning, and its cursor comes with the last part
-BYTES_A_COMMIT = 3_000_000
+BYTES_A_COMMIT = 1_000_000  # a quarter of what a unit takes: the handler may write each record twice more
 ACTIVE_PAGE = 2_000
 MISSED_TIMES = 2  # complete runs that lack a record before it is gone
 GONE_SHARE = 0.9  # of what was there: a run that lacks more than this proves nothing
@@ -94,20 +94,19 @@ class Running:
         records = list({each.id: each for each in page.records}.values())
         self.is_complete = page.complete
         self._seen.update(each.id for each in records)
-        known = await self._known(records)
-        await self._save(records, known, page.cursor)
+        digests = {each.id: each.digest for each in records}
+        known = await self._known(digests)
+        await self._save(records, digests, known, page.cursor)
         if page.cursor is not None:
             self.tally.cursor = page.cursor
 
-    async def _known(self, records: Sequence[Record]) -> dict[str, Known]:
+    async def _known(self, digests: Mapping[str, str]) -> dict[str, Known]:
         """Return what is saved of these records: one row each, since those that are active are read once a run."""
         if (self.is_full or self._connector.reads_all) and self._memory.runs and self._active is None:
             self._active = {id: row async for id, row in self._read_active()}
         active = self._active or {}
-        known = {each.id: active[each.id] for each in records if each.id in active}
-        unknown = [each.id for each in records if each.id not in known]
-        changed = [each.id for each in records if each.id in known and known[each.id].digest != each.digest]
-        for row in await self._rows([*unknown, *changed]):
+        known = {id: active[id] for id in digests if id in active}
+        for row in await self._rows([id for id in digests if id not in known or known[id].digest != digests[id]]):
             known[row.item_id] = Known(
                 row.content_hash, row.missed, row.last_seen_at[:10], row.data, row.gone_at is not None
             )
@@ -129,18 +128,21 @@ class Running:
             for row in page:
                 yield row.item_id, Known(row.content_hash, row.missed, row.last_seen_at[:10])
 
-    async def _save(self, records: list[Record], known: dict[str, Known], cursor: str | None) -> None:
+    async def _save(
+        self, records: list[Record], digests: Mapping[str, str], known: Mapping[str, Known], cursor: str | None
+    ) -> None:
         now = self._home._clock.now()
         moment, today = text_of_micros(now), day_of(now)
-        rows: list[dict[str, object]] = []
+        rows: list[dict[str, Bindable]] = []
         changes: list[Change] = []
         seen: list[str] = []
         for record in records:
-            row = known.get(record.id)
-            if row is None or row.digest != record.digest or row.is_gone:
-                stamped = replace(record, source=self._connector.name, fetched_at=record.fetched_at or moment)
+            row, digest = known.get(record.id), digests[record.id]
+            if row is None or row.digest != digest or row.is_gone:
+                source, fetched = self._connector.name, record.fetched_at or moment
+                stamped = Record(record.id, record.data, record.url, record.raw, source, fetched)
                 changes.append(self._change(stamped, row))
-                rows.append(self._row(stamped))
+                rows.append(self._row(stamped, digest))
             elif row.missed or row.seen_on != today:
                 seen.append(record.id)
         parts = list(_parts(rows, changes))
@@ -173,13 +175,13 @@ class Running:
         name = "inserted" if kind == "new" else kind
         setattr(self.tally, name, getattr(self.tally, name) + 1)
 
-    def _row(self, record: Record) -> dict[str, object]:
+    def _row(self, record: Record, digest: str) -> dict[str, Bindable]:
         data, raw = _json(record.data), _json(record.raw) if record.raw is not None else None
         if len(data) > RECORD_BYTES_MAX:
             raise Changed(f"{self._connector.name}: the record {record.id[:60]} has {len(data):,} bytes.")
-        fixed = {"source_id": self._id, "item_id": record.id, "url": record.url, "data": data}
         kept = raw if raw is not None and len(raw) <= RECORD_BYTES_MAX else None
-        return {**fixed, "raw_json": kept, "content_hash": record.digest, "fetched_at": record.fetched_at}
+        read: dict[str, Bindable] = {"item_id": record.id, "url": record.url, "data": data, "raw_json": kept}
+        return {**read, "source_id": self._id, "content_hash": digest, "fetched_at": record.fetched_at}
 
     async def _mark_missing(self) -> None:
         """Note what a complete run lacks, and report as gone what two of them lacked."""
@@ -220,13 +222,13 @@ def _json(value: object) -> str:
 
 
 def _parts(
-    rows: Sequence[dict[str, object]], changes: Sequence[Change]
-) -> Iterable[tuple[list[dict[str, object]], list[Change]]]:
-    part: list[dict[str, object]] = []
+    rows: Sequence[dict[str, Bindable]], changes: Sequence[Change]
+) -> Iterable[tuple[list[dict[str, Bindable]], list[Change]]]:
+    part: list[dict[str, Bindable]] = []
     found: list[Change] = []
     size = 0
     for row, change in zip(rows, changes, strict=True):
-        bytes_ = len(str(row["data"])) + len(str(row["raw_json"] or ""))
+        bytes_ = size_of(row)
         if part and (len(part) >= ROWS_A_COMMIT or size + bytes_ > BYTES_A_COMMIT):
             yield part, found
             part, found, size = [], [], 0
