@@ -1,8 +1,10 @@
-"""Rows a second that connectors load into SQLite, beside plain inserts and dlt; what an unchanged answer costs; memory.
+"""Rows a second that connectors load into SQLite, beside plain inserts and dlt; then the whole system, and its memory.
 
     make bench-rentals        or        python bench/rentals.py [--brief] [--out FOLDER]
 
-dlt is compared where PENSTOCK_DLT names the Python of an environment with `dlt[sqlalchemy]`.
+dlt is compared where PENSTOCK_DLT names the Python of an environment with `dlt[sqlalchemy]`. It stores one row a record; so
+does a connector alone. The whole system also stores the normalised listing, its version and its home, and looks for the
+searches that it matches: its rows are shown on their own.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -26,11 +27,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 
 import penstock as ps
 from bench.disk import fdatasync_seconds
-from bench.report import ROOT, Report, Row, number, size_of, table
+from bench.report import ROOT, Bar, Report, Row, number, size_of, table
 from penstock.connect import Http, Page, Record
 
 PAGE = 500  # records: what a commit takes
-SOURCES = 50
+AGAIN = 5_000  # records that are loaded a second time: dlt needs minutes for more
+GREW_MOST = 1.15  # memory after the last tenth of the listings by that after the second, which is still called flat
 TABLE = "create table listings (id text primary key, data text not null, seen_at text not null)"
 INSERT = "insert into listings (id, data, seen_at) values (?, ?, ?) on conflict (id) do update set data = excluded.data"
 
@@ -74,7 +76,8 @@ async def collect(app: ps.App) -> float:
 
 
 async def load(folder: Path, records: list[dict[str, Any]]) -> tuple[float, float]:
-    app = ps.App("bench", database=folder / "penstock.db")
+    """Return the seconds for new records, and for the same ones again."""
+    app = ps.App("bench", database=folder / f"{len(records)}.db")
     app.collector(budget=600)
     app.connector(Known("known", records))
     async with app:
@@ -108,7 +111,7 @@ def dlt(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any] | str:
     lines.write_text("\n".join(map(json.dumps, records)))
     script = Path(__file__).parent / "peers" / "dlt_rentals.py"
     done = subprocess.run(
-        [python, script, lines, folder],
+        [python, script, lines, folder, str(AGAIN)],
         capture_output=True,
         text=True,
         env={"RUNTIME__DLTHUB_TELEMETRY": "false", "PATH": os.environ["PATH"], "HOME": str(folder)},
@@ -120,19 +123,14 @@ def dlt(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any] | str:
     return found
 
 
-async def many(folder: Path, each: int) -> tuple[list[float], list[float]]:
-    """Return the seconds of three runs of 50 sources, and the memory after each in MB."""
-    app = ps.App("many", database=folder / "many.db")
-    app.collector(budget=1_000)
-    for place in range(SOURCES):
-        records = [{**record, "id": f"{place}-{record['id']}"} for record in make_records(each)]
-        app.connector(Known(f"source-{place}", records))
-    seconds, memory = [], []
-    async with app:
-        for _ in range(3):
-            seconds.append(await collect(app))
-            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return seconds, memory
+def whole(folder: Path, listings: int) -> dict[str, Any]:
+    """Run the whole system over 50 sources in a process of its own, whose memory is its own."""
+    script = Path(__file__).parent / "rentals_whole.py"
+    done = subprocess.run(
+        [sys.executable, script, folder, str(listings)], stdout=subprocess.PIPE, check=True, cwd=folder
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def main() -> None:
@@ -140,33 +138,60 @@ def main() -> None:
     parser.add_argument("--brief", action="store_true", help="a tenth of the records")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where rentals.json goes")
     given = parser.parse_args()
-    count = 5_000 if given.brief else 50_000
+    count, listings = (5_000, 200) if given.brief else (50_000, 2_000)
     records = make_records(count)
     report = Report("rentals", seed=1, rows=[], size=size_of(given))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         report.fdatasync_p50_ms = 1000 * fdatasync_seconds(folder)
+        say(f"{count:,} records as plain inserts, then by a connector ...")
         bare = count / plain(folder, records)
         first, again = asyncio.run(load(folder, records))
+        if count > AGAIN:
+            _, again = asyncio.run(load(folder, records[:AGAIN]))
+        say("the same by dlt ...")
         other = dlt(folder, records)
-        seconds, memory = asyncio.run(many(folder, 200 if given.brief else 2_000))
-    report.rows.append(Row("penstock", "new records", count / first, "rows/s", bare, count / first / bare))
-    report.rows.append(Row("penstock", "the same records again", count / again, "rows/s"))
+        say(f"the whole system, {50 * listings:,} listings of 50 sources ...")
+        system = whole(folder, listings)
+    same = f"the same {AGAIN:,} again"
+    rows = report.rows
+    rows.append(Row("plain inserts", "new records", bare, "rows/s"))
+    rows.append(Row("connector alone", "new records", count / first, "rows/s", bare, count / first / bare))
+    rows.append(Row("connector alone", same, AGAIN / again, "rows/s"))
     if isinstance(other, dict):
         loaded = count / other["first"]
-        report.rows.append(Row(f"dlt {other['version']}", "new records", loaded, "rows/s", bare, loaded / bare))
-        report.rows.append(Row(f"dlt {other['version']}", "the same records again", count / other["again"], "rows/s"))
+        report.peer_versions["dlt"] = other["version"]
+        rows.append(Row(f"dlt {other['version']}", "new records", loaded, "rows/s", bare, loaded / bare))
+        rows.append(Row(f"dlt {other['version']}", same, AGAIN / other["again"], "rows/s"))
     else:
         report.skip("dlt", other)
-    for run, (took, used) in enumerate(zip(seconds, memory, strict=True), 1):
-        report.rows.append(Row(f"{SOURCES} sources, run {run}", "seconds", took, "s"))
-        report.rows.append(Row(f"{SOURCES} sources, run {run}", "peak memory", used, "MB"))
-    print(f"{count:,} records into SQLite; plain inserts of {PAGE:,} rows a commit: {number(bare)} rows/s\n")
-    lines = [(row.subject, row.measure, f"{number(row.value)} {row.unit}") for row in report.rows]
+    total, tenths = system["listings"], system["tenths"]
+    rows += [
+        Row("whole system", "new listings", total / system["new"], "listings/s"),
+        Row("whole system", "unchanged listings", total / system["unchanged"], "listings/s"),
+        Row("whole system", "one in 20 cheaper", total / system["changed"], "listings/s"),
+        *(Row("whole system", f"memory after {n} tenths", used, "MB") for n, used in enumerate(tenths, 1)),
+        Row("whole system", "memory after all unchanged", system["after"][0], "MB"),
+        Row("whole system", "memory after one in 20 cheaper", system["after"][1], "MB"),
+        Row("whole system", "peak memory", system["peak"], "MB"),
+    ]
+    grew = max(tenths[1:] + system["after"]) / tenths[1]
+    report.bars.append(
+        Bar("memory at its largest by that after two tenths", grew, GREW_MOST, at_most=True, unit="times")
+    )
+    print(
+        f"{count:,} records into SQLite, {PAGE} a commit; the whole system: {total:,} listings, {system['homes']:,} homes\n"
+    )
+    lines = [(row.subject, row.measure, f"{number(row.value)} {row.unit}") for row in rows]
     print(table(("subject", "measure", "value"), lines))
     for skipped in report.skipped:
         print(f"left out: {skipped}")
+    print(*report.bars, sep="\n")
     print(f"Written to {report.write(given.out)}")
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,14 @@ class ListingsChanged(ps.Event, type="listings.changed"):
     changes: list[tuple[str, str, bool]]  # id, kind, whether it is the first run of the source
 
 
+# In order by one key: a message is handled after the commit of the one before it, on whichever worker that was.
 listings_changed = app.queue(
-    "listings", ListingsChanged, parallel=1, reason="listings of one batch may join one home", retries=5
+    "listings",
+    ListingsChanged,
+    parallel=1,
+    reason="listings of two messages may be one home",
+    order_by=lambda event: "homes",
+    retries=5,
 )
 
 

@@ -7,16 +7,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from penstock.connect import Change
 from penstock_systems.rentals.app import ListingsChanged, app, db, listings_changed, settings
+from penstock_systems.rentals.lookups import rows_of
 
 PLAUSIBLE = (0.6, 1.6)  # a new price by the old one: outside, it is far more often misread than true
-LISTINGS_A_MESSAGE = 50
+LISTINGS_A_MESSAGE = 250
 BUCKETS = 1_000  # a degree: about 100 m
 _HOUSE = re.compile(r"^(?P<street>.*\D)\s+(?P<number>\d+\s?[a-z]?)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
-FIND = "select id, price_base, price_total, status, first_seen_at from listings where id = :id"
+FIND = "select id, price_base, price_total, first_seen_at from listings where id in (:keys)"
 SAVE_VERSION = """
 insert into listing_versions (listing_id, seen_at, kind, price_base, price_total, data)
 values (:listing_id, :seen_at, :kind, :price_base, :price_total, :data)
@@ -128,38 +131,53 @@ def _number(value: Any) -> float | None:
 async def save(changes: Sequence[Change]) -> None:
     """Save the changes of a page as listings and versions, and report them. Joins the unit of the page."""
     now = await db.now()
+    ids = [f"{change.source}:{change.record.id}" for change in changes]
+    known = {row.id: row for row in await rows_of(FIND, ids)}
     rows: list[dict[str, Any]] = []
     versions: list[dict[str, Any]] = []
-    told: list[tuple[str, str, bool]] = []
-    for change in changes:
-        id = f"{change.source}:{change.record.id}"
-        kind = change.kind
-        old = await db.first(FIND, id=id)
-        if kind == "gone":
-            db.write(GONE, id=id, now=now)
-        else:
-            row = {"id": id, "source": change.source, "item_id": change.record.id} | normalise(change)
-            for name in ("price_base", "price_total"):
-                row[name] = await _believed(id, name, old, row[name], now)
-            row |= {"status": "back" if kind == "back" else "active", "changed_at": now, "gone_at": None}
-            rows.append(row | {"first_seen_at": old.first_seen_at if old else now})
-            version = {"listing_id": id, "seen_at": now, "kind": kind, "data": json.dumps(dict(change.record.data))}
-            versions.append(version | {"price_base": row["price_base"], "price_total": row["price_total"]})
-        told.append((id, kind, change.is_first_run))
+    holds = Holds(now)
+    for id, change in zip(ids, changes, strict=True):
+        if change.kind == "gone":
+            continue
+        old = known.get(id)
+        row = {"id": id, "source": change.source, "item_id": change.record.id} | normalise(change)
+        for name in ("price_base", "price_total"):
+            row[name] = holds.believed(id, name, old, row[name])
+        row |= {"status": "back" if change.kind == "back" else "active", "changed_at": now, "gone_at": None}
+        rows.append(row | {"first_seen_at": old.first_seen_at if old else now})
+        data = msgspec.json.encode(change.record.data).decode()
+        version = {"listing_id": id, "seen_at": now, "kind": change.kind, "data": data}
+        versions.append(version | {"price_base": row["price_base"], "price_total": row["price_total"]})
     if rows:
         db.upsert("listings", rows, key="id", keep=["first_seen_at"])
         db.write_many(SAVE_VERSION, versions)
+    gone = [{"id": id, "now": now} for id, change in zip(ids, changes, strict=True) if change.kind == "gone"]
+    for statement, written in ((GONE, gone), (SAVE_HOLD, holds.held), (DROP_HOLD, holds.over)):
+        if written:
+            db.write_many(statement, written)
+    told: list[tuple[str, str, bool]] = [
+        (id, change.kind, change.is_first_run) for id, change in zip(ids, changes, strict=True)
+    ]
     for start in range(0, len(told), LISTINGS_A_MESSAGE):
         listings_changed.send(ListingsChanged(changes=told[start : start + LISTINGS_A_MESSAGE]))
 
 
-async def _believed(id: str, name: str, old: Any, new: float | None, now: str) -> float | None:
-    judged = judge_price(getattr(old, name) if old is not None else None, new)
-    if judged.held is not None:
-        db.write(SAVE_HOLD, id=id, was=judged.price, seen=judged.held, kind=name, now=now)
-    elif old is not None and new is not None:
-        db.write(DROP_HOLD, id=id, kind=name)
-    return judged.price
+class Holds:
+    """The prices of one page that are held from now on, and those whose hold is over."""
+
+    def __init__(self, now: str) -> None:
+        self.now = now
+        self.held: list[dict[str, object]] = []
+        self.over: list[dict[str, object]] = []
+
+    def believed(self, id: str, name: str, old: Any, new: float | None) -> float | None:
+        """Return the price to save."""
+        judged = judge_price(getattr(old, name) if old is not None else None, new)
+        if judged.held is not None:
+            self.held.append({"id": id, "was": judged.price, "seen": judged.held, "kind": name, "now": self.now})
+        elif old is not None and new is not None:
+            self.over.append({"id": id, "kind": name})
+        return judged.price
 
 
 async def has_holds() -> bool:

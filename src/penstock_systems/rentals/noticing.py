@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from penstock.channels import parse_time, send_at
 from penstock.data import text_of_micros
 from penstock_systems.rentals.app import db, settings, web
+from penstock_systems.rentals.lookups import rows_of, rows_of_each
 from penstock_systems.rentals.searches import Search, every, matches, price_of
 
-KNOWN = "select search_id, low_base, low_total, is_silent from search_homes where home_id = :home limit 2000"
+KNOWN = "select home_id, search_id, low_base, low_total, is_silent from search_homes where home_id = :home limit 2000"
+HOMES_A_STATEMENT = 4  # of KNOWN, as a read returns 10,000 rows at most
 SAVE_KNOWN = """
 insert into search_homes (search_id, home_id, low_base, low_total, is_silent, matched_at)
 values (:search, :home, :low_base, :low_total, :silent, :now)
@@ -31,28 +34,45 @@ and reason in ('gone', 'back')
 order by created_at desc
 limit 1
 """
-HIDDEN = "select 1 from homes where id = :home and hidden = 1 limit 1"
+HIDDEN = "select id from homes where id in (:keys) and hidden = 1"
 KINDS = ("low_base", "low_total")
 Changed = tuple[Any, str, bool]  # a listing, how it changed, whether its source runs for the first time
 
 
 class Noticing:
-    """The searches of one message, and the notices that follow. What it writes joins the unit."""
+    """The searches of one message, and the notices that follow."""
 
     def __init__(self, searches: Sequence[Search], now: str) -> None:
         self.searches = searches
         self.now = now
+        self.hidden: set[str] = set()
+        self.known: dict[str, dict[str, Any]] = defaultdict(dict)  # by home, then by search
+        self.matched: list[dict[str, object]] = []
+        self.notices: list[dict[str, object]] = []
 
     @staticmethod
-    async def begin(now: str) -> Noticing:
-        return Noticing([each for each in await every() if not each.paused], now)
+    async def begin(now: str, homes: Sequence[str]) -> Noticing:
+        """Read the searches, and what they know of these homes. No search knows of a home that is new."""
+        noticing = Noticing([each for each in await every() if not each.paused], now)
+        if noticing.searches:
+            noticing.hidden = {row.id for row in await rows_of(HIDDEN, homes)}
+            asked = [{"home": home} for home in homes]
+            for row in await rows_of_each(KNOWN, asked, parts=HOMES_A_STATEMENT):
+                noticing.known[row.home_id][row.search_id] = row
+        return noticing
 
-    async def look(self, home: str, offers: Sequence[Any], changes: Sequence[Changed], *, is_new: bool) -> None:
-        """Compare a home with every search, and write what is to be notified."""
-        if not self.searches or await db.exists(HIDDEN, home=home):
+    def write(self) -> None:
+        """Save what was found. Joins the unit."""
+        for statement, rows in ((SAVE_KNOWN, self.matched), (NOTICE, self.notices)):
+            if rows:
+                db.write_many(statement, rows)
+
+    async def look(self, home: str, offers: Sequence[Any], changes: Sequence[Changed]) -> None:
+        """Compare a home with every search, and note what is to be notified."""
+        if not self.searches or home in self.hidden:
             return
         live = [each for each in offers if each.status != "gone"]
-        known = {row.search_id: row for row in await db.rows(KNOWN, home=home)}
+        known = self.known.get(home, {})
         gone_sources = {each.source for each in offers if each.status == "gone"}
         silent = all(first for _, _, first in changes)
         for search in self.searches:
@@ -105,7 +125,7 @@ class Noticing:
             self._notice(search, home, listing, "cheaper", old, new, f"{new:g}")
 
     def _save(self, search: Search, home: str, lows: dict[str, float | None], *, silent: int) -> None:
-        db.write(SAVE_KNOWN, lows, search=search.id, home=home, silent=silent, now=self.now)
+        self.matched.append({**lows, "search": search.id, "home": home, "silent": silent, "now": self.now})
 
     def _notice(
         self, search: Search, home: str, listing: Any, reason: str, old: float | None, new: float | None, key: str
@@ -119,7 +139,8 @@ class Noticing:
         title, body = describe(search.name, listing, reason, old, new)
         bound = {"search": search.id, "person": search.person, "home": home, "listing": listing.id, "reason": reason}
         bound |= {"old": old, "new": new, "title": title, "body": body, "now": self.now}
-        db.write(NOTICE, bound, id=f"{search.id} {home} {reason} {key}".strip(), send_at=text_of_micros(at))
+        named = {"id": f"{search.id} {home} {reason} {key}".strip(), "send_at": text_of_micros(at)}
+        self.notices.append(bound | named)
 
 
 def _ids_of_cuts(gone_sources: set[str], changes: Sequence[Changed]) -> set[str]:

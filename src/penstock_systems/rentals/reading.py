@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock_systems.rentals.app import db
+from penstock_systems.rentals.app import app, db
 from penstock_systems.rentals.homes import COLUMNS, OF_HOME
-from penstock_systems.rentals.noticing import lowest
+from penstock_systems.rentals.noticing import KINDS, lowest
 from penstock_systems.rentals.searches import Filter, matches
 
 SHOWN_ONLY = "status <> 'gone' and not exists (select 1 from homes h where h.id = home_id and h.hidden = 1) "
@@ -71,16 +71,28 @@ async def find_listings(wanted: Filter, since: str | None, most: int) -> Sequenc
 
 
 async def meet_now(search: str, wanted: Filter) -> int:
-    """Take note of all homes that a search matches now, without a notice each. Joins the unit; returns how many."""
+    """Take note of all homes that a search matches now, without a notice each, and return how many. A part of them joins
+    the unit, and the parts before it are commits of their own: without the search that the unit saves they say nothing."""
     now = await db.now()
-    homes: dict[str, list[Any]] = {}
+    lows: dict[str, dict[str, float | None]] = {}
     async for page in db.pages(ACTIVE, key="id", size=PAGE, after=""):
         for row in page:
             if row.home_id is not None and matches(wanted, row):
-                homes.setdefault(row.home_id, []).append(row)
-    known = {"search": search, "now": now}
-    db.write_many(MEET, [{**known, "home": home, **lowest(rows)} for home, rows in homes.items()])
+                known, found = lows.get(row.home_id, {}), lowest([row])
+                lows[row.home_id] = {kind: min(_prices(known.get(kind), found[kind]), default=None) for kind in KINDS}
+    homes = [*lows]
+    for start in range(0, len(homes), PAGE):
+        rows = [{"search": search, "now": now, "home": home, **lows[home]} for home in homes[start : start + PAGE]]
+        if start + PAGE < len(homes):
+            async with app.unit():
+                db.write_many(MEET, rows)
+        else:
+            db.write_many(MEET, rows)
     return len(homes)
+
+
+def _prices(*prices: float | None) -> list[float]:
+    return [price for price in prices if price is not None]
 
 
 async def find_home(id: str) -> dict[str, Any] | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import icalendar
@@ -12,7 +14,7 @@ import pytest
 
 from penstock.channels import Notice
 from penstock.testing import virtual
-from penstock_systems.rentals import reading, report
+from penstock_systems.rentals import homes, reading, report
 from penstock_systems.rentals.app import app, db
 from penstock_systems.rentals.settings import Notify
 from tests.systems.rentals.conftest import Portals, item
@@ -341,3 +343,36 @@ async def test_a_message_whose_outcome_is_unknown_is_not_lost_and_one_that_faile
         assert portals.titles == ["New: flat bb"]
         assert await db.column("select status from sends order by intent_at desc limit 1") == ["sent"]
         assert await app.db.value("select attempts from sends order by intent_at desc limit 1") == 3
+
+
+@pytest.mark.slow("postgres")
+@virtual
+async def test_a_flat_that_two_portals_offer_at_once_is_one_home_however_many_workers_join(
+    portals: Portals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slowly(joining: homes.Joining, *given: Any) -> Any:
+        await asyncio.sleep(2)
+        return await of_homes(joining, *given)
+
+    of_homes = homes.Joining.of_homes
+    monkeypatch.setattr(homes.Joining, "of_homes", slowly)
+    queue = app.queues["listings"]
+    monkeypatch.setattr(queue, "settings", replace(queue.settings, parallel=8))
+    portals.items["one"] = [item(f"a{n}", lat=40 + n / 50, street=f"Ring {n}") for n in range(300)]
+    portals.items["two"] = portals.items["one"]
+    async with portals.running:
+        await portals.collect()
+        assert await db.value("select count(*) from listings") == 600
+        assert await db.value("select count(*) from homes") == 300
+
+
+@pytest.mark.slow("postgres")
+@virtual
+async def test_long_descriptions_on_one_page_fit_their_commits(portals: Portals) -> None:
+    text = "דירה שקטה " * 600  # 10 kB, in a script whose letters take two bytes
+    portals.items["one"] = [item(f"a{n}", lat=40 + n / 50, description=text) for n in range(300)]
+    async with portals.running:
+        await portals.collect()
+        [source, _] = await app.sources.list()
+        assert (source.verdict, source.last_error) == ("ok", None)
+        assert await db.value("select count(*) from listings") == 300
