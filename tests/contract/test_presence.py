@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from penstock.contracts import running_handlers
@@ -9,6 +10,7 @@ from penstock.contracts.presence import Departed
 from penstock.storage.presence import is_locked
 from tests.contract.conftest import Made, at_a_desk, make_sqlite
 from tests.contract.material import Desk
+from tests.extent import patient
 
 
 def test_a_process_that_died_is_found_with_what_it_was_running_until_it_is_forgotten(
@@ -21,6 +23,9 @@ def test_a_process_that_died_is_found_with_what_it_was_running_until_it_is_forgo
     assert here.departed() == []
 
     there.vanish()
+    ends = time.monotonic() + patient(10.0)
+    while not here.departed() and time.monotonic() < ends:
+        time.sleep(0.001)  # a server notices in its own time that a client is gone
     assert here.departed() == here.departed() == [Departed(neighbour.me, [77], [])]
 
     desk.workers.retire(neighbour.me, now=desk.now)
