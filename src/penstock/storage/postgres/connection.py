@@ -179,7 +179,7 @@ def connect(
 def is_lost(connection: psycopg.Connection[Any], error: BaseException) -> bool:
     """Whether the connection is gone, rather than a statement wrong."""
     fatal = isinstance(error, psycopg.Error) and error.diag.severity_nonlocalized in {"FATAL", "PANIC"}
-    return connection.closed or connection.broken or fatal
+    return connection.closed or fatal
 
 
 @contextmanager

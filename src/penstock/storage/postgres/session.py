@@ -341,7 +341,7 @@ class PostgresSession:
     # -- the way back -------------------------------------------------------------------------------------
 
     def ensure(self) -> None:
-        if self.connection.closed or self.connection.broken:
+        if self.connection.closed:
             self.reopen()
 
     def reopen(self) -> int | None:
