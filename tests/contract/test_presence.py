@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from penstock.contracts import running_handlers
 from penstock.contracts.presence import Departed
 from penstock.storage.presence import is_locked
+from penstock.stores import lookout_at
 from tests.contract.conftest import Made, at_a_desk, make_sqlite
 from tests.contract.material import Desk
 from tests.extent import patient
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """A server notices in its own time that a client is gone."""
+    ends = time.monotonic() + patient(10.0)
+    while not is_true() and time.monotonic() < ends:
+        time.sleep(0.001)
 
 
 def test_a_process_that_died_is_found_with_what_it_was_running_until_it_is_forgotten(
@@ -23,9 +35,7 @@ def test_a_process_that_died_is_found_with_what_it_was_running_until_it_is_forgo
     assert here.departed() == []
 
     there.vanish()
-    ends = time.monotonic() + patient(10.0)
-    while not here.departed() and time.monotonic() < ends:
-        time.sleep(0.001)  # a server notices in its own time that a client is gone
+    wait_until(lambda: bool(here.departed()))
     assert here.departed() == here.departed() == [Departed(neighbour.me, [77], [])]
 
     desk.workers.retire(neighbour.me, now=desk.now)
@@ -33,6 +43,25 @@ def test_a_process_that_died_is_found_with_what_it_was_running_until_it_is_forgo
     assert here.departed() == []
     assert not there.path.exists()
     here.leave()
+
+
+def test_a_look_from_outside_sees_which_processes_live_and_what_they_run(
+    made: Made, desk: Desk, neighbour: Desk
+) -> None:
+    here, there = made.store.presence(desk.me), made.another.presence(neighbour.me)
+    lookout, host = lookout_at(made.store.location), socket.gethostname()
+    with closing(lookout):
+        assert [lookout.is_alive(each.me, host) for each in (desk, neighbour)] == [True, True]
+        assert lookout.is_alive(neighbour.me + 1, host) is False
+        cells = lookout.cells(desk.me)
+        assert cells is not None
+        assert cells[running_handlers.PID] == os.getpid()
+        assert lookout.cells(neighbour.me + 1) is None
+
+        there.vanish()
+        wait_until(lambda: not lookout.is_alive(neighbour.me, host))
+        assert lookout.is_alive(neighbour.me, host) is False
+        here.leave()
 
 
 def test_a_process_that_has_released_everything_leaves_nothing(made: Made, desk: Desk, neighbour: Desk) -> None:
