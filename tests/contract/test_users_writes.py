@@ -87,6 +87,17 @@ def test_changes_are_those_of_the_statement(shop: Desk) -> None:
     assert (many.changes, none.changes, again.changes) == (4, 0, 0)
 
 
+def test_calls_of_one_statement_in_a_row_each_know_what_they_changed(shop: Desk) -> None:
+    unit = sheet()
+    three = unit.write_many(NEW_ITEM, [{"id": number, "name": "a"} for number in range(3)])
+    one = unit.write(NEW_ITEM, id=3, name="b")
+    two = unit.write_many(NEW_ITEM, [{"id": number, "name": "c"} for number in (4, 5)])
+
+    shop.commit(unit)
+
+    assert (three.changes, one.changes, two.changes) == (3, 1, 2)
+
+
 # -- refusals -----------------------------------------------------------------------------------------------------
 
 
