@@ -12,7 +12,7 @@ import pytest
 
 import penstock
 from penstock.model.errors import BadConfig
-from penstock.model.limits import CLOUDFLARE, DAY, Limits, check_dedup, profile
+from penstock.model.limits import CLOUDFLARE, DAY, Limits, check_dedup, near, profile
 from penstock.model.retry import Retry
 from tests.stated_numbers import DOCS, in_code, number, stated
 
@@ -244,6 +244,15 @@ def test_a_retry_waits_as_a_queue_does_unless_it_says_otherwise() -> None:
     assert [usual.exhausted(attempt) for attempt in range(1, 6)] == [False, False, False, True, True]
     assert [each.delay_seconds(2, share=0.5) for each in (usual, drawn)] == [60, 30]
     assert Retry(99, first=timedelta(minutes=1), longest=timedelta(days=1)).delay_seconds(99) == 86_400
+
+
+def test_a_misspelt_name_comes_with_those_that_resemble_it_or_else_with_the_first_twenty() -> None:
+    many = [f"queue-{number:02d}" for number in range(21)]
+
+    assert near("ordres", ["photos", "orders", "order"]) == "Did you mean orders, order?"
+    assert near("x", many[:20]) == f"There are: {', '.join(many[:20])}."
+    assert near("x", many) == f"There are: {', '.join(many[:20])} and 1 more."
+    assert near("x", []) == "There are none yet."
 
 
 @pytest.mark.parametrize("name, column", [("local", 1), ("cloudflare", 2)])

@@ -371,3 +371,13 @@ def test_an_interrupt_passes_through_a_subscriber() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         events.emit(WorkerStopped(1, 0))
+
+
+def test_what_lies_more_than_six_levels_deep_is_left_out_of_a_log() -> None:
+    def nested(levels: int) -> object:
+        return "seen" if levels == 0 else {"a": nested(levels - 1)}
+
+    assert "seen" in str(without_secrets(nested(6)))
+    assert "seen" not in str(without_secrets(nested(7)))
+    assert without_secrets([[[[[["seen"]]]]]]) == [[[[[["seen"]]]]]]
+    assert without_secrets([[[[[[["hidden"]]]]]]]) == [[[[[["..."]]]]]]
