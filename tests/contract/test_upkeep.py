@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -16,6 +17,7 @@ from penstock.storage.postgres.store import PostgresStore
 from tests.contract.conftest import Made, at_a_desk
 from tests.contract.inspection import Inspect
 from tests.contract.material import ITEMS, NEW_ITEM, SECOND, SHOP, T0, Desk, message, migration, read_rows, sheet
+from tests.extent import patient
 from tests.postgres import empty_database, look
 
 DAY = 86_400 * SECOND
@@ -285,7 +287,9 @@ def test_postgres_keeps_the_last_number_of_a_process_for_a_day_after_its_end() -
 
     with at_a_desk(PostgresStore(url)) as desk:
         desk.send(message())
-        desk.workers.retire(ended.me, now=T0)
+        ends = time.monotonic() + patient(10.0)
+        while look(url, "select 1 from penstock_workers where id = %s", ended.me) and time.monotonic() < ends:
+            desk.workers.retire(ended.me, now=T0)  # nothing, until the server has noticed that it is gone
         noted = numbers(url)
         desk.upkeep.prune(now=noted[ended.me] + DAY, limit=100)
         assert numbers(url).keys() == {ended.me, desk.me}
