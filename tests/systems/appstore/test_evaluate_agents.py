@@ -9,6 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock_systems.appstore import app as shared
+from penstock_systems.appstore import stages as stages  # what reacts to events is there once this is imported
 from penstock_systems.appstore.evaluate import competitiveness, demand, design, fragmentation
 from penstock_systems.appstore.evaluate.brief import Brief, brief_of
 from tests.systems.appstore.conftest import START, Opened, Pipeline
