@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections import deque
+from xml.etree import ElementTree
 
 import httpx2
 from selectolax.lexbor import LexborHTMLParser
@@ -27,6 +28,7 @@ from penstock_systems.appstore.store.storefronts import HEADER, storefront
 SETTINGS = Settings()
 COUNTRY, LANGUAGE = SETTINGS.country, SETTINGS.language
 TIMEOUT_SECONDS = 60.0
+ENTRY = "{http://www.w3.org/2005/Atom}entry"
 
 
 class Bare:
@@ -37,8 +39,8 @@ class Bare:
         self._front = {HEADER: f"{storefront(COUNTRY)},{CLIENT}", "Accept-Language": LANGUAGE}
         self._rated: dict[int, bool] = {}
 
-    async def round(self, ids: list[int]) -> float:
-        began = time.perf_counter()
+    async def round(self, ids: list[int]) -> dict[str, float]:
+        began, worked = time.perf_counter(), time.process_time()
         self._rated = {}
         batches = [ids[start : start + IDS_A_CALL] for start in range(0, len(ids), IDS_A_CALL)]
         for batch in batches:
@@ -47,7 +49,7 @@ class Bare:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(self._parallel):
                     workers.create_task(self._work(waiting))
-        return time.perf_counter() - began
+        return {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - worked}
 
     async def _look_up(self, ids: list[int]) -> None:
         body = await self._get(lookup_url(self._url, ids, country=COUNTRY, language=LANGUAGE))
@@ -59,25 +61,32 @@ class Bare:
             track_id = waiting.popleft()
             async with asyncio.TaskGroup() as asked:
                 asked.create_task(self._page(track_id))
-                asked.create_task(self._ratings(track_id))
                 if self._rated.get(track_id):
                     asked.create_task(self._reviews(track_id))
 
     async def _page(self, track_id: int) -> None:
+        """The page, and the ratings where it shows none."""
         page = LexborHTMLParser(
             (await self._get(page_url(self._url, track_id, country=COUNTRY, language=LANGUAGE))).decode()
         )
         script = page.css_first("script#serialized-server-data")
         assert script is not None, f"the page of {track_id} has no data"
-        json.loads(script.text())
-
-    async def _ratings(self, track_id: int) -> None:
-        body = await self._get(ratings_url(self._url, track_id, country=COUNTRY), self._front)
-        assert LexborHTMLParser(body.decode()).css_first(".rating-count") is not None
+        (told,) = json.loads(script.text())["data"]
+        if not told["data"]["shelfMapping"].get("productRatings", {}).get("items"):
+            body = await self._get(ratings_url(self._url, track_id, country=COUNTRY), self._front)
+            assert LexborHTMLParser(body.decode()).css_first(".rating-count") is not None
 
     async def _reviews(self, track_id: int) -> None:
-        body = await self._get(reviews_url(self._url, track_id, country=COUNTRY, page=1, form="json"))
-        json.loads(body)
+        """The feeds in their order, until one has an entry."""
+        for feed in SETTINGS.review_feeds:
+            url = reviews_url(self._url, track_id, country=COUNTRY, page=1, form=feed.form)
+            body = await self._get(url, {"User-Agent": feed.user_agent} if feed.user_agent else None)
+            if feed.form == "xml":
+                found = ElementTree.fromstring(body).find(ENTRY) is not None
+            else:
+                found = "entry" in json.loads(body)["feed"]
+            if found:
+                return
 
     async def _get(self, url: str, headers: dict[str, str] | None = None) -> bytes:
         answer = await self._client.get(url, headers=headers)
@@ -91,7 +100,7 @@ async def serve(url: str, ids: list[int], parallel: int) -> None:
         loop = asyncio.get_running_loop()
         tell({"ready": True})
         while await loop.run_in_executor(None, sys.stdin.readline):
-            tell({"seconds": await bare.round(ids)})
+            tell(await bare.round(ids))
 
 
 def main() -> None:

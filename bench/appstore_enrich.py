@@ -73,6 +73,7 @@ def _turns(
     say: Callable[[str], None],
 ) -> None:
     pair = Pair(f"enrich: {MEASURE}", "apps/s")
+    cpu_ms: dict[str, list[float]] = {"engine": [], "bare": []}  # of one app
     requests: dict[str, list[float]] = {"engine": [], "bare": []}
     allowed: list[float] = []
     for _ in range(rounds):
@@ -83,12 +84,17 @@ def _turns(
         ours: dict[str, Any] = engine.ask("round")
         requests["engine"].append(sum(seen(url).values()) / apps)
         allowed.append(ours["allowed"])
+        cpu_ms["bare"].append(1_000 * theirs["cpu_seconds"] / apps)
+        cpu_ms["engine"].append(1_000 * ours["cpu_seconds"] / apps)
         pair.add(ours=apps / ours["seconds"], reference=apps / theirs["seconds"], fdatasync_ms=pace)
         say(f"  {pair.ours[-1]:.1f} apps/s, the bare loop {pair.reference[-1]:.1f}: {pair.ratios[-1]:.2f}")
     ours_each, theirs_each = (statistics.median(requests[side]) for side in ("engine", "bare"))
     say(
         f"  requests an app: {ours_each:.2f}, the bare loop {theirs_each:.2f}; the pace allowed {min(allowed):.0f} apps/s"
     )
+    ours_ms, theirs_ms = (statistics.median(cpu_ms[side]) for side in ("engine", "bare"))
+    say(f"  processor time an app: {ours_ms:.2f} ms, the bare loop {theirs_ms:.2f} ms: {theirs_ms / ours_ms:.2f}")
+    report.rows.append(Row("penstock", "enrich: processor time an app", ours_ms, "ms", theirs_ms, ours_ms / theirs_ms))
     report.pairs.append(pair)
     report.rows += pair.rows(BARE)
     report.rows.append(
