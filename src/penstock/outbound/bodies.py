@@ -93,7 +93,7 @@ class Streamed:
             if size > self._bounds.body_bytes:
                 why = f"more than {self._bounds.body_bytes:,} bytes"
                 raise Unparsable(f"The stream of {self.url} is too large: {why}.", reason="too_large", url=self.url)
-            yield piece
+            yield bytes(piece)
 
 
 def check_headers(headers: httpx2.Headers, bounds: Bounds, *, url: str) -> None:

@@ -178,7 +178,7 @@ class _Body(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while self._connection is not None and isinstance(event := await self._connection.event(), h11.Data):
-            yield bytes(event.data)
+            yield event.data  # h11 has cut it out of its buffer
 
     async def aclose(self) -> None:
         if self._connection is not None:

@@ -421,3 +421,13 @@ async def test_what_was_enriched_is_refreshed_after_its_period(pipeline: Opened)
         it.running.jump(16 * DAY)
         await it.running.advance(minutes=3)
         assert (await row_of(it, scraped)).enriched_at > BEGAN
+
+
+@pytest.mark.spec("B3-01", "A5-16")
+async def test_the_controller_is_made_with_the_location_of_the_deployment(pipeline: Opened) -> None:
+    async with crawling(pipeline) as it:
+        await controllers["main"].wake()
+
+        made = await it.sql("select class, hint from penstock_objects where name in ('enrichment', 'main')")
+
+        assert {tuple(row) for row in made} >= {("Controller", "enam"), ("EnrichmentController", "enam")}

@@ -124,8 +124,10 @@ def test_the_words_about_a_failure_are_bounded() -> None:
 @pytest.mark.parametrize(
     "enriched_at, attempts, priority, expected",
     [
-        (None, 0, 0, False),
-        (None, 0, WISHED, False),
+        (None, 0, 0, True),
+        (None, 0, WISHED, True),
+        (None, 1, 0, False),
+        (None, 2, WISHED, False),
         ("2025-12-01 00:00:00", 0, 0, True),
         ("2025-12-01 00:00:00", 1, 0, False),
         ("2025-12-31 12:00:00", 0, 0, False),

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import penstock as ps
 from penstock.data import chunks
+from penstock_systems.appstore import moments
 from penstock_systems.appstore.app import IDS_A_MESSAGE, AppEnriched, app, db, events, settings
 from penstock_systems.appstore.enrich import picking
 from penstock_systems.appstore.enrich.ahead import IDS_A_CALL
@@ -100,7 +101,7 @@ async def enrich(track_id: int) -> Verdict:
 
 
 async def found_out(known: Known, now: str) -> tuple[Parts, Verdict]:
-    parts = await ask(known.track_id, refresh=is_refresh(known, await db.ago("1d")))
+    parts = await ask(known.track_id, refresh=is_refresh(known, moments.after(now, days=-1)))
     return parts, judged(parts, known, now, settings.refresh)
 
 

@@ -55,9 +55,10 @@ def is_wished(known: Known) -> bool:
 
 
 def is_refresh(known: Known, a_day_ago: str) -> bool:
-    """Whether a page that is kept is too old on principle. Who only tries again takes the page that there is."""
+    """Whether a page that is kept is too old on principle, or none can be there. Who only tries again takes the page that
+    there is."""
     if known.enriched_at is None:
-        return False
+        return not known.enrich_attempts
     return is_wished(known) or (not known.enrich_attempts and known.enriched_at < a_day_ago)
 
 

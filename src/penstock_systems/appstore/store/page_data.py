@@ -71,14 +71,14 @@ def parse_data(script: bytes, track_id: int, country: str | None = None) -> Read
     """What the script says, if it says it about this app: pages of other apps come under its address too."""
     what = f"The data in the page of app {track_id}"
     script = script.strip()
-    root = decoded(b'{"data":%b}' % script if script.startswith(b"[") else script, _Root, what)
-    parts, _ = each(root.data[:PARTS_MAX], _Part)
+    told = decoded(script, list[msgspec.Raw], what) if script.startswith(b"[") else decoded(script, _Root, what).data
+    parts, _ = each(told[:PARTS_MAX], _Part)
     for _, part in parts:
         if identity(part.intent.id) == track_id:
             _check_country(part.intent.storefront, track_id, country)
             return _Reading(part.data, track_id).facts()
-    told = ", ".join(str(identity(part.intent.id)) for _, part in parts) or "nothing that can be read"
-    raise ps.Unparsable(f"{what} is about {told}.", reason="wrong_app", track_id=track_id)
+    other = ", ".join(str(identity(part.intent.id)) for _, part in parts) or "nothing that can be read"
+    raise ps.Unparsable(f"{what} is about {other}.", reason="wrong_app", track_id=track_id)
 
 
 def _check_country(shown: object, track_id: int, country: str | None) -> None:
