@@ -82,7 +82,7 @@ async def test_a_generated_site_of_pages_is_collected_compared_and_reported_when
         row = await shelf.app.db.first("select data, url from source_records where item_id = '33'")
         assert row is not None
         assert row.data == '{"title":"Flat & garden 33","price":731,"currency":"EUR","rooms":4,"area_m2":73}'
-        assert row.url == "/flat/33"
+        assert row.url == f"{HOST}/flat/33"
         site.rents[33] = 700
         del site.rents[5]
         await app.advance(minutes=60)

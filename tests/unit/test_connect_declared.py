@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from penstock.connect import DeclaredConnector, Page
 from penstock.connect.contract import Answer, check_connector, read_pages, replaying
-from penstock.connect.fields import as_number, convert
+from penstock.connect.fields import as_number, convert, find_json
 from penstock.connect.formats import read_feed
 from penstock.connect.page import Changed
+from penstock.connect.paging import paging_of
+from penstock.connect.spec import read_spec
 
 BASE = "https://portal.example/ads"
 HTML = """<html><body><ul>
@@ -48,8 +50,8 @@ def test_html_is_read_by_selectors() -> None:
     spec = {"kind": "html", "records": "li.ad", "id": "::attr(data-id)", "url": "a::attr(href)", "fields": fields}
     [page] = read(spec, HTML, kind="text/html")
     assert [(each.id, each.url, dict(each.data)) for each in page.records] == [
-        ("7", "/flat/7", {"title": "Sunny flat", "price": 1250, "area_m2": 54.5}),
-        ("8", "/flat/8", {"title": "Attic", "price": None, "area_m2": None}),
+        ("7", "https://portal.example/flat/7", {"title": "Sunny flat", "price": 1250, "area_m2": 54.5}),
+        ("8", "https://portal.example/flat/8", {"title": "Attic", "price": None, "area_m2": None}),
     ]
     assert page.unreadable == 1
 
@@ -217,3 +219,38 @@ def test_a_value_of_any_text_is_a_number_or_none(text: str) -> None:
     assert isinstance(as_number(text), int | float | None)
     for kind in ("iso", "epoch", "text", "price", "currency", "bool", "date:%Y"):
         convert(text, kind)
+
+
+@pytest.mark.parametrize(
+    "paginator, asked",
+    [
+        ({"kind": "page", "param": "page"}, [1, 2]),
+        ({"kind": "page", "param": "page", "start": 0}, [0, 1]),
+        ({"kind": "offset", "param": "skip", "size": 1}, [0, 1]),
+        ({"kind": "offset", "param": "skip", "size": 1, "start": 7}, [7, 8]),
+    ],
+)
+def test_pages_are_counted_from_one_and_records_from_none(paginator: dict[str, Any], asked: list[int]) -> None:
+    paging = paging_of(
+        read_spec({"name": "a", "base": BASE, "records": "@", "fields": {"b": "c"}, "paginator": paginator})
+    )
+    found: list[Any] = []
+    for ids in (["a"], ["b"]):
+        request = paging.next()
+        assert request is not None
+        found += request[1].values()
+        paging.saw(None, 1, ids, find_json)
+    assert found == asked
+
+
+@pytest.mark.parametrize(
+    "link, url",
+    [
+        ("/flat/7", "https://portal.example/flat/7"),
+        ("https://other.example/7", "https://other.example/7"),
+        ("//[", "//["),
+    ],
+)
+def test_a_link_is_completed_by_the_base(link: str, url: str) -> None:
+    [page] = read({"records": "@", "url": "href", "fields": {"a": "id"}}, json.dumps([{"id": 1, "href": link}]))
+    assert [record.url for record in page.records] == [url]

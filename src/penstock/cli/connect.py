@@ -78,6 +78,10 @@ def read_once(
         saved = str(path)
     found = {"connector": connector.name, "records": [shown(each) for each in records], "fixture": saved or None}
     parts = report(connector, pages, records, saved, save_for)
+    if not records and http.answers:
+        parts.append(
+            f"Asked for {http.answers[0].url}. Look at `records` and `id`, and at the parameters of the request."
+        )
     return Answer(found | {"cursor": pages[-1].cursor if pages else None}, *parts)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from penstock.connect import formats
 from penstock.connect.connector import Connector
@@ -109,9 +111,11 @@ def make_record(spec: Spec, fields: Mapping[str, str | Field], node: Any, find: 
     data = {name: read_field(node, field, find) for name, field in fields.items()}
     if not any(value not in (None, "") for value in data.values()):
         return None
-    url = read_field(node, spec.url, find) if spec.url else ""
+    url = str(read_field(node, spec.url, find) or "") if spec.url else ""
+    with suppress(ValueError):  # what is no link stays as it is
+        url = urljoin(spec.base, url) if url else ""
     raw = plain(node) if find is find_json else None
-    return Record(str(id)[:300], data, str(url or "")[:2_000], raw, spec.name)
+    return Record(str(id)[:300], data, url[:2_000], raw, spec.name)
 
 
 def _fields_of(spec: Spec) -> dict[str, str | Field]:

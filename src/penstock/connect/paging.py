@@ -60,7 +60,8 @@ class _Numbered(Paging):
 
     def __init__(self, pager: Paginator) -> None:
         super().__init__(pager)
-        self._at = pager.start
+        first = 1 if pager.kind == "page" else 0
+        self._at = first if pager.start is None else pager.start
         self.waiting = deque([self._request()])
 
     def _request(self) -> Asked:

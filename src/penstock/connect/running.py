@@ -139,8 +139,8 @@ class Running:
         for record in records:
             row, digest = known.get(record.id), digests[record.id]
             if row is None or row.digest != digest or row.is_gone:
-                source, fetched = self._connector.name, record.fetched_at or moment
-                stamped = Record(record.id, record.data, record.url, record.raw, source, fetched)
+                at = record.fetched_at or moment
+                stamped = Record(record.id, record.data, record.url, record.raw, self._connector.name, at)
                 changes.append(self._change(stamped, row))
                 rows.append(self._row(stamped, digest))
             elif row.missed or row.seen_on != today:
@@ -164,16 +164,13 @@ class Running:
                 if is_moved and last:
                     self._db.write(SQL["advance"], cursor=cursor, id=self._id)
             for change in found:
-                self._note(change.kind)
+                name = "inserted" if change.kind == "new" else change.kind
+                setattr(self.tally, name, getattr(self.tally, name) + 1)
 
     def _change(self, record: Record, row: Known | None) -> Change:
         before = None if row is None or row.data is None else msgspec.json.decode(row.data)
         kind: Any = "new" if row is None else "back" if row.is_gone else "changed"
         return Change(kind, self._connector.name, record, before, not self._memory.runs)
-
-    def _note(self, kind: str) -> None:
-        name = "inserted" if kind == "new" else kind
-        setattr(self.tally, name, getattr(self.tally, name) + 1)
 
     def _row(self, record: Record, digest: str) -> dict[str, Bindable]:
         data, raw = _json(record.data), _json(record.raw) if record.raw is not None else None

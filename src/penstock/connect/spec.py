@@ -31,7 +31,7 @@ class Paginator(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     param: str | tuple[str, str] = ""  # the query's parameter; of `bisect` those of the lower and upper bound
     size: int = 0  # records on a full page; of `bisect` the most that the source sends
     size_param: str = ""
-    start: int = 0
+    start: int | None = None  # of pages 1, of offsets 0, where nothing is given
     overlap: int = 0  # records that pages of `offset` share, for lists that shift while they are read
     pages: int = 20  # at most
     range: tuple[int, int] = (0, 100_000)

@@ -111,7 +111,7 @@ def settle(
         reason = f"{failures} runs in a row: {verdict}"
         wait = max(wait, PROBE_SECONDS)
         shown = f"After {FAILURES_MAX} bad runs one run every {PROBE_SECONDS / 3_600:.0f} h tries it. The last: {text}"
-        conditions["resting"] = (f"{name} rests", shown)
+        conditions["resting"] = (f"{name} rests after {FAILURES_MAX} bad runs", shown)
     return Standing(found, failures, wait, reason, conditions)
 
 
