@@ -170,7 +170,10 @@ def main() -> None:
         Row("whole system", "new listings", total / system["new"], "listings/s"),
         Row("whole system", "unchanged listings", total / system["unchanged"], "listings/s"),
         Row("whole system", "one in 20 cheaper", total / system["changed"], "listings/s"),
-        *(Row("whole system", f"memory after {n} tenths", used, "MB") for n, used in enumerate(tenths, 1)),
+        *(
+            Row("whole system", f"memory after {n * total // len(tenths):,} listings", used, "MB")
+            for n, used in enumerate(tenths, 1)
+        ),
         Row("whole system", "memory after all unchanged", system["after"][0], "MB"),
         Row("whole system", "memory after one in 20 cheaper", system["after"][1], "MB"),
         Row("whole system", "peak memory", system["peak"], "MB"),

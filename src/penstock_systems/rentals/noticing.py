@@ -182,8 +182,14 @@ def describe(search: str, listing: Any, reason: str, old: float | None, new: flo
         price = f"{old:,.0f} → {price} ({(new or 0) / old - 1:+.0%})"
     facts = [price] if reason != "gone" else []
     facts += ["perhaps a sublet or swap"] if listing.deal == "unknown" else []
-    facts += [f"{listing.rooms:g} rooms"] if listing.rooms is not None else []
-    facts += [f"{listing.area_m2:g} m²"] if listing.area_m2 is not None else []
+    facts += size_of(listing)
     place = ", ".join(each for each in (listing.street, listing.neighborhood, listing.city) if each)
     title = f"{shown}: {listing.title or place}"[:200]
-    return title, "\n".join([", ".join(facts), place, listing.url, f"Search: {search}"]).strip()
+    lines = (", ".join(facts), place, listing.url or f"On {listing.source}", f"Search: {search}")
+    return title, "\n".join(line for line in lines if line)
+
+
+def size_of(listing: Any) -> list[str]:
+    """Return rooms and area in words, as far as they are known."""
+    rooms = [f"{listing.rooms:g} {'room' if listing.rooms == 1 else 'rooms'}"] if listing.rooms is not None else []
+    return rooms + ([f"{listing.area_m2:g} m²"] if listing.area_m2 is not None else [])

@@ -12,6 +12,7 @@ import msgspec
 from penstock.channels import Notice, Outcome, Recorded, join_notices, next_step
 from penstock.data import text_of_micros
 from penstock_systems.rentals.app import app, channels, db, settings, web
+from penstock_systems.rentals.noticing import size_of
 from penstock_systems.rentals.searches import Search, every
 from penstock_systems.rentals.settings import NO_SOURCE, Notify
 
@@ -63,7 +64,7 @@ order by retry_at
 limit 100
 """
 SILENT = """
-select h.home_id, coalesce(h.low_total, h.low_base) as low, l.title, l.url, l.currency, l.rooms, l.area_m2
+select h.home_id, coalesce(h.low_total, h.low_base) as low, l.title, l.url, l.source, l.currency, l.rooms, l.area_m2
 from search_homes h
 join listings l on l.home_id = h.home_id
 where h.search_id = :search
@@ -123,7 +124,10 @@ async def summarise(searches: dict[str, Search]) -> None:
             continue
         best = {row.home_id: row for row in reversed(await db.rows(SILENT, search=search.id))}
         ranked = sorted(best.values(), key=lambda row: (row.low is None, row.low or 0.0))[:BEST]
-        lines = [f"- {_money(row)}: {row.title} {row.url}".rstrip() for row in ranked]
+        lines = [
+            f"- {', '.join([_money(row), *size_of(row)])}: {row.title} {row.url or f'(on {row.source})'}"
+            for row in ranked
+        ]
         title = f"{search.name}: {found.homes} homes match"
         body = "\n".join([f"The best {len(lines)}:", *lines]) if lines else ""
         bound = {"search": search.id, "person": search.person, "title": title, "body": body, "now": now}
