@@ -204,6 +204,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=60.0, help="seconds between two samples")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where soak.json goes")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C: the app under test ends with the soak
     kills = int(options.hours) if options.kills is None else options.kills
     report = Report("soak", seed=0, settings={"rate": f"{options.rate} listings/s"})
     with tempfile.TemporaryDirectory() as name:
