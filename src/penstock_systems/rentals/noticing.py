@@ -192,4 +192,4 @@ def describe(search: str, listing: Any, reason: str, old: float | None, new: flo
 def size_of(listing: Any) -> list[str]:
     """Return rooms and area in words, as far as they are known."""
     rooms = [f"{listing.rooms:g} {'room' if listing.rooms == 1 else 'rooms'}"] if listing.rooms is not None else []
-    return rooms + ([f"{listing.area_m2:g} m²"] if listing.area_m2 is not None else [])
+    return rooms + ([f"{round(listing.area_m2, 1):g} m²"] if listing.area_m2 is not None else [])

@@ -22,7 +22,7 @@ from tests.systems.rentals.conftest import Portals, item
 
 @virtual
 async def test_a_first_run_is_summarised_and_what_comes_later_is_notified(portals: Portals) -> None:
-    portals.items["one"] = [item(f"a{n}", price=900 + n) for n in range(15)]
+    portals.items["one"] = [item(f"a{n}", price=900 + n, area_m2=50.123) for n in range(15)]
     async with portals.running:
         await portals.search("cheap", max_price=1_200)
         await portals.collect()
@@ -30,7 +30,8 @@ async def test_a_first_run_is_summarised_and_what_comes_later_is_notified(portal
         await portals.collect()
         assert portals.titles == ["cheap: 15 homes match"]
         [(_, summary)] = portals.inbox.messages
-        assert summary.text.count("\n- ") == 10
+        assert summary.text.count("\n- 9") == 10
+        assert "\n- 900 EUR, 2 rooms, 50.1 m²: flat a0 https://one.example/a0" in summary.text
         portals.items["one"].append(item("new", price=1_100))
         portals.items["one"].append(item("dear", price=1_300))
         await portals.collect()
