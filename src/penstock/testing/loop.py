@@ -28,6 +28,7 @@ from penstock.runtime.clock import HostClock, Jump
 
 P = ParamSpec("P")
 T = TypeVar("T")
+TURNS_A_LOOK = 64  # of the loop, before it looks how much work they took: that is a system call
 
 
 class Stuck(PenstockError):
@@ -132,7 +133,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._horizon = options.get("horizon", timedelta(days=366))
         self._horizon_seconds = self._horizon.total_seconds()
         self._patience = options.get("patience", 60.0)
-        self._leapt_at = (math.inf, math.inf)  # in real and in processor seconds
+        self._leapt_at = (math.inf, math.inf)  # in real seconds, and until when it may spin in processor seconds
         self._numbers = itertools.count(1)
         self._timer_numbers = itertools.count()
         self._settling: deque[asyncio.Future[None]] = deque()
@@ -213,7 +214,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return _Task(coro, number, loop=self, **options)
 
     def run_forever(self) -> None:
-        self._leapt_at = time.monotonic(), time.thread_time()
+        self._leapt_at = time.monotonic(), time.thread_time() + self._patience
         super().run_forever()
 
     def _nothing_ready(self) -> None:
@@ -231,7 +232,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._time = float(self._scheduled[0]._when)
         # The loop fires what is due before `time + resolution`: with one step of a float, exactly what is due now.
         self._clock_resolution = math.ulp(self._time)
-        self._leapt_at = time.monotonic(), time.thread_time()
+        self._leapt_at = time.monotonic(), time.thread_time() + self._patience
         self.leaps += 1
 
     def _hear_threads(self) -> None:
@@ -245,16 +246,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _stuck(self) -> Stuck:
         why = f"Nothing is ready and no timer is due within {self._horizon}, but these tasks wait. "
-        hint = "If a thread is to wake one, take `loop.hold()` before it starts."
         tasks = [_place(task) for task in sorted(asyncio.all_tasks(self), key=hash)]
-        return Stuck("\n  ".join([why + hint, *tasks]), tasks=tasks)
+        return Stuck("\n  ".join([why + "A thread that wakes one needs a `loop.hold()`.", *tasks]), tasks=tasks)
 
     def _spinning(self) -> OutOfPatience:
         why = f"No time has passed in {self._patience:g} s of processor time: these tasks are ready over and over. "
-        hint = "Let them sleep or wait for an event."
         owners = [getattr(handle._callback, "__self__", None) for handle in self._ready]  # type: ignore[attr-defined]
         tasks = [_place(owner) for owner in owners if isinstance(owner, asyncio.Task)]
-        return OutOfPatience("\n  ".join([why + hint, *tasks]), tasks=tasks)
+        return OutOfPatience("\n  ".join([why + "Let them sleep or wait for an event.", *tasks]), tasks=tasks)
 
     # There are no signals either: code that can do without them expects this.
     add_signal_handler = asyncio.AbstractEventLoop.add_signal_handler
@@ -284,11 +283,12 @@ class _Leaper(selectors.BaseSelector):
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self._turns = itertools.count(1)  # in which no time passed
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout > 0:
             self._loop._nothing_ready()
-        elif time.thread_time() > self._loop._leapt_at[1] + self._loop._patience:
+        elif next(self._turns) % TURNS_A_LOOK == 0 and time.thread_time() > self._loop._leapt_at[1]:
             raise self._loop._spinning()
         return []
 
