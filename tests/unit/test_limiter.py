@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import msgspec
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.control.budget import Budget
+from penstock.control.limit import Limit
 from penstock.control.limiter import Limiter
 from penstock.control.limiter_state import LimiterState
 from penstock.control.limiter_words import put_into_words
@@ -80,6 +82,7 @@ def test_refusals_of_one_round_trip_cut_the_pace_once() -> None:
     state = limiter.state
     state.limit.low, state.limit.high, state.limit.rate, state.limit.phase = 49.0, 51.0, 50.0, "cruise"
     state.flights.base = state.flights.latency = 1.0
+    state.flights.throughput = 50.0
     tickets = []
     for _ in range(5):
         while not (decision := limiter.next(now)).start:
@@ -396,3 +399,49 @@ def test_it_explains_a_limit_of_requests_at_once_and_how_long_a_pause_lasts() ->
     limiter.state.closure.down = True
     assert "It fails, so the next request starts in 30 s." in limiter.explain(0.0)
     assert "grows until the service refuses" in limiter.explain(30.0)
+
+
+def test_a_refusal_that_says_when_to_come_back_is_never_taken_for_a_bad_item() -> None:
+    limiter, now = cruising()
+    limiter.state.throttling.test.usual, limiter.state.throttling.test.enough = 0.03, 6.5
+    limiter.state.throttling.suspects.refused["bad"] = 2
+
+    answered(limiter, now, Outcome.THROTTLED, item="bad", retry_after=1.0)
+
+    assert limiter.state.closure.row == 1
+
+
+def test_of_refusals_in_a_row_the_third_is_believed_whatever_their_items_are() -> None:
+    limiter, now = cruising()
+    limiter.state.throttling.test.usual, limiter.state.throttling.test.enough = 0.03, 6.5
+    limiter.state.throttling.suspects.guilty = 0.9
+    limiter.state.throttling.suspects.refused.update({f"bad {number}": 1 for number in range(3)})
+    rows = []
+
+    for number in range(3):
+        now = answered(limiter, now, Outcome.THROTTLED, item=f"bad {number}")
+        rows.append(limiter.state.closure.row)
+
+    assert rows == [0, 0, 1]
+
+
+def test_a_refusal_is_survived_while_later_ones_go_on() -> None:
+    budget = Budget()
+    for at in range(0, 100, 10):
+        budget.spend(float(at))
+
+    budget.survive(95.0)
+
+    assert budget.limits(95.0) == [7, 8, 8, 8]
+
+
+def test_the_growth_of_a_probe_is_bounded_by_the_window_until_more_is_accepted_than_it_held() -> None:
+    limit = Limit(rate=1.0, phase="probe", low=1.0, high=1.2, climbed_at=0.01, window=600.0, window_size=600)
+    for second in range(1, 550):
+        limit.climb(second, float(second), 0.0, 0.1)
+    in_window = limit.rate
+
+    limit.climb(901, 550.0, 0.0, 0.1)
+
+    assert 1.2 < in_window < 1.0 * math.exp(550 / 600) * 1.01
+    assert limit.window == 0.0

@@ -140,6 +140,10 @@ def test_a_service_that_bans_after_two_refusals_in_half_an_hour_does_not_ban_it(
     assert found.refused <= 40
 
 
+def test_a_sliding_window_that_the_search_used_up_is_not_used_up_by_a_burst_again() -> None:
+    assert tried(DRAWS["SlidingWindow"], 20_000).share > 0.85
+
+
 def test_the_bench_draws_bans_over_the_whole_range_and_never_bans_half_the_limit_of_a_bucket() -> None:
     drawn = [draw(Random(seed)) for seed, draw in enumerate(BANS * 30)]
     services = [service for service in drawn if isinstance(service, Ban)]

@@ -30,7 +30,7 @@ class Budget(msgspec.Struct):
 
     def count(self, now: float) -> list[int]:
         """Refusals within each window."""
-        return [sum(at > now - seconds for at in self.recent) for seconds in WINDOWS]
+        return [sum(now - seconds < at <= now for at in self.recent) for seconds in WINDOWS]
 
     def limits(self, now: float) -> list[int]:
         """How many each window may hold at most."""
@@ -58,8 +58,9 @@ class Budget(msgspec.Struct):
 
     def survive(self, now: float) -> None:
         """The service answers normally: what it was asked to refuse so far led to no ban."""
-        if self.recent and now - self.recent[-1] >= PROOF_SECONDS:
-            self.survived = [max(pair) for pair in zip(self.survived, self.count(self.recent[-1]), strict=True)]
+        last = next((at for at in reversed(self.recent) if now - at >= PROOF_SECONDS), None)
+        if last is not None:
+            self.survived = [max(pair) for pair in zip(self.survived, self.count(last), strict=True)]
 
     def remembers(self, now: float) -> bool:
         """Whether the last ban still counts."""

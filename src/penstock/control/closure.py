@@ -7,6 +7,7 @@ import math
 import msgspec
 
 SECOND_SECONDS, GROWTH = 10.0, 6.0  # the pause after a second refusal in a row, and how it grows with each further one
+ANOTHER_SECONDS = 60.0  # after a probe with an item that is refused anyway, at most
 PAUSE_MOST, PAUSE_SHARE = 600.0, 0.25  # between two probes at most, or this share of the time it has been closed
 TOLD_LEAST = 5.0  # a Retry-After that is longer says when it opens, a shorter one when the next request may come
 USUAL_MOST = 150.0  # a closure of at most so many seconds is expected again
@@ -29,6 +30,7 @@ class Closure(msgspec.Struct):
     told: float = 0.0  # the longest Retry-After of this one
     probed_at: float = 0.0
     opened_at: float = -1.0
+    alone: bool = False  # no refusal in the hour before: nothing that a ban would follow
     counts: list[int] = []  # refusals within each window of the budget when it began
 
     def refused(self, now: float, first_pause: float, retry_after: float | None, *, down: bool) -> None:
@@ -65,8 +67,8 @@ class Closure(msgspec.Struct):
         self.hold_until = max(self.hold_until, now + seconds)
 
     def ask_another(self, now: float) -> None:
-        """The item of the probe is refused anyway: as long again, with another one."""
-        self.obey(now, self.pause)
+        """The item of the probe is refused anyway: soon again, with another one."""
+        self.obey(now, min(self.pause, ANOTHER_SECONDS))
 
     def opened(self, now: float) -> float:
         """An answer came through. Return for how many seconds it was closed, as far as that is known; 0 after one refusal."""

@@ -11,28 +11,35 @@ Phase = Literal["search", "return", "cruise", "probe", "test"]
 
 FIRST_RATE = 0.25  # requests a second
 UNKNOWN_REQUESTS = 4  # until then a refusal says nothing about the rate
-GROWTH_A_REQUEST, GROWTH_A_SECOND = 0.4, 0.07  # of a search; the latter is shared by the requests in flight
+GROWTH_A_REQUEST, GROWTH_A_SECOND = 0.4, 0.07  # of a search
+SHARED_POWER = 0.75  # of the number of requests in flight, by which the latter is divided
 # What a bucket holds, as the square root of twice the seconds that it takes to fill.
-BUCKET_FIRST, BUCKET_LEAST, BUCKET_MOST = 3.5, 0.5, 40.0
+BUCKET_FIRST, BUCKET_LEAST, BUCKET_SECONDS = 3.5, 0.5, 40.0
 SPREAD_LEAST, SPREAD_MOST = 0.01, 2.0
 SURPRISE_SPREAD = 0.05  # after a refusal below the estimate; doubled with each in a row
 BACK = 0.75  # of the rate of the cruise at which it begins after a refusal
 BACK_SECONDS, BACK_REQUESTS = 20.0, 15.0  # from there to the rate of the cruise
+PROVEN = 4  # refusals within an hour that led to no ban: with more of them a probe comes sooner
 PROBE_SECONDS, PROBE_REQUESTS = 300.0, 40.0  # between two refusals; doubled with each that was expected
 PROBE_SECONDS_MOST, PROBE_REQUESTS_MOST = 1_200.0, 600.0
 ISOLATED_REQUESTS, ISOLATED_MOST = 20, 3  # so many accepted before each of so many surprises: they may be noise
-NOISE_BELOW = 0.7  # if the last one came at so small a share of the rate that was accepted before them
+TEST_SHARE = 4  # of a test in which a refusal says that it is about the rate
+NOISE_BELOW = 0.8  # if the last one came at so small a share of the rate that was accepted before them
 BACK_SPENT = 0.5  # the same while another refusal would be one too many
 QUICK_REQUESTS = 10  # accepted before a refusal, or fewer: it is about the rate
 BELOW_LOW = 1.02  # times the estimate, and less: a refusal there may be noise
-RISEN_GROWTH, RISEN_A_REQUEST = 3e-5, 0.03  # more growth each second above a rate that was refused
+RISEN_GROWTH, RISEN_A_REQUEST = 5e-5, 0.06  # more growth each second above a rate that was refused
 CRUISE_SHARE = 0.25  # of the time between two refusals, before it probes
 FEW_REQUESTS = 10.0  # that any service may have saved
+WIDE = 0.5  # an uncertainty from which on the lower bound is far below anything that was refused
 LOW = 1.3  # times the overshoot that the bucket explains
 WINDOW_CLOSED = 0.15  # of a window, or more, that was used up too early
 WINDOW_ALIKE = 0.05  # the difference of two windows that were used up
+WINDOW_REFUTED = 1.5  # times what a window held, accepted in as long: there is none
 WINDOW_HIGH = 2.0  # times what a window takes on average, at most
 CAREFUL_SECONDS = 3_600.0  # after a ban
+CAREFUL_SHARE = 0.9  # of the rate of the cruise, after a ban
+NARROW = 0.1  # an uncertainty up to which a refusal is put off
 CLOSURE_TIMES = 20.0  # the last closure, between two probes
 
 
@@ -63,10 +70,15 @@ class Limit(msgspec.Struct):
     opened_number: int = 0  # the first request after the last closure, and when
     opened_at: float = 0.0
     cycle: int = 0  # requests between the two closures before
+    window: float = 0.0  # seconds in which the service accepts so many requests; 0 if it has shown no window
+    window_size: int = 0
+    window_at: float = 0.0
+    window_number: int = 0
     climbed_at: float = 0.0
     cruise_until: float = 0.0
     passed_at: float = 0.0  # when a probe passed the rate that was refused last
     careful: bool = False  # it was banned
+    proven: int = 0  # refusals within an hour that led to no ban
     undo: list[float] = []  # the estimate before the last refusal
 
     @property
@@ -80,18 +92,27 @@ class Limit(msgspec.Struct):
 
     @property
     def cruising_rate(self) -> float:
-        return math.sqrt(self.low * self.high) * math.exp(-self.spread)
+        safe = math.sqrt(self.low * self.high) * math.exp(-self.spread)
+        return CAREFUL_SHARE * safe if self.careful else safe
 
     @property
     def probe_seconds(self) -> float:
         """Between two refusals: the steadier the limit and the dearer a refusal, the longer."""
         rate, times = math.sqrt(self.low * self.high), 2.0**self.steady
-        seconds = max(
-            min(PROBE_SECONDS * times, PROBE_SECONDS_MOST), min(PROBE_REQUESTS * times, PROBE_REQUESTS_MOST) / rate
-        )
+        first = PROBE_SECONDS * min(1.0, PROVEN / max(1, self.proven)) * math.sqrt(self.narrow)
+        seconds = max(min(first * times, PROBE_SECONDS_MOST), min(PROBE_REQUESTS * times, PROBE_REQUESTS_MOST) / rate)
         if self.careful:
             seconds = max(seconds, CAREFUL_SECONDS)
-        return max(seconds, CLOSURE_TIMES * self.closed_seconds)
+        return max(seconds, CLOSURE_TIMES * self.closed_seconds * self.narrow)
+
+    @property
+    def narrow(self) -> float:
+        """1 while the bounds are close; the further apart they are, the less it is worth to wait before the next probe."""
+        return min(1.0, NARROW / self.spread)
+
+    @property
+    def bucket_most(self) -> float:
+        return math.sqrt(2 * max(BUCKET_SECONDS, FEW_REQUESTS / self.rate, self.window))
 
     def count(self, number: int) -> int:
         """Requests accepted since the last refusal."""
@@ -102,7 +123,7 @@ class Limit(msgspec.Struct):
             self.full_at = now
         self.climbed_at = self.climbed_at or now
 
-    def climb(self, now: float, free_at: float, latency: float) -> None:
+    def climb(self, number: int, now: float, free_at: float, latency: float) -> None:
         """One more answer without resistance."""
         seconds = min(now - self.climbed_at, 2 / self.rate)
         self.climbed_at = now
@@ -114,23 +135,21 @@ class Limit(msgspec.Struct):
                 self.rate *= math.exp(seconds * math.log(1 / BACK) / max(BACK_SECONDS, BACK_REQUESTS / self.rate))
                 if self.rate >= self.cruising_rate:
                     self.rate, self.phase = self.cruising_rate, "cruise"
-                    self.cruise_until = now + CRUISE_SHARE * self.probe_seconds
+                    self.cruise_until = now + CRUISE_SHARE * self.narrow * self.probe_seconds
             case "cruise":
                 if now >= self.cruise_until and now >= free_at:
                     self.phase = "probe"
                     self.cruise_until = now
             case "probe":
-                planned = (1 - CRUISE_SHARE) * self.probe_seconds
+                planned = (1 - CRUISE_SHARE * self.narrow) * self.probe_seconds
                 growth = 2 * self.spread / planned
                 if self.rate > self.high:
                     self.passed_at = self.passed_at or now
                     growth += min(RISEN_GROWTH * (now - self.passed_at), RISEN_A_REQUEST * self.rate)
                 else:
                     self.passed_at = 0.0
-                self.growth = min(growth, self._search_growth(latency))
+                self.growth = min(growth, self._search_growth(latency), self._window_growth(number, now))
                 self.rate *= math.exp(self.growth * seconds)
-                if self.rate > 1.5 * self.high:
-                    self.phase = "search"
 
     def refused(self, number: int, at: float, latency: float, *, spent: bool) -> None:
         """The service had no capacity left for this request."""
@@ -155,12 +174,12 @@ class Limit(msgspec.Struct):
             self.surprises = 0
         else:
             if before and rate > 0.9 * before and not self.surprises:  # the bucket held more than it was thought to
-                self.bucket = min(BUCKET_MOST, 1.5 * self.bucket)
+                self.bucket = min(self.bucket_most, 1.5 * self.bucket)
             self.surprises += 1
             self.steady = 0
             if count < QUICK_REQUESTS and seconds > 0:  # the bucket was empty at both refusals: that is the limit
                 self.high = max(min(rate, (count + 2) / seconds), 0.3 * rate)
-                self.low = max(min(accepted, 0.98 * self.high), 0.3 * self.high)
+                self.low = max(min((count + 1) / (seconds + 1 / rate), 0.98 * self.high), 0.5 * self.high)
             else:
                 self.high, self.low = rate, min(max(accepted, 0.8 * rate), 0.98 * rate)
         if rate > BELOW_LOW * (self.settled if self.isolated else self.undo[0]):
@@ -178,7 +197,7 @@ class Limit(msgspec.Struct):
         steps = math.sqrt(self.refused_growth) - math.sqrt(self.growth)
         if self.refused_rate > rate and steps > 0.3 * math.sqrt(self.growth):
             found = math.log(self.refused_rate / rate) / steps
-            self.bucket = min(BUCKET_MOST, max(BUCKET_LEAST, found))
+            self.bucket = min(self.bucket_most, math.sqrt(self.bucket * max(BUCKET_LEAST, found)))
         self.refused_rate, self.refused_growth = rate, self.growth
 
     def test(self, number: int, now: float) -> bool:
@@ -190,10 +209,10 @@ class Limit(msgspec.Struct):
         self.test_gap, self.isolated_most = gap, min(48, 2 * self.isolated_most)
         return True
 
-    def noise(self, number: int, now: float, *, refused: bool) -> float:
+    def noise(self, number: int, now: float, *, refused: bool, told: bool = False) -> float:
         """The share of requests that the service refuses whatever the rate, where the test has shown that; 0 if not."""
         count = number - self.test_from
-        if refused and count < self.test_for / 8:
+        if refused and (told or count < self.test_for / TEST_SHARE):
             self.isolated = 0
             self.go_back(now, BACK)
             return 0.0
@@ -201,7 +220,7 @@ class Limit(msgspec.Struct):
             return 0.0
         self.isolated = self.surprises = 0
         self.bucket = BUCKET_FIRST
-        self.low, self.high, self.rate, self.phase = 0.98 * self.settled, self.settled, self.settled, "search"
+        self.forget(self.settled)
         return 1 / self.test_gap
 
     def restore(self, now: float) -> None:
@@ -210,6 +229,7 @@ class Limit(msgspec.Struct):
             self.low, self.high, self.rate, self.bucket = self.undo
             self.surprises, self.undo, self.climbed_at = 0, [], now
             self.phase = "cruise" if self.high else "search"
+            self.rate = min(self.rate, self.cruising_rate) if self.high else BACK * self.rate
 
     def forget(self, rate: float) -> None:
         self.rate, self.phase, self.low, self.high = rate, "search", 0.0, 0.0
@@ -219,6 +239,7 @@ class Limit(msgspec.Struct):
             self.full_number, self.full_at, self.missed = number, at, 0
 
     def go_back(self, now: float, share: float) -> None:
+        share = max(share, min(1.0, self.spread / WIDE))
         self.rate, self.phase, self.climbed_at = share * self.cruising_rate, "return", now
 
     def reopened(
@@ -229,18 +250,30 @@ class Limit(msgspec.Struct):
         accepted = max(1, self.full_number - self.opened_number)
         alike = abs(accepted - self.cycle) < WINDOW_ALIKE * accepted
         if (window or alike) and seconds >= WINDOW_CLOSED * (now - self.opened_at):
+            self.window, self.window_size = now - self.opened_at, accepted
             self.low = min(self.low, accepted / max(1e-3, now - self.opened_at))
             self.high = max(1.1 * self.low, min(self.high, WINDOW_HIGH * self.low))
         elif banned:
-            self.careful = True
+            self.careful, self.window = True, 0.0
             self.low = min(self.low, accepted / max(1e-3, since - self.opened_at))
             self.high = min(self.high, 1.5 * self.low)
+        self.window_at, self.window_number = now, number
         self.opened_number, self.opened_at, self.cycle = number, now, accepted
         self.closed_seconds = max(seconds, 0.7 * self.closed_seconds) if again else min(seconds, 60.0)
         self.full_number, self.full_at, self.missed = number, now, 0
         self.go_back(now, BACK_SPENT)
 
+    def _window_growth(self, number: int, now: float) -> float:
+        """By a factor of e in a window, or a burst would use it up; freely if it is none."""
+        if now - self.window_at > self.window:
+            self.window_at, self.window_number = now, number
+        elif number - self.window_number > WINDOW_REFUTED * self.window_size:
+            self.window, self.careful = 0.0, True  # it was a ban
+        return 1 / self.window if self.window else math.inf
+
     def _search_growth(self, latency: float) -> float:
         """A second, as the logarithm: what it adds to the requests in flight is bounded, for all of them may be refused."""
-        growth = min(GROWTH_A_REQUEST * self.rate, GROWTH_A_SECOND / max(1.0, self.rate * latency))
+        growth = min(
+            GROWTH_A_REQUEST * self.rate, GROWTH_A_SECOND / math.pow(max(1.0, self.rate * latency), SHARED_POWER)
+        )
         return growth / 3 if self.high else growth

@@ -16,6 +16,7 @@ BAN_SECONDS = 100.0  # a closure by refusals from which on the budget learns
 CLOSURE_SECONDS = 20.0  # a closure from which on the average over it is taken
 QUEUED = 1.5  # times the latency without a queue, from which on failures are about the rate
 PASSED = 5  # requests accepted between two refusals of the same item: it is refused for itself
+OPENING = 3  # requests after a closure whose refusal is still part of it
 LATE = 3.0  # times the usual latency that it waits for the responses in flight
 ANSWERED = frozenset({Outcome.OK, Outcome.GONE, Outcome.UNPARSABLE})
 
@@ -111,6 +112,7 @@ class Limiter:
             return False
         if now - state.checked_at >= 10:
             state.budget.survive(now)
+            limit.proven = state.budget.survived[-1]
             limit.careful = limit.careful and state.budget.remembers(now)
             state.free_at, state.checked_at = state.budget.free_at(now), now
             state.held_back = state.budget.bans > 1 and limit.careful and state.budget.is_spent(now)
@@ -118,7 +120,7 @@ class Limiter:
             state.throttling.refused_anyway(share)
         if flights.held <= HELD:
             if not (state.held_back and limit.phase == "return"):
-                limit.climb(now, state.free_at, flights.latency)
+                limit.climb(flight.number, now, state.free_at, flights.latency)
             limit.climbed_at = now
         else:
             most = max((1.25 if flights.limit is None and flights.places is None else 3.0) * flights.throughput, 1.0)
@@ -138,7 +140,9 @@ class Limiter:
                 limit.go_back(now, 0.5 if seconds < 60 else 0.25)
             return
         long = seconds >= BAN_SECONDS
-        if long:
+        if long and limit.window:  # a window again, so it was no ban
+            state.budget.allowed = None
+        elif long:
             state.budget.learn(closure.counts, now)
             state.throttling.forget()
             state.refuses = False  # during a ban
@@ -147,13 +151,13 @@ class Limiter:
             limit.forget(limit.rate)
         elif seconds >= CLOSURE_SECONDS and limit.known:
             again = state.closures > 0
-            window = not state.answered and (long or again)
+            window = (closure.alone or limit.window > 0) and (long or again)
             limit.reopened(
                 flight.number, closure.since, flight.at, seconds, window=window, banned=long and not window, again=again
             )
-            state.answered, state.closures = 0, state.closures + 1
+            state.closures += 1
         else:
-            state.answered, state.closures = state.answered + 1, 0
+            state.closures = 0
         state.checked_at = -1e9
 
     def _throttled(self, now: float, flight: Flight, item: str | None, retry_after: float | None) -> bool:
@@ -162,28 +166,35 @@ class Limiter:
         state.refusals += 1
         alone = not throttling.test.score
         known_item = item is not None and item in throttling.suspects.refused
-        if closure.row and known_item and (throttling.suspects.guilty > 0.6 or item == state.blamed):
+        if closure.row and throttling.suspects.is_guilty(item):
             closure.ask_another(now)
             return True
+        told = retry_after is not None  # it is about the rate: neither a bad item nor noise says when to come back
         if limit.phase == "test" and not closure.row and flight.number > limit.test_from:
             throttling.suspects.note(item)
             state.budget.spend(now)
-            if share := limit.noise(flight.number, now, refused=True):
+            if share := limit.noise(flight.number, now, refused=True, told=told):
                 throttling.refused_anyway(share)
                 return True
             self._refused(now, flight, retry_after, down=False, counted=True)
             return False
-        if known_item and not closure.row and item == state.blamed and limit.count(flight.number) >= PASSED:
+        if (
+            known_item
+            and not told
+            and not closure.row
+            and item == state.blamed
+            and limit.count(flight.number) >= PASSED
+        ):
             limit.restore(now)
             state.blamed = None
-        believed = throttling.believed(item, closed=closure.row > 0)
+        believed = throttling.believed(item, closed=closure.row > 0) or told
+        believed = believed or state.flights.bad_row >= FAILURES_MOST
         if believed or closure.row:
             if not closure.row:
                 state.blamed = item
             self._refused(now, flight, retry_after, down=False)
             return False
         state.limit.missed += 1
-        state.budget.spend(now)
         if retry_after is not None:
             closure.obey(now, retry_after)
         return alone or throttling.suspects.hopeless(item)
@@ -202,7 +213,7 @@ class Limiter:
     ) -> None:
         state = self.state
         closure, limit, flights, budget = state.closure, state.limit, state.flights, state.budget
-        spent = budget.is_spent(now)
+        spent, alone = budget.is_spent(now), budget.count(now)[-1] == 0
         if not down and not counted:
             budget.spend(now)
         if flight.at < closure.cut_at:  # one cut per round trip
@@ -224,19 +235,21 @@ class Limiter:
         if down and not closure.row and not state.refuses and flight.beside > 1 and flights.base:
             flights.narrow(flight.beside, max(flights.latency, flights.base))
         about_the_rate = not down or (queued and not state.refuses and flights.bad_row < FAILURES_MOST)
+        if limit.opened_number and flight.number <= limit.opened_number + OPENING:
+            about_the_rate = False  # a window that slides opens bit by bit
         few = limit.known is None and flight.number < FIRST_FEW
         if not closure.row and about_the_rate and not counted:
             if down:
                 budget.spend(now)
             limit.refused(flight.number, flight.at, flights.latency, spent=spent)
-            if budget.allowed is None and not spent:
+            if budget.allowed is None and not spent and retry_after is None:
                 limit.test(flight.number, now)
         elif not down:
             limit.full(flight.number, flight.at)
         self._clamp()
         closure.refused(now, self._first_pause(few), retry_after, down=down)
         if closure.row == 1:
-            closure.counts = budget.count(now)
+            closure.counts, closure.alone = budget.count(now), alone
         state.due = max(state.due, closure.hold_until)
 
     def _first_pause(self, few: bool) -> float:

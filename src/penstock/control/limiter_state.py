@@ -22,7 +22,6 @@ class LimiterState(msgspec.Struct):
     refusals: int = 0
     refuses: bool = False  # it refuses when it is asked too fast: failures are not about the rate
     blamed: str | None = None  # the item of the last refusal that was taken to be about the rate
-    answered: int = 0  # refusals since the last closure after which it went on answering
     closures: int = 0  # in a row, each after one refusal
     limit: Limit = msgspec.field(default_factory=Limit)
     closure: Closure = msgspec.field(default_factory=Closure)

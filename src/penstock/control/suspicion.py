@@ -8,6 +8,11 @@ import msgspec
 
 SUSPECTS_MOST = 500
 USUAL_MOST = 0.03  # of refusals that are not about the pace; above that we would hear nothing any more
+ENOUGH, ENOUGH_NOISY = (
+    4.0,
+    6.5,
+)  # evidence that refusals are about the rate: one of them, or several where some are usual
+MORE = 0.05  # share of refusals above the usual one that shows that they are about the rate
 HOPELESS = 3  # refusals of one item
 SHARE_WEIGHT, GUILT_WEIGHT, ITEM_WEIGHT = 0.0005, 0.05, 0.002
 
@@ -67,6 +72,11 @@ class Suspects(msgspec.Struct):
     def again(self) -> None:
         self.guilty += GUILT_WEIGHT * (1 - self.guilty)
 
+    def is_guilty(self, item: str | None) -> bool:
+        """Whether the refusal of a probe says more about its item than about the service."""
+        times = 0 if item is None else self.refused.get(item, 0)
+        return times >= HOPELESS or (times > 0 and self.guilty > 0.6)
+
     def hopeless(self, item: str | None) -> bool:
         """Refused three times, where items that were refused often stay so."""
         return item is not None and self.refused.get(item, 0) >= HOPELESS and self.guilty > 0.25
@@ -75,7 +85,7 @@ class Suspects(msgspec.Struct):
 class Throttling(msgspec.Struct):
     """Whether a refusal is believed to be about the pace."""
 
-    test: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, 0.05, 4.0, 0.0, 0.0005))
+    test: Suspicion = msgspec.field(default_factory=lambda: Suspicion(0.0005, MORE, ENOUGH, 0.0, 0.0005))
     suspects: Suspects = msgspec.field(default_factory=Suspects)
 
     def passed(self, item: str | None) -> None:
@@ -85,12 +95,12 @@ class Throttling(msgspec.Struct):
 
     def refused_anyway(self, share: float) -> None:
         """So many are refused when we go so slowly that it cannot be about the pace."""
-        self.test.usual = min(USUAL_MOST, max(self.test.usual, share))
+        self.test.usual, self.test.enough = min(USUAL_MOST, max(self.test.usual, share)), ENOUGH_NOISY
         self.suspects.share = max(self.suspects.share, self.test.usual)
 
     def forget(self) -> None:
         """Refusals led to a ban: believe each of them."""
-        self.test.usual, self.suspects.share = self.test.least, 0.0
+        self.test.usual, self.test.enough, self.suspects.share = self.test.least, ENOUGH, 0.0
 
     def believed(self, item: str | None, *, closed: bool) -> bool:
         """`closed`: the door is closed anyway, so that nothing can be learnt of an item that knocks."""
