@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -224,9 +225,9 @@ async def test_a_receiver_that_refuses_for_days_is_named_with_its_reason_and_ask
         outbox = room.desk.queues["outbox.gatherfeed"]
         post = Carrier._post
 
-        async def counted(carrier: Carrier, content: bytes) -> Accepted:
+        async def counted(carrier: Carrier, content: bytes, count: int) -> Accepted:
             posts.append(carrier._now())
-            return await post(carrier, content)
+            return await post(carrier, content, count)
 
         monkeypatch.setattr(Carrier, "_post", counted)
         monkeypatch.setenv("SERVICE_KEY", "another")  # of the receiver, while callers keep the first
@@ -252,6 +253,37 @@ async def test_a_receiver_that_refuses_for_days_is_named_with_its_reason_and_ask
         assert "outbox.gatherfeed: gatherfeed takes messages again." in caplog.messages
         assert len(await room.notes()) == 150
         assert (await town["desk"].counts(outbox)).acked == 150
+
+
+@virtual
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>welcome</html>",
+        b"{}",
+        b'{"accepted": 0, "duplicates": 0}',
+        b'{"accepted": 29, "duplicates": 0, "refused": {"40": "no"}}',
+    ],
+)
+async def test_an_answer_of_another_program_takes_no_message_away(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Newsroom(apart=True)
+    async with TestServices(room.app) as town:
+        with monkeypatch.context() as patched:
+
+            async def odd(*_: object, **__: object) -> object:
+                return SimpleNamespace(body=body)
+
+            patched.setattr("penstock.services.outbox.call", odd)
+            await room.order(*(f"keyword-{number:02}" for number in range(30)))
+            await town.advance(hours=1)
+            engine = await room.desk._opened()
+            rows = "select attempts, error_message from penstock_messages where error_class is not null"
+            kept = (await engine.read("", rows, {}, rows_max=1_000)).values
+            assert len(kept) == 30
+            assert all(attempts == 0 and "is no outbox" in reason for attempts, reason in kept)
+        await town.advance(minutes=3)
+        await town.drain()
+        assert await room.notes() == [f"keyword-{number:02}" for number in range(30)]
 
 
 GOOD = NewMessage(

@@ -209,7 +209,7 @@ class Carrier:
                 raise self._away()
             began = self._now()
             try:
-                accepted = await self._post(content)
+                accepted = await self._post(content, len(bodies))
             except PenstockError as error:
                 if isinstance(error, Refused) and error.facts.get("status") == TOO_LARGE:
                     return await self._divided(bodies, error)
@@ -255,10 +255,16 @@ class Carrier:
         refused = one.refused | {place + middle: reason for place, reason in other.refused.items()}
         return Accepted(one.accepted + other.accepted, one.duplicates + other.duplicates, refused)
 
-    async def _post(self, content: bytes) -> Accepted:
+    async def _post(self, content: bytes, count: int) -> Accepted:
         target = peer(self._root, self._target)
         answer = await call(self._sender, target, "POST", PATH, content=content, **{"Content-Type": KIND})
-        return msgspec.json.decode(answer.body, type=Accepted)
+        try:
+            accepted = msgspec.json.decode(answer.body, type=Accepted)
+        except msgspec.MsgspecError:
+            accepted = Accepted(0, 0)
+        if accepted.accepted + len(accepted.refused) != count or not set(range(count)) >= accepted.refused.keys():
+            raise Unavailable(f"What answers POST {target.url}{PATH} is no outbox: it does not say what it took.")
+        return accepted
 
     async def _is_stopped_within(self, seconds: float) -> bool:
         """Wait; return early, and True, if the worker is to stop."""
