@@ -34,6 +34,8 @@ mouth = app.service(MOUTH, tables="pp_", uses=[BRAIN], migrations=MIGRATIONS / "
 hands = app.service(HANDS, tables="sg_", uses=[BRAIN], migrations=MIGRATIONS / "social_good")
 
 web = app.http(user_agent=settings.page_user_agent, rules=ps.Rules(allow=settings.allow))
+# A search result is an address that anyone may have written: it leads to none of the private addresses that `web` calls.
+reader = app.http(user_agent=settings.page_user_agent, rules=ps.Rules(allow=settings.allow_pages))
 
 # Each service has a folder of its own, which no other reads.
 fetched_pages = eyes.blobs(

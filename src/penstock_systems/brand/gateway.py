@@ -25,7 +25,10 @@ async def search(query: str, *, tags: Mapping[str, str]) -> list[dict[str, Any]]
     """Return the results of a web search: each with its `url` and `title`."""
     path = f"/v1/brave/web_search?q={quote(query)}&count={RESULTS}"
     found = await _asked("GET", path, tags=tags)
-    results = found.get("web", {}).get("results", [])
+    try:
+        results = list(found.get("web", {}).get("results", []))
+    except (AttributeError, TypeError) as error:
+        raise ps.Unparsable("The answer of the search has no list of results.") from error
     return [each for each in results if isinstance(each, dict) and isinstance(each.get("url"), str)]
 
 

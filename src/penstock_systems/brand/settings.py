@@ -73,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     gateway: str = "https://apimom-router.example"  # the gateway, which holds the keys of paid services
     gateway_key_env: str = "BRAND_GATEWAY_KEY"
     allow: tuple[str, ...] = ()  # private addresses that may be called, such as that of the gateway
+    allow_pages: tuple[str, ...] = ()  # private addresses whose pages may be researched, such as those of an intranet
     model: str = ""  # of the gateway; without one, articles are composed from their sources
     model_tokens: Annotated[int, msgspec.Meta(ge=100, le=100_000)] = 4_000  # at most, of one answer
     json_mode: bool = True  # ask for `response_format`, which some servers of models do not know

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from penstock_systems.brand.app import app, settings, web
+from penstock_systems.brand.app import app, reader, settings, web
 from penstock_systems.standins.publishing import PAGES, make_world
 
 app.stand_in(
     web,
-    *sorted({settings.gateway, PAGES, *(each.base_url for each in settings.networks.values())}),
+    *sorted({settings.gateway, *(each.base_url for each in settings.networks.values())}),
     make=make_world,
     module="penstock_systems.standins.publishing",
 )
+app.stand_in(reader, PAGES, make=make_world, module="penstock_systems.standins.publishing")

@@ -172,7 +172,8 @@ async def opened(
     social, ghost = Social(now, faults=given), Ghost(now, slow=given.slow, slow_seconds=given.slow_seconds)
     for host in PROVIDERS:
         gateway_app.standins[0].client.mount(host, Starlette(routes=[*chat.app.routes, search.route]))
-    for host, fake in (("web", pages), ("social", social), ("ghost", ghost)):
+    modules[f"{PACKAGE}.app"].reader.mount("https://web.example", pages.app)
+    for host, fake in (("social", social), ("ghost", ghost)):
         web.mount(f"https://{host}.example", fake.app)
     async with AsyncExitStack() as stack:
         for each in (gateway, town):

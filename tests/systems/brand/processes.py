@@ -128,6 +128,7 @@ class Town:
             "grace_seconds = 2",
             "[systems.brand]",
             f'model = "gpt-4o-mini"\ngateway = "http://{gateway}"\nallow = ["{gateway}", "{outside}"]',
+            f'allow_pages = ["{outside}"]',
             "[systems.gateway]",
             f'allow = ["{outside}"]\nbudgets = {{ day = 1000.0, month = 1000.0 }}',
             f'[systems.gateway.providers.openai]\nbase_url = "{world}"\nkey_env = "OPENAI_API_KEY"',

@@ -42,6 +42,8 @@ async def test_an_audit_asks_once_more_for_research_that_failed(brands: Opened, 
         assert (await at_work.http.post("/v1/brands/llc-tax/audit")).status_code == 202
         await at_work.advance(hours=3)
         assert await at_work.brain.db.column("select keyword from sm_failures") == ["llc receipts"] * 2
+        counted = await at_work.brain.db.rows("select brand_id, dead_letters from sm_audits")
+        assert [row.dead_letters for row in counted] == [1], "also where GatherFeed has a database of its own"
 
         at_work.pages.is_down = False
         await at_work.advance(days=14)  # what failed twice stays as it is

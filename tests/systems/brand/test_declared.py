@@ -128,8 +128,9 @@ async def test_agents_call_nothing_outside(brands: Opened) -> None:
             calls.append(scope["path"])
             raise AssertionError("an agent called outside")
 
-        for host in ("apimom-router.example", "web.example", "social.example"):
+        for host in ("apimom-router.example", "social.example"):
             at_work.web.mount(f"https://{host}", refuse)
+        at_work.reader.mount("https://web.example", refuse)
         agents, messages = at_work.module("scalable_media.agent").agents, at_work.module("messages")
         event = messages.ResearchCompleted(brand_slug="llc-tax", research_id="r", keyword="k")
         async with at_work.brain.unit():

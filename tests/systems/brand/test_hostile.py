@@ -11,12 +11,14 @@ from xml.etree import ElementTree
 
 import feedparser  # type: ignore[import-untyped]
 import pytest
+from starlette.responses import PlainTextResponse
 
 import penstock as ps
 from penstock_systems.brand.gatherfeed.research import readable
 from penstock_systems.brand.rules.articles import Article, is_web, read_article
 from penstock_systems.brand.rules.checking import Source, check, is_quoted
 from penstock_systems.brand.scalable_media.writing import compose_article
+from penstock_systems.standins.brave import Search
 from tests.systems.brand.conftest import Opened
 from tests.systems.brand.test_rules import SENTENCE, article
 
@@ -150,6 +152,33 @@ def hostile(asked: dict[str, Any]) -> str:
         ],
     }
     return f"<think>easy</think>\n```json\n{json.dumps(answer)}\n```"
+
+
+@pytest.mark.spec("A9-08")
+async def test_a_search_result_leads_to_no_private_address_that_the_services_call(
+    brands: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with brands() as at_work:
+        asked: list[str] = []
+        results = Search.results
+
+        async def private(scope: Any, receive: Any, send: Any) -> None:
+            asked.append(scope["path"])
+            await PlainTextResponse("The password is secret. " * 20)(scope, receive, send)
+
+        def found(*given: Any) -> Any:
+            answer: Any = results(*given)
+            answer["web"]["results"].insert(0, {"url": "http://127.0.0.1:8788/keys", "title": "Tools"})
+            return answer
+
+        monkeypatch.setattr(at_work.web, "rules", ps.Rules(allow=["127.0.0.1:8788"]))  # as where the gateway is there
+        at_work.web.mount("http://127.0.0.1:8788", private)
+        monkeypatch.setattr(Search, "results", found)
+        await at_work.research("garden", "garden tools")
+        await at_work.advance(minutes=10)
+
+        assert asked == []
+        assert [row.keyword for row in await at_work.contents()] == ["garden tools"]
 
 
 @pytest.mark.spec("A9-08", "D-18")

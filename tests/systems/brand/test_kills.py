@@ -13,7 +13,7 @@ import pytest
 
 from penstock_systems.standins.brave import Search
 from tests.extent import patient
-from tests.systems.brand.processes import BRAIN, BRANDS, EYES, HANDS, SERVICES, running, wait_for
+from tests.systems.brand.processes import BRAIN, BRANDS, EYES, HANDS, MOUTH, SERVICES, running, wait_for
 
 KILLS = int(os.environ.get("PENSTOCK_KILLS", "60"))
 UNFINISHED = 8  # keywords that are asked for and have no end yet, at any time: every kill hits work
@@ -59,7 +59,7 @@ def test_kills_of_all_services_double_no_post_and_no_page_and_leave_nothing_behi
             slug: len(town.rows(BRAIN, f"select id from sm_content where status = 'published' and id like '{slug}-%'"))
             for slug in BRANDS
         }
-        letters = town.rows(EYES, "select id, reason from penstock_dead")
+        letters = {service: len(town.rows(service, "select id from penstock_dead")) for service in (EYES, MOUTH)}
         errored = dict(town.errored())
         failures = town.rows(BRAIN, "select kind, keyword, reason from sm_failures")
     arrivals, search = town.arrivals, Search(time.time)
@@ -74,22 +74,26 @@ def test_kills_of_all_services_double_no_post_and_no_page_and_leave_nothing_behi
     assert arrivals.doubled() == []
     # A keyword fails if the search knows nothing of it, or if four kills in a row hit its research: the reason says which.
     unknown = {keyword for keyword in asked if "web" not in search.results(keyword, 10, 0)}
-    killed_often = {keyword for _, keyword, reason in failures if reason == CRASHED}
-    assert {keyword for _, keyword, _ in failures} == unknown | killed_often, failures
-    assert all("found 0 pages" in reason or reason == CRASHED for _, _, reason in failures)
-    assert len(letters) == len(failures), letters
-    # An article's run ends with the same reason if the same happens to it.
+    researched = [(keyword, reason) for kind, keyword, reason in failures if kind == "research"]
+    killed_often = {keyword for keyword, reason in researched if reason == CRASHED}
+    assert {keyword for keyword, _ in researched} == unknown | killed_often, failures
+    assert all("found 0 pages" in reason or reason == CRASHED for _, reason in researched)
+    # So a target may not get an article that the others have, and an article's run may end.
+    unplaced = [reason for kind, _, reason in failures if kind == "content"]
+    assert all(reason.endswith(f": {CRASHED}") for reason in unplaced), unplaced
+    assert letters == {EYES: len(researched), MOUTH: len(unplaced)}
     assert all(CRASHED in error for error in errored.values()), errored
-    assert len(killed_often) + len(errored) <= CRASHED_MOST * len(asked), (failures, errored)
-    finished = [status for id, status in contents if id not in errored]
-    assert finished == ["published"] * (len(asked) - len(failures) - len(errored)), contents
+    assert len(killed_often) + len(unplaced) + len(errored) <= CRASHED_MOST * len(asked), (failures, errored)
+    finished = Counter(status for id, status in contents if id not in errored)
+    assert finished.total() == len(asked) - len(researched) - len(errored), contents
+    assert finished["published"] == sum(published.values()) >= finished.total() - len(unplaced), contents
+    assert finished.keys() <= {"published", "failed"}
     assert len(asked) >= KILLS / 5
-    assert len(town.pages()) == sum(published.values()) == len(finished)
+    assert finished["published"] - len(unplaced) <= len(town.pages()) <= finished.total()
     assert {state for _, _, state, _ in posts} == {"posted"}, posts
     servers = Counter(each["server"] for each in arrivals.all)
-    assert servers == Counter(
-        server for slug, count in published.items() for server in arrived_of(slug) for _ in range(count)
-    )
+    expected = Counter(server for slug, count in published.items() for server in arrived_of(slug) for _ in range(count))
+    assert (expected - servers).total() + (servers - expected).total() <= len(unplaced), (servers, expected)
 
 
 def arrived_of(slug: str) -> list[str]:

@@ -71,6 +71,17 @@ async def test_a_crash_after_the_record_of_a_post_and_before_the_end_of_its_step
         assert await at_work.brain.db.value("select count(*) from sm_content where posted_to <> '[]'") == 1
 
 
+async def test_a_title_is_plain_text_on_linkedin(brands: Opened) -> None:
+    async with brands() as at_work:
+        await at_work.research("garden", "tools (2026) @[home](urn:li:person:1)")
+        await at_work.advance(hours=3)
+
+        [shared], [tweet] = at_work.social.arrivals.of("linkedin"), at_work.social.arrivals.of("x")
+        assert "(2026) @[home](urn:li:person:1)" in tweet["text"]
+        assert r"\(2026\) \@\[home\]\(urn:li:person:1\)" in shared["text"]
+        assert await at_work.hands.db.column("select distinct state from sg_posts") == ["posted"]
+
+
 async def test_a_post_that_is_due_while_nothing_runs_is_missed_and_not_late(brands: Opened) -> None:
     async with brands() as at_work:
         await at_work.research("garden", "garden tools")
@@ -256,8 +267,9 @@ async def test_a_post_whose_look_up_is_refused_is_held_for_a_person(
 
 
 @pytest.mark.spec("D-20", "D-13")
+@pytest.mark.parametrize("is_asked_again", [False, True])
 async def test_an_article_that_no_target_takes_fails_with_the_reason_and_a_replay_publishes_it(
-    brands: Opened, apart: bool, monkeypatch: pytest.MonkeyPatch
+    brands: Opened, apart: bool, monkeypatch: pytest.MonkeyPatch, is_asked_again: bool
 ) -> None:
     async with brands() as at_work:
         await at_work.http.put("/v1/brands/two", json=ON_GHOST)
@@ -265,14 +277,20 @@ async def test_an_article_that_no_target_takes_fails_with_the_reason_and_a_repla
             patched.setenv("GHOST_TEST_KEY", "65a:00")
             await at_work.research("two", "llc receipts")
             await at_work.advance(hours=1)
-        [row] = await at_work.contents()
-        assert (row.status, row.reason.startswith("ghost: "), "401" in row.reason) == ("failed", True, True)
+        [failed] = await at_work.contents()
+        assert (failed.status, failed.reason.startswith("ghost: "), "401" in failed.reason) == ("failed", True, True)
         assert await at_work.brain.db.column("select keyword from sm_failures") == ["llc receipts"]
 
+        if is_asked_again:
+            await at_work.research("two", "llc receipts", key="request-2")
+            await at_work.advance(hours=1)
         shop = at_work.town.of(at_work.publications)
         assert await shop.app.dead.replay(ps.DeadLetterFilter(queue=at_work.publications.name))
         await at_work.advance(hours=1)
-        assert [row.status for row in await at_work.contents()] == ["published"]
+        found = [row.status for row in sorted(await at_work.contents(), key=lambda row: row.id != failed.id)]
+        assert found == (["archived", "published"] if is_asked_again else ["published"]), "one article a keyword"
+        assert len(await at_work.contents(status="published")) == 1
+        assert not [letter for letter in await at_work.dead() if letter.queue == "brand-events"]
 
 
 @pytest.mark.spec("D-27", "F-42")

@@ -90,6 +90,7 @@ async def test_a_review_that_does_not_fit_is_refused_with_its_field(
 
         assert answer.status_code == 422
         assert field in json.dumps(answer.json()["errors"])
+        assert "writer" not in answer.text, "a person has edited it"
         assert await at_work.contents(stage="review")
 
 

@@ -9,6 +9,7 @@ from penstock_systems.brand.rules.articles import Article, Citation, is_web, rea
 from penstock_systems.brand.rules.checking import Flag, Source, check, is_quoted
 from penstock_systems.brand.rules.posts import LENGTHS, PLATFORMS, compose, facets
 from penstock_systems.brand.rules.texts import cut, graphemes, numbers, slug_of
+from penstock_systems.brand.social_good.networks import plain_commentary
 
 PAGE = (
     "Most owners keep their receipts for seven years. In one survey 42 % of advisers track the deadlines for an LLC. "
@@ -140,6 +141,16 @@ def test_a_post_fits_its_network_and_ends_with_the_address(platform: str, title:
     most, counted = LENGTHS[platform]  # type: ignore[index]
     assert text.endswith(f"\n\n{url}")
     assert len(graphemes(text.removesuffix(url))) + (counted or len(url)) <= most
+
+
+def test_a_title_mentions_no_one_on_linkedin_and_does_not_end_the_text() -> None:
+    assert plain_commentary("Tools (2026), by @[Acme](urn:li:organization:1) #sale") == (
+        r"Tools \(2026\), by \@\[Acme\]\(urn:li:organization:1\) \#sale"
+    )
+    assert plain_commentary("a\\b {c|d} <e> *f* _g_ ~h") == r"a\\b \{c\|d\} \<e\> \*f\* \_g\_ \~h"
+    assert plain_commentary("Tools: what to know\n\nhttps://a.example/blog/b-1") == (
+        "Tools: what to know\n\nhttps://a.example/blog/b-1"
+    )
 
 
 def test_the_mark_of_a_link_counts_bytes() -> None:

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from penstock.testing import TestApp, TestServices
 from penstock_systems.brand import stages
-from penstock_systems.brand.app import BRAIN, brain, events, hands, postings, publications, researches, web
+from penstock_systems.brand.app import BRAIN, brain, events, hands, postings, publications, reader, researches, web
 from penstock_systems.brand.app import wishes as commands
 from penstock_systems.brand.messages import BrandResearch
 from penstock_systems.brand.scalable_media.content import stored_article
@@ -155,7 +155,7 @@ async def opened(folder: Path, seed: int) -> AsyncIterator[Week]:
         gateway_app.standins[0].client.mount(host, Starlette(routes=[*chat.app.routes, search.route]))
     for host in NETWORKS:
         web.mount(f"https://{host}.example", social.app)
-    web.mount("https://web.example", pages.app)
+    reader.mount("https://web.example", pages.app)
     async with gateway, town:
         web.mount("https://apimom-router.example", gateway_app.asgi())
         os.environ["BRAND_GATEWAY_KEY"] = await keys.create(gateway_app, "brand", Allowed(day=BUDGET))

@@ -11,7 +11,7 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser
 
 import penstock as ps
-from penstock_systems.brand.app import events, eyes, fetched_pages, researches, settings, web
+from penstock_systems.brand.app import events, eyes, fetched_pages, reader, researches, settings
 from penstock_systems.brand.gateway import chat, search
 from penstock_systems.brand.messages import ResearchCompleted, ResearchFailed, ResearchRequested
 from penstock_systems.brand.rules.articles import is_web
@@ -113,7 +113,7 @@ async def _read_pages(keyword: str, project: str) -> list[Source]:
         if not is_web(url) or any(source.url == url for source in sources):
             continue
         try:
-            page = await web.page(url, robots=True, max_bytes=PAGE_BYTES_MAX, truncate=True)
+            page = await reader.page(url, robots=True, max_bytes=PAGE_BYTES_MAX, truncate=True)
         except (ps.Permanent, ps.Unavailable, ps.Throttled):
             continue
         title, text = await ps.in_thread(readable, page.text())

@@ -61,12 +61,13 @@ class Article(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.text().split())
 
 
-def read_article(value: Any) -> Article:
-    """Return the article in a decoded answer, or raise `Unparsable` with what is missing or too long."""
+def read_article(value: Any, *, of: str = "The writer's answer") -> Article:
+    """Return the article in a decoded answer, or raise `Unparsable` with what is missing or too long. `of` names the text
+    in the error."""
     try:
         article = msgspec.convert(value, Article)
     except msgspec.ValidationError as error:
-        raise ps.Unparsable(f"The writer's answer is not an article: {error}.") from error
+        raise ps.Unparsable(f"{of} is not an article: {error}.") from error
     article = Article(
         title=_line(article.title),
         description=_line(article.description),
@@ -76,7 +77,7 @@ def read_article(value: Any) -> Article:
     )
     problem = _problem(article)
     if problem:
-        raise ps.Unparsable(f"The writer's answer is not an article: {problem}.")
+        raise ps.Unparsable(f"{of} is not an article: {problem}.")
     return article
 
 

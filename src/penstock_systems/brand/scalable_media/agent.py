@@ -50,6 +50,13 @@ where brand_id = :brand_id and keyword = :keyword and status in ('draft', 'publi
 limit 1
 """
 )
+HAS_ANOTHER = brain.db.hot(
+    """
+select id from sm_content
+where brand_id = :brand_id and keyword = :keyword and status in ('draft', 'published') and id <> :id
+limit 1
+"""
+)
 DRAFTS = brain.db.hot("select id from sm_content where brand_id = :brand_id and status = 'draft' limit :most")
 TODAY = brain.db.hot(
     """
@@ -69,8 +76,7 @@ CONTENT = (
 PUBLISHING = "update sm_content set stage = 'publishing', updated_at = :now where id = :id and status = 'draft'"
 PUBLISHED = """
 update sm_content
-set status = case when status = 'archived' then status else 'published' end,
-  stage = case when status = 'archived' then stage else 'published' end, published_to = :published_to,
+set status = :status, stage = case when status = 'archived' then stage else :status end, published_to = :published_to,
   published_at = coalesce(published_at, :now), updated_at = :now
 where id = :id
 """
@@ -240,7 +246,8 @@ class BrandAgent(ps.Object):
         await self._begin_what_may(known, event.content_id)
 
     async def _content_published(self, known: Known, event: ContentPublished) -> None:
-        """Add its address, and after the first target have it posted about."""
+        """Add its address, and after the first target have it posted about. If it had failed, and the brand has another
+        article about its keyword since, that one stays the brand's."""
         row = await brain.db.first(CONTENT, id=event.content_id)
         if row is None:
             raise ps.Unavailable(f"The content {event.content_id!r} is not visible yet.")
@@ -248,13 +255,15 @@ class BrandAgent(ps.Object):
         if any(each["target"] == event.target for each in published):
             return
         published.append({"target": event.target, "url": event.published_url})
+        another = await brain.db.value(HAS_ANOTHER, brand_id=known.id, keyword=row.keyword, id=event.content_id)
+        status = "archived" if another or row.status == "archived" else "published"
         now = await brain.db.now()
-        brain.db.write(PUBLISHED, id=event.content_id, published_to=json.dumps(published), now=now)
+        brain.db.write(PUBLISHED, id=event.content_id, status=status, published_to=json.dumps(published), now=now)
         if len(published) > 1:
             return
         self.total_content_published += 1
         is_posted = any(known.brand.delay_seconds(platform) is not None for platform in settings.networks)
-        if is_posted and row.status != "archived":
+        if is_posted and status != "archived":
             context = ArticleContext(row.title, row.keyword, row.description, json.loads(row.key_points))
             postings.send(
                 SocialCreate(

@@ -152,7 +152,7 @@ async def _edited(id: str, given: Review) -> Article:
     changes = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
     before = msgspec.to_builtins(await stored_article(id))
     try:
-        return read_article({name: changes.get(name, value) for name, value in before.items()})
+        return read_article({name: changes.get(name, value) for name, value in before.items()}, of="The edited text")
     except ps.Unparsable as error:
         raise ps.HttpError(422, str(error), field="body") from error
 

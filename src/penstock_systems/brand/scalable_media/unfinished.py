@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import penstock as ps
-from penstock_systems.brand.app import brain, researches, wishes
+from penstock_systems.brand.app import brain, wishes
 from penstock_systems.brand.messages import BrandResearch
 from penstock_systems.brand.scalable_media.brands import Known
 
@@ -20,6 +19,14 @@ OLD = brain.db.hot(
     """
 select id from sm_content
 where brand_id = :brand_id and status = 'published' and created_at < :before
+limit 100
+"""
+)
+# Each is a dead letter of a command for research, which is in GatherFeed's database.
+FAILED = brain.db.hot(
+    """
+select id from sm_failures
+where brand_id = :brand_id and kind = 'research' and failed_at >= :since
 limit 100
 """
 )
@@ -40,7 +47,6 @@ on conflict (id) do nothing
 
 async def note_unfinished(known: Known, name: str, *, pending: int, waiting: int) -> None:
     """Save the counts of an audit of this name, when the current unit commits."""
-    letters = await brain.dead.list(ps.DeadLetterFilter(queue=researches.name))
     brain.db.write(
         AUDITED,
         id=name,
@@ -49,7 +55,7 @@ async def note_unfinished(known: Known, name: str, *, pending: int, waiting: int
         old=len(await brain.db.column(OLD, brand_id=known.id, before=await brain.db.ago(f"{OLD_DAYS}d"))),
         pending=pending,
         waiting=waiting,
-        dead_letters=len(letters),
+        dead_letters=len(await brain.db.column(FAILED, brand_id=known.id, since=await brain.db.ago(f"{FAILED_DAYS}d"))),
         now=await brain.db.now(),
     )
 

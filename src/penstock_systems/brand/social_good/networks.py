@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ HIDDEN = Outcome(
     "unknown", f"The newest {LOOK_BACK} posts of the account are all later: older ones are not looked through."
 )
 _DIGITS = "234567abcdefghijklmnopqrstuvwxyz"
+_RESERVED = re.compile(r"[|{}@\[\]()<>#\\*_~]")  # signs of mentions, hashtags and templates in a text of LinkedIn
 
 
 class Seen(NamedTuple):
@@ -202,7 +204,7 @@ class LinkedIn(Network):
         card = _card(notice)
         body = {
             "author": self._author,
-            "commentary": notice.text,
+            "commentary": plain_commentary(notice.text),
             "visibility": "PUBLIC",
             "distribution": {
                 "feedDistribution": "MAIN_FEED",
@@ -224,6 +226,11 @@ class LinkedIn(Network):
             Seen(str(each["id"]), f"{each['commentary']} {each.get('content', '')}", each["createdAt"] / 1_000)
             for each in found["elements"]
         ]
+
+
+def plain_commentary(text: str) -> str:
+    """Return a text as LinkedIn takes it, in which nothing mentions a person, and no sign ends the text early."""
+    return _RESERVED.sub(r"\\\g<0>", text)
 
 
 def record_key(key: str) -> str:
