@@ -71,3 +71,17 @@ async def test_an_article_is_archived_over_http_and_an_unknown_one_is_refused(br
         await at_work.advance(minutes=1)
 
         assert [row.status for row in await at_work.contents()] == ["archived"]
+
+
+async def test_a_report_is_kept_for_ninety_days(brands: Opened, apart: bool) -> None:
+    async with brands() as at_work:
+        async with at_work.brain.unit():
+            for id, days in (("old", 91), ("kept", 88)):
+                row = {"id": id, "machine": "press", "agent": "watch", "text": id}
+                at_work.brain.db.upsert(
+                    "sm_reports", row | {"created_at": await at_work.brain.db.ago(f"{days}d")}, key="id"
+                )
+        await at_work.advance(days=1)
+
+        found = (await at_work.http.get("/v1/coordinator/reports")).json()["result"]
+        assert [each["text"] for each in found] == ["kept"]

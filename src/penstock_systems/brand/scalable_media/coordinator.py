@@ -10,6 +10,7 @@ import penstock as ps
 from penstock_systems.brand.app import app, brain, eyes, hands, mouth, wishes
 from penstock_systems.brand.messages import ReportFiled
 
+KEPT_DAYS = 90
 REPORTS = brain.db.hot("select machine, agent, text, created_at from sm_reports order by created_at desc limit :most")
 
 
@@ -38,6 +39,11 @@ for _service in (brain, eyes, mouth, hands) if app.is_apart else (app,):
 @wishes.handler(ReportFiled)
 async def keep_report(report: ReportFiled, message: ps.Message[ReportFiled]) -> None:
     await coordinators["main"].send(message.id, report.machine, report.agent, report.text)
+
+
+@brain.cron("40 5 * * *", name="reports.retention", reason="a person reads a report within weeks", when=None)
+async def prune_reports() -> None:
+    await brain.db.prune("sm_reports", column="created_at", older_than=f"{KEPT_DAYS}d")
 
 
 @brain.post("/v1/coordinator/send", auth=ps.ServiceKey(), status=202)
