@@ -108,6 +108,7 @@ async def test_a_form_of_another_site_is_refused_and_recorded(
     assert len(rows) > 10
 
 
+@pytest.mark.fault("F46")
 async def test_a_browser_without_fetch_metadata_is_known_by_its_origin(shop: TestApp) -> None:
     async with visiting(shop) as visit:
         seen = await visit.post("/do/queues/pause", FORM, site=None, origin="http://shop.example")
@@ -186,6 +187,7 @@ async def test_no_get_changes_anything(shop: TestApp) -> None:
     assert before == after
 
 
+@pytest.mark.fault("F46")
 async def test_the_cookie_of_a_session_is_for_this_site_alone_and_ends(shop: TestApp) -> None:
     async with visiting(shop, token=None) as visit:
         cookie = (await visit.login("operator")).headers["set-cookie"]

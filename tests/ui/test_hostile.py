@@ -57,6 +57,7 @@ async def _same(text: str) -> str:
     return text
 
 
+@pytest.mark.fault("F44")
 @virtual
 async def test_hostile_text_is_text_on_every_page() -> None:
     app = hostile_app()

@@ -71,6 +71,7 @@ async def test_an_unknown_outcome_stays_known_as_such_when_its_endpoint_is_switc
         assert (await it.call("GET", "/counts"))["unknown"] == 1
 
 
+@pytest.mark.fault("F43")
 async def test_an_endpoint_that_is_gone_is_switched_off_at_once(office: Opened) -> None:
     async with office(times=Times(gone=0.0)) as it:
         await person(it)

@@ -91,6 +91,7 @@ async def test_an_answer_is_known_unless_it_comes_from_a_gateway_on_the_way(stat
     assert [getattr(found, name) for name in facts] == [getattr(expected, name) for name in facts]
 
 
+@pytest.mark.fault("F43")
 @virtual
 async def test_a_patient_webhook_gives_up_only_a_receiver_that_is_gone() -> None:
     host = Answers(*((status, b"", {}) for status in (302, 401, 404, 410)))
