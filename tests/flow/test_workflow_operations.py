@@ -136,6 +136,24 @@ async def test_a_run_that_is_terminated_saves_nothing_any_more() -> None:
             await handle.result()
 
 
+@virtual
+async def test_a_run_that_failed_names_the_class_of_its_error_to_a_caller_that_waits() -> None:
+    lab = Lab()
+
+    @lab.app.workflow
+    async def fail(run: ps.Run) -> None:
+        raise ps.Permanent("the shop: closed")
+
+    async with TestApp(lab.app) as test:
+        async with test.unit():
+            handle = fail.start()
+        await test.advance(seconds=1)
+
+        with pytest.raises(ps.StepFailed, match="the shop: closed") as refused:
+            await handle.result()
+        assert refused.value.facts["error_class"] == "Permanent"
+
+
 @pytest.mark.parametrize("step", ["word", "rest", "first"])
 @virtual
 async def test_a_run_is_restarted_from_any_step_that_is_listed_also_a_wait_or_a_sleep(step: str) -> None:
