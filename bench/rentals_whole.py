@@ -28,8 +28,8 @@ from penstock_systems.rentals.system import app as _whole
 assert _whole is app
 SOURCES, TENTHS = 50, 10
 PAGE = 500  # records
-SHARED = 5  # one listing in so many of every second source is a flat that the source before offers too
-CUT = 20  # in the last run, one listing in so many is cheaper
+SHARED = 5  # of every second source, one listing in five is a flat that the source before offers too
+CUT = 20  # in the last run, one listing in twenty is cheaper
 SIDE = 1.0  # degrees of latitude and longitude that the flats are spread over
 LATER = "update source_state set next_run_at = '9999'"
 NOW = "update source_state set next_run_at = null where source_id between :first and :last"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 
 HIDDEN = "[redacted]"
 
@@ -33,7 +32,6 @@ _MARKS = (
 _DEPTH_MAX = 6  # what lies deeper is left out
 
 
-@lru_cache(maxsize=1_000)
 def is_secret(name: str) -> bool:
     """Return whether a field of this name holds a secret, which does not belong in a log."""
     words = re.sub(r"[-.\s]+", "_", _CAMEL.sub("_", name)).lower()

@@ -155,11 +155,11 @@ async def save(changes: Sequence[Change]) -> None:
     for statement, written in ((GONE, gone), (SAVE_HOLD, holds.held), (DROP_HOLD, holds.over)):
         if written:
             db.write_many(statement, written)
-    told: list[tuple[str, str, bool]] = [
+    sent: list[tuple[str, str, bool]] = [
         (id, change.kind, change.is_first_run) for id, change in zip(ids, changes, strict=True)
     ]
-    for start in range(0, len(told), LISTINGS_A_MESSAGE):
-        listings_changed.send(ListingsChanged(changes=told[start : start + LISTINGS_A_MESSAGE]))
+    for start in range(0, len(sent), LISTINGS_A_MESSAGE):
+        listings_changed.send(ListingsChanged(changes=sent[start : start + LISTINGS_A_MESSAGE]))
 
 
 class Holds:

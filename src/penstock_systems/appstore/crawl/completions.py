@@ -54,13 +54,15 @@ async def ask_for_completions(budget: Budget) -> int:
         except (TimeoutError, ps.Throttled, ps.Unavailable):
             break
         now = await db.now()
-        told = {keyword: letters for keyword, letters in zip(group, found, strict=True) if letters is not None}
+        completed = {keyword: letters for keyword, letters in zip(group, found, strict=True) if letters is not None}
         due = after(now, days=UNREADABLE_DAYS)
         async with app.unit():
-            db.write_many(TYPED, [{"keyword": keyword, "letters": told[keyword], "now": now} for keyword in told])
-            db.write_many(PUT_OFF, [{"keyword": keyword, "due": due} for keyword in group if keyword not in told])
+            db.write_many(
+                TYPED, [{"keyword": keyword, "letters": completed[keyword], "now": now} for keyword in completed]
+            )
+            db.write_many(PUT_OFF, [{"keyword": keyword, "due": due} for keyword in group if keyword not in completed])
             note_new_figures(now)
-        answered += len(told)
+        answered += len(completed)
     return answered
 
 

@@ -95,9 +95,9 @@ def _favour(facts: MarketFacts) -> Iterator[Fact]:
     figures, market = facts.figures, facts.row
     typed = sorted((each for each in figures.typed if 0 < each[1] <= TYPED_EARLY), key=lambda each: (each[1], each[0]))
     if typed:
-        told = _after_letters(typed[:2])
+        completed = _after_letters(typed[:2])
         rows = tuple(f"keyword:{word}" for word, _ in typed[:2])
-        yield Fact("demand", 60 + 10 * min(3, len(typed)), f"Users type it: the store completes {told}.", rows)
+        yield Fact("demand", 60 + 10 * min(3, len(typed)), f"Users type it: the store completes {completed}.", rows)
     if figures.gain is not None and figures.momentum is not None and figures.gain >= 1 and figures.momentum >= HOLDING:
         pace = f"{100 * figures.momentum:.0f} % of the average over their lives"
         text = f"Interest holds: its apps beside the leader gain {figures.gain:,.0f} ratings a day, {pace}."
@@ -135,8 +135,8 @@ def _favour(facts: MarketFacts) -> Iterator[Fact]:
 def _after_letters(typed: Sequence[tuple[str, int]]) -> str:
     """“a” and “b” after 2 letters; “a” after 2 letters and “c” after 3."""
     grouped = [(letters, [word for word, _ in group]) for letters, group in groupby(typed, key=lambda each: each[1])]
-    told = [f"{' and '.join(f'“{word}”' for word in words)} after {letters}" for letters, words in grouped]
-    return " and ".join([f"{told[0]} letters", *told[1:]])
+    parts = [f"{' and '.join(f'“{word}”' for word in words)} after {letters}" for letters, words in grouped]
+    return " and ".join([f"{parts[0]} letters", *parts[1:]])
 
 
 def _against(facts: MarketFacts) -> Iterator[Fact]:
