@@ -34,6 +34,7 @@ from bench.soak_app import Probe
 SAMPLES_MIN = 10  # fewer have no fifths
 SENDS = 20  # awaited ones a sample, whose median counts
 DRIFT_MAX = 1.10
+LOG_SHOWN = 4_000  # characters of the app's log, where the soak fails
 TABLES = """
 create table listings (id integer primary key, seen integer not null);
 create table shelves (name text primary key, prices integer not null);
@@ -97,6 +98,9 @@ def running(folder: Path, database: str, rate: int) -> Iterator[int]:
     ):
         try:
             yield process.pid
+        except Exception:
+            print((folder / "log").read_text("utf-8", "replace")[-LOG_SHOWN:], file=sys.stderr)
+            raise
         finally:
             process.terminate()
 
